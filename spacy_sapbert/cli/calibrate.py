@@ -7,8 +7,8 @@ import typer
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..kb.folder.installed import find_kb
+from ..kb.folder.publication import check_writable
 from ..kb.folder.records import Calibration
-from ..kb.folder.versions import check_writable
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
 from ..system.terminal import format_json, msg

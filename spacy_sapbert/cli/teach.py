@@ -21,7 +21,7 @@ from .kb.edit import check_folder
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..kb.teaching.documents import AnnotatedDocument
-    from ..kb.teaching.teach import Accuracy, TeachingReport
+    from ..kb.teaching.report import Accuracy, TeachingReport
 
 MOST_LISTED = 10
 

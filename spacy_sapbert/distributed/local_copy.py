@@ -13,21 +13,20 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
+from ..kb.folder.publication import lock_file, use_version
 from ..kb.folder.records import CURRENT, FILE, KB_FOLDER, FileRecord, Manifest
 from ..kb.folder.versions import (
-    CURRENT_BYTES,
-    MAX_BYTES,
     format_manifest,
-    lock_file,
     own_files,
     parse_current,
     parse_manifest,
-    use_version,
 )
 from ..kb.packages.copies import ONLY
 from ..system.writing import write_folder_atomically
 
 BLOCK_BYTES = 1 << 20  # copied at once
+CURRENT_BYTES = 64  # read of CURRENT, at most
+MAX_BYTES = 1 << 24  # read of meta.json, at most; a real one has a few thousand
 
 
 def copy_kb(
@@ -60,7 +59,7 @@ def copy_kb(
     current = f"{root}/{CURRENT}"
     version = parse_current(read_file(files, current, CURRENT_BYTES), current)
     meta = f"{root}/{version}/{FILE}"
-    manifest = parse_manifest(read_file(files, meta, MAX_BYTES + 1), meta)
+    manifest = parse_manifest(read_file(files, meta, MAX_BYTES), meta)
     if digest not in (None, manifest.digest):
         values = {"expected": digest, "got": manifest.digest}
         raise SapbertError(Errors.E351.format(path=root, **values))

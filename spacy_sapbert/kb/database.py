@@ -10,13 +10,11 @@ from urllib.parse import quote
 
 from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock
-from .schema import expected_schema, read_schema
 
-MAX_VALUE = 1 << 28  # bytes of a value
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
-# signal. Functions and virtual tables of the file are not called.
+# signal. Functions of the file are not called.
 SETTINGS = """
 PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;
@@ -24,6 +22,11 @@ PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
 """
+# SQL of the file would run with these, and native code would parse a virtual table.
+FOREIGN = (
+    "SELECT count(*) FROM {}.sqlite_master "
+    "WHERE type IN ('view', 'trigger') OR sql LIKE '%VIRTUAL%'"
+)
 # With an overlay, temporary views with the names of the tables hide the concepts that
 # the overlay replaces and add those that it has.
 OVERLAY_VIEWS = "".join(
@@ -51,10 +54,7 @@ def read_only_uri(path: Path) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether SQLite takes a text: it has no lone surrogate.
-
-    Python has them in arguments of a command that are not UTF-8.
-    """
+    """Return whether SQLite takes a text: arguments may have lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -66,12 +66,8 @@ class Database:
     """One connection that all threads of a process share; a forked child opens its own.
 
     Args:
-        path: The concepts.db.
-        overlay: That of the overlay.
+        overlay: The concepts.db of the overlay.
         check: Raises an error if a forked child opens other files than its parent.
-
-    Raises:
-        SapbertError: If a file cannot be read, or has other tables.
     """
 
     def __init__(
@@ -92,33 +88,28 @@ class Database:
             raise self.damaged(str(error)) from error
 
     def connect(self) -> sqlite3.Connection:
-        """Open a connection and check the tables."""
+        """Open a connection, with the views of the overlay if there is one."""
         connection = sqlite3.connect(
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.executescript(SETTINGS)
-        self.check_tables(connection, "main")
+        self.check_plain(connection, "main")
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)
             connection.execute("ATTACH DATABASE ? AS overlay", [uri])
-            self.check_tables(connection, "overlay")
+            self.check_plain(connection, "overlay")
             connection.execute("PRAGMA query_only = OFF")
             connection.executescript(OVERLAY_VIEWS)
             connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def check_tables(self, connection: sqlite3.Connection, name: str) -> None:
-        """Raise an error if "main" or "overlay" has other tables, views or triggers."""
-        if read_schema(connection, name) != expected_schema(overlay=name == "overlay"):
-            raise self.damaged("it has other tables, views or triggers")
+    def check_plain(self, connection: sqlite3.Connection, name: str) -> None:
+        """Raise an error if "main" or "overlay" has more than tables and indices."""
+        if connection.execute(FOREIGN.format(name)).fetchone() != (0,):
+            raise self.damaged("it has views, triggers or virtual tables")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows.
-
-        Raises:
-            SapbertError: If the file is damaged.
-        """
+        """Run a statement and return its rows; a damaged file is a SapbertError."""
         with self.use() as connection:
             return connection.execute(sql, values).fetchall()
 

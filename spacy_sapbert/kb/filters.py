@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -24,10 +24,11 @@ VALUES = "SELECT value FROM json_each(?)"
 class FilterResult(NamedTuple):
     """What a filter leaves.
 
-    rows (np.ndarray): Rows with at least one name that is left, ascending. Shape: (n,).
-    concepts (np.ndarray): Mask of the concepts, bool. Shape: (concepts,).
-    origins (frozenset[int] | None): The origins of names; None = all.
-    foreign (frozenset[int]): Origins in other languages than those of the document.
+    Attributes:
+        rows: Rows with at least one name that is left, ascending. Shape: (n,).
+        concepts: Mask of the concepts, bool. Shape: (concepts,).
+        origins: The origins of names; None = all.
+        foreign: Origins in other languages than those of the document.
     """
 
     rows: np.ndarray
@@ -43,25 +44,21 @@ class FilterResult(NamedTuple):
 
     def matches(self, entry: Entry) -> bool:
         """Return whether a name is left."""
-        if self.origins is not None and entry.origin not in self.origins:
-            return False
-        if entry.origin in self.foreign:
-            return False
-        return entry.concept < len(self.concepts) and bool(self.concepts[entry.concept])
+        return (
+            (self.origins is None or entry.origin in self.origins)
+            and entry.origin not in self.foreign
+            and entry.concept < len(self.concepts)
+            and bool(self.concepts[entry.concept])
+        )
 
     def filter_entries(self, entries: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
         """Return the entries, by row, without those that the filter removes."""
-        kept = {
-            row: [e for e in found if self.matches(e)] for row, found in entries.items()
-        }
-        return {row: found for row, found in kept.items() if found}
+        left = {row: [*filter(self.matches, names)] for row, names in entries.items()}
+        return {row: names for row, names in left.items() if names}
 
 
 def resolve_filter(store: Store, filter: Filter) -> FilterResult:
-    """Find what a filter leaves of a store.
-
-    RAISES (SapbertError): If the store has no such type, source or language.
-    """
+    """Find what a filter leaves of a store; an error if it has an unknown value."""
     check_values(store, filter)
     check_ids(store, filter)
     filter = replace(
@@ -74,10 +71,10 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     concepts = np.full(store.total_concepts, not conditions)
     if conditions:
         concepts[store.numbers(chosen, values)] = True
-    origins = filter_origins(store, filter)
     of_names = ["row IS NOT NULL"]
     if conditions:
         of_names.append(f"concept IN ({chosen})")
+    origins = filter_origins(store, filter)
     if origins is not None:
         of_names.append(f"origin IN ({VALUES})")
         values.append(json.dumps(sorted(origins)))
@@ -111,29 +108,22 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
 
 def filter_origins(store: Store, filter: Filter) -> frozenset[int] | None:
     """Return the origins that a filter leaves; None if it leaves all."""
-    left: frozenset[int] | None = None
-    for kind, names in (("language", filter.languages), ("source", filter.sources)):
-        if names:
-            having = frozenset(
-                number
-                for number, values in store.origins(kind).items()
-                if not set(names).isdisjoint(values)
-            )
-            left = having if left is None else left & having
-    return left
+    left = [
+        frozenset(o for o, known in store.origins(kind).items() if {*names} & {*known})
+        for kind, names in (("language", filter.languages), ("source", filter.sources))
+        if names
+    ]
+    return frozenset.intersection(*left) if left else None
 
 
 def foreign_origins(store: Store, lang: str) -> frozenset[int]:
-    """Return the origins of names in other languages than those of a document.
-
-    lang (str): Language of the document; see `choose_languages`.
-    """
+    """Return the origins of names in languages that do not fit that of a document."""
     origins = store.origins("language")
-    known = {language for some in origins.values() for language in some}
+    known = {language for languages in origins.values() for language in languages}
     fitting = {*choose_languages(lang, known)}
     if not fitting:
         return frozenset()
-    return frozenset(n for n, own in origins.items() if fitting.isdisjoint(own))
+    return frozenset(o for o, known in origins.items() if fitting.isdisjoint(known))
 
 
 def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> None:
@@ -141,35 +131,25 @@ def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> Non
     types = {kind for kinds in options.label_types.values() for kind in kinds}
     check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
-    if options.codes:
-        check_sources_of_codes(store, options.codes)
+    check_sources_of_codes(store, options.codes)
     if options.fusion is not None and not manifest.ngrams:
         raise SapbertError(Errors.E340)
 
 
 def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
-    """Check that a store has codes of vocabularies.
-
-    RAISES (SapbertError): If not; with the vocabularies that it has codes of.
-    """
-    known = store.sources_of_codes()
+    """Raise an error if a store has no codes of a vocabulary."""
+    known = store.sources_of_codes() if sources else []
     normal = {*map(normalize_prefix, known)}
     for source in sources:
         if normalize_prefix(source) not in normal:
-            shown = [*known[:20], *(["…"] if len(known) > 20 else [])]
-            raise SapbertError(
-                Errors.E332.format(
-                    field="codes", got=repr(source), known=", ".join(shown) or "none"
-                )
-            )
+            raise unknown_value("codes", source, known)
 
 
 def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
-    """Check that a store has the types, sources and languages of a filter.
+    """Raise an error if a store has not the types, sources and languages of a filter.
 
-    field (str): Name in the error; empty = that of the field of the filter.
-    RAISES (SapbertError): If not; with similar values. A group is known if one of its
-        types is.
+    A group is known if one of its types is. `field` is the name in the error; empty =
+    that of the field of the filter.
     """
     types = store.distinct_types()
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
@@ -182,22 +162,19 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
         shown_name = name if name == "label_types" else f"filter.{name}"
         for value in getattr(filter, name):
             if value not in has:
-                close = get_close_matches(value, has, n=3, cutoff=0.5)
-                listed = close or [*sorted(has)[:10], *(["…"] if len(has) > 10 else [])]
-                raise SapbertError(
-                    Errors.E332.format(
-                        field=field or shown_name,
-                        got=repr(value),
-                        known=", ".join(listed) or "none",
-                    )
-                )
+                raise unknown_value(field or shown_name, value, has)
+
+
+def unknown_value(field: str, value: str, known: Collection[str]) -> SapbertError:
+    """Return the error for an unknown value, with similar ones or the first."""
+    first = [*sorted(known)[:10], *["…"] * (len(known) > 10)]
+    shown = get_close_matches(value, known, n=3, cutoff=0.5) or first
+    listed = ", ".join(shown) or "none"
+    return SapbertError(Errors.E332.format(field=field, got=repr(value), known=listed))
 
 
 def check_ids(store: Store, filter: Filter) -> None:
-    """Warn of ids that a store does not have.
-
-    RAISES (SapbertError): If it has none of those that are allowed.
-    """
+    """Warn of ids that a store lacks; an error if it has none that is allowed."""
     for name in ("allow", "deny"):
         ids = getattr(filter, name)
         unknown = [*dict.fromkeys(ids).keys() - store.known_cuis(ids)]
@@ -209,21 +186,17 @@ def check_ids(store: Store, filter: Filter) -> None:
 
 
 def choose_codes(
-    codes: dict[str, list[str]], sources: Sequence[str]
+    codes: dict[str, list[str]], sources: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Return the codes of vocabularies, in their order.
+    """Return the codes, by source, of some vocabularies in their order; empty = all.
 
-    codes (dict[str, list[str]]): By source.
-    sources (Sequence[str]): Vocabularies; "SNOMEDCT_US" is also what other files call
-        `SNOMEDCT`. Empty = all.
-    RETURNS (dict[str, list[str]]): By vocabulary as it is named in `sources`; those
-        without a code are left out.
+    "SNOMEDCT_US" is also what other files call `SNOMEDCT`. The result has the names of
+    `sources`; those without a code are left out.
     """
     if not sources:
         return codes
-    own: dict[str, list[str]] = {}
-    for source, found in codes.items():
-        known = own.setdefault(normalize_prefix(source), [])
-        known += [code for code in found if code not in known]
-    chosen = {source: own.get(normalize_prefix(source), []) for source in sources}
-    return {source: [*found] for source, found in chosen.items() if found}
+    by_prefix: dict[str, dict[str, None]] = {}
+    for source, known in codes.items():
+        by_prefix.setdefault(normalize_prefix(source), {}).update(dict.fromkeys(known))
+    chosen = {source: by_prefix.get(normalize_prefix(source)) for source in sources}
+    return {source: [*known] for source, known in chosen.items() if known}

@@ -5,23 +5,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from .folder.records import FILE, STORE_FILE, Manifest
-from .folder.versions import (
-    Version,
-    list_versions,
-    lock_kb,
-    read_current,
-    read_version,
-    use_version,
-    verify_files,
-)
+from .folder.publication import lock_kb, use_version
+from .folder.records import FILE, OVERLAY, STORE_FILE, Manifest
+from .folder.verification import verify_files
+from .folder.versions import Version, list_versions, read_current, read_version
 
 
 class HistoryEntry(NamedTuple):
     """A version of a knowledge base.
 
     Attributes:
-        name: Its name, e.g. "v3".
+        name: For example "v3".
         used: Whether it is the one that is used.
         date: When it was written.
         size: Bytes of the files that no earlier version has.
@@ -39,38 +33,27 @@ def list_history(folder: Path) -> list[HistoryEntry]:
     """Describe the versions of a knowledge base, the oldest first."""
     current = read_current(folder)
     entries: list[HistoryEntry] = []
-    before: Version | None = None
+    before: Manifest | None = None
     for name in list_versions(folder):
-        version = read_version(folder, name)
-        files = version.manifest.files.values()
-        written = (version.folder / name / FILE).stat().st_mtime
-        entries.append(
-            HistoryEntry(
-                name,
-                name == current,
-                datetime.fromtimestamp(written).astimezone(),
-                sum(record.size for record in files if record.version is None),
-                describe_changes(before.manifest if before else None, version.manifest),
-            )
-        )
-        before = version
+        manifest = read_version(folder, name).manifest
+        files = manifest.files.values()
+        written = (folder / name / FILE).stat().st_mtime
+        date = datetime.fromtimestamp(written).astimezone()
+        size = sum(record.size for record in files if record.version is None)
+        changes = describe_changes(before, manifest)
+        entries.append(HistoryEntry(name, name == current, date, size, changes))
+        before = manifest
     return entries
 
 
 def describe_changes(old: Manifest | None, new: Manifest) -> list[str]:
-    """Describe in words what a version changed.
-
-    Args:
-        old: meta.json of the version before; None = there is none.
-        new: meta.json of the version.
-    """
-    counts = new.counts
-    built = f"{counts.concepts:,} concepts, {counts.rows:,} distinct names"
+    """Describe in words what a version changed; `old` is the version before, if any."""
+    built = f"{new.counts.concepts:,} concepts, {new.counts.rows:,} distinct names"
     if old is None:
         return [f"built or copied: {built}", *describe_overlay(None, new)]
     changes: list[str] = []
-    digests = [each.files[STORE_FILE].sha256 for each in (old, new)]
-    if digests[0] != digests[1] or old.encoder.fingerprint != new.encoder.fingerprint:
+    same_store = old.files[STORE_FILE].sha256 == new.files[STORE_FILE].sha256
+    if not same_store or old.encoder.fingerprint != new.encoder.fingerprint:
         changes.append(f"built again: {built}")
     if old.index != new.index:
         settings = new.index.settings.items()
@@ -87,48 +70,37 @@ def describe_changes(old: Manifest | None, new: Manifest) -> list[str]:
 
 def describe_overlay(old: Manifest | None, new: Manifest) -> list[str]:
     """Describe how the edits differ."""
-    before = old.overlay if old else None
-    after = new.overlay
+    before, after = old.overlay if old else None, new.overlay
     if after is None:
         return ["all edits discarded"] if before else []
     changes: list[str] = []
-    for name, words in (
-        ("concepts", "concepts changed or added"),
-        ("removed", "concepts removed, or names of them"),
+    for words, was, now in (
+        ("concepts changed or added", before and before.concepts, after.concepts),
+        (
+            "concepts removed, or names of them",
+            before and before.removed,
+            after.removed,
+        ),
     ):
-        was, now = getattr(before, name, 0), getattr(after, name)
-        if was != now:
-            changes.append(f"{words}: {was:,} → {now:,}")
-    taught, earlier = after.taught, before.taught if before else None
-    if taught != earlier:
-        files = taught.files if taught else []
-        documents = sum(file.documents for file in files)
-        changes.append(
-            f"taught: {documents:,} documents, {taught.mentions:,} mentions"
-            if taught
-            else "teaching discarded"
-        )
-    if not changes and old is not None and before is not None:
-        names = [name for name in new.files if name.startswith("overlay/")]
-        same = all(
-            name in old.files and old.files[name].sha256 == new.files[name].sha256
-            for name in names
-        )
-        changes += [] if same else ["names added"]
+        if (was or 0) != now:
+            changes.append(f"{words}: {was or 0:,} → {now:,}")
+    if after.taught is None and before and before.taught:
+        changes.append("teaching discarded")
+    elif after.taught and (before is None or before.taught != after.taught):
+        documents = sum(file.documents for file in after.taught.files)
+        mentions = after.taught.mentions
+        changes.append(f"taught: {documents:,} documents, {mentions:,} mentions")
+    if not changes and old and before:
+        digests = [
+            {n: file.sha256 for n, file in files.items() if n.startswith(f"{OVERLAY}/")}
+            for files in (old.files, new.files)
+        ]
+        changes += ["names added"] * (digests[0] != digests[1])
     return changes
 
 
 def go_back(folder: Path, name: str) -> Version:
-    """Use a version that was published before; all versions stay.
-
-    Args:
-        folder: The knowledge base.
-        name: The version, e.g. "v2".
-
-    Raises:
-        SapbertError: If there is no such version, it is damaged, or the knowledge base
-            is read-only or locked.
-    """
+    """Use a version that was published before, e.g. "v2"; all versions stay."""
     with lock_kb(folder):
         known = list_versions(folder)
         if name not in known:

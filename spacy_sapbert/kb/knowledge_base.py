@@ -17,7 +17,8 @@ from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
-from .folder.versions import Version, read_version, verify_files
+from .folder.verification import verify_files
+from .folder.versions import Version, read_version
 from .indexes.registry import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
@@ -36,14 +37,13 @@ def load_kb(
 ) -> "KnowledgeBase":
     """Open a knowledge base after every file in it has been checked.
 
+    Index and encoder are loaded when they are first used.
+
     Args:
         name: A folder, or the name of an installed knowledge base; None = the only one
             that is installed.
         encoder: How to run its encoder; None = as `EncoderConfig` does by default.
         digest: The digest that it must have (`kb info` prints it); None = any.
-
-    Returns:
-        The knowledge base. Index and encoder are loaded when first used.
 
     Raises:
         SapbertError: If there is none, or it is damaged, of another format or with a
@@ -60,34 +60,28 @@ def open_version(
     old: "KnowledgeBase | None" = None,
     whole: bool = False,
 ) -> "KnowledgeBase":
-    """Open a version of a knowledge base; see `load_kb`.
+    """Open a version of a knowledge base; see `load_kb` and `verify_files`.
 
     Args:
-        version: The version.
-        encoder: See `load_kb`.
-        digest: See `load_kb`.
         old: Another version of the folder. What has equal files is shared.
-        whole: See `verify_files`.
     """
-    check_digest(version, digest)
+    got = version.manifest.digest
+    if digest not in (None, got):
+        values = {"path": version.folder, "expected": digest, "got": got}
+        raise SapbertError(Errors.E351.format(**values))
     verify_files(version, known=old.version if old is not None else None, whole=whole)
     return KnowledgeBase(version, encoder=encoder, old=old)
 
 
-def check_digest(version: Version, digest: str | None) -> None:
-    """Raise an error if a version has a different digest; None = any."""
-    found = version.manifest.digest
-    if digest not in (None, found):
-        raise SapbertError(
-            Errors.E351.format(path=version.folder, expected=digest, got=found)
-        )
-
-
 def reopen(
-    folder: Path, place: Path, name: str, digest: str, encoder: "EncoderConfig | None"
+    folder: Path,
+    real_folder: Path,
+    name: str,
+    digest: str,
+    encoder: "EncoderConfig | None",
 ) -> "KnowledgeBase":
     """Open the version of a pickled knowledge base."""
-    version = replace(read_version(place, name), folder=folder)
+    version = replace(read_version(real_folder, name), folder=folder)
     return open_version(version, encoder=encoder, digest=digest)
 
 
@@ -126,9 +120,6 @@ class KnowledgeBase(Mapping[str, Concept]):
 
         Args:
             digest: The digest that a new version must have; None = any.
-
-        Raises:
-            SapbertError: If the new version cannot be loaded, or has another digest.
         """
         version = read_version(self.folder)
         if version.manifest.digest == self.manifest.digest:
@@ -146,7 +137,7 @@ class KnowledgeBase(Mapping[str, Concept]):
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens the same version; nothing native is copied.
         version = self.version
-        values = (self.folder, version.place, version.name, self.manifest.digest)
+        values = (self.folder, version.real_folder, version.name, self.manifest.digest)
         return reopen, (*values, self.encoder_config)
 
     @property
@@ -171,26 +162,17 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     @property
     def ngrams(self) -> NgramIndex | NgramLayers:
-        """The character 3-grams of all names, mapped when first used.
-
-        Raises:
-            SapbertError: If the knowledge base was built without them.
-        """
+        """The character 3-grams of all names; an error if it was built without them."""
         return self.parts.ngrams
 
     def load(self) -> None:
-        """Load what is loaded when first used, before the knowledge base is used.
-
-        Raises:
-            SapbertError: If a file cannot be read, or a library is missing.
-        """
+        """Load now what is otherwise loaded when first used."""
         self.parts.load()
 
     def embed(self, texts: Sequence[str], *, variants: bool = False) -> EmbeddedTexts:
         """Embed texts; one with the token ids of a row gets the vector of the row.
 
         Args:
-            texts: Any texts.
             variants: A text that is not a name gets the vector of the name that is an
                 English variant of it, if there is one; see `list_variants`.
         """
@@ -217,18 +199,14 @@ class KnowledgeBase(Mapping[str, Concept]):
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise SapbertError(Errors.E352.format(rows=self.rows))
-        return self.searcher.vectors(rows)
+        return self.index.vectors(rows)
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every alias of every concept on some rows, by row."""
         return self.store.entries(rows)
 
     def resolve_filter(self, filter: Filter) -> FilterResult:
-        """Find what a filter leaves; the results of the last filters are cached.
-
-        Raises:
-            SapbertError: If it has an unknown type, source or language.
-        """
+        """Find what a filter leaves; the results of the last filters are cached."""
         return self.searcher.resolve_filter(filter)
 
     def foreign_origins(self, lang: str) -> frozenset[int]:
@@ -236,11 +214,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.searcher.foreign_origins(lang)
 
     def check_options(self, options: LinkOptions) -> None:
-        """Check that options name types, sources and languages of this knowledge base.
-
-        Raises:
-            SapbertError: If not, or they need 3-grams that it does not have.
-        """
+        """Raise an error if options name something that the knowledge base lacks."""
         check_options(self.store, self.manifest, options)
 
     def clear_cache(self) -> None:
@@ -341,10 +315,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.searcher.related(self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> list[str]:
-        """Return the ids of the concepts with a code of a source, sorted.
-
-        For example of "ICD10CM" and "E11.9".
-        """
+        """Return the ids of concepts with a code, e.g. "E11.9" of "ICD10CM", sorted."""
         return self.store.cuis_of_code(source, code)
 
     def codes(self, cui: str, source: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
 
 OVERLAY_SETTINGS = {"compact": 0}
+Part = TypeVar("Part")
 
 
 def open_store(version: Version, *, base: bool = False) -> Store:
-    """Open the concepts of a version.
-
-    Args:
-        version: The version.
-        base: As they were built, without the overlay.
-    """
+    """Open the concepts of a version; `base` = as they were built."""
     manifest = version.manifest
     overlay = None if base else manifest.overlay
     names = [STORE_FILE, *([f"{OVERLAY}/{STORE_FILE}"] if overlay else [])]
@@ -36,12 +32,32 @@ def open_store(version: Version, *, base: bool = False) -> Store:
     return Store(database, manifest.counts, overlay)
 
 
+class loaded_once(Generic[Part]):
+    """A property that one thread loads, while the others wait.
+
+    The `cached_property` of Python 3.11 has one lock for all objects, which a forked
+    child may inherit locked.
+    """
+
+    def __init__(self, load: Callable[["Parts"], Part]) -> None:
+        self.load = load
+        self.__doc__ = load.__doc__
+
+    def __get__(self, parts: "Parts", owner: type | None = None) -> Part:
+        name, loaded = self.load.__name__, vars(parts)
+        with parts.lock:
+            if name not in loaded:
+                part = self.load(parts)
+                parts.version.check()
+                loaded[name] = part
+            value: Part = loaded[name]
+            return value
+
+
 class Parts:
-    """Encoder, index, 3-grams and learned order of a version.
+    """Encoder, index, 3-grams and learned order of a version, whose files are verified.
 
     Args:
-        version: Its files were verified.
-        config: How to run the encoder; None = as `EncoderConfig` does by default.
         old: Parts of another version of the folder. What has equal files is shared.
     """
 
@@ -56,81 +72,52 @@ class Parts:
         self.manifest = version.manifest
         self.config = config
         self.lock = ProcessLock()  # while something is loaded
-        self.loaded_encoder: Encoder | None = None
-        self.loaded_base: Index | None = None
-        self.loaded_index: Index | None = None
-        self.loaded_ngrams: NgramIndex | NgramLayers | None = None
         self.ranker = self.load_ranker()
         if old is not None and old.config == config:
-            if old.digests("encoder/") == self.digests("encoder/"):
-                self.loaded_encoder = old.loaded_encoder
-            if (old.manifest.index, old.digests("index.")) == (
-                self.manifest.index,
-                self.digests("index."),
-            ):
-                self.loaded_base = old.loaded_base
+            for name, files in (("encoder", "encoder/"), ("base_index", "index.")):
+                if name in vars(old) and old.settings(files) == self.settings(files):
+                    vars(self)[name] = vars(old)[name]
 
-    def digests(self, start: str) -> dict[str, str]:
-        """Return the sha256 of the files whose names start so."""
+    def settings(self, start: str) -> tuple[object, dict[str, str]]:
+        """Return settings of the index, and the sha256 of files by their start."""
         files = self.manifest.files.items()
-        return {name: file.sha256 for name, file in files if name.startswith(start)}
+        digests = {n: file.sha256 for n, file in files if n.startswith(start)}
+        return self.manifest.index if start == "index." else None, digests
 
-    @property
+    @loaded_once
     def encoder(self) -> "Encoder":
-        """The encoder.
-
-        Raises:
-            SapbertError: If the engine cannot run it, or its vectors are not as wide as
-                those of the index.
-        """
-        with self.lock:
-            if self.loaded_encoder is None:
-                encoder = self.load_encoder()
-                self.version.check()
-                self.loaded_encoder = encoder
-            return self.loaded_encoder
-
-    def load_encoder(self) -> "Encoder":
-        """Load the encoder of this version."""
+        """The encoder; an error if the engine cannot run it, or its width is wrong."""
         from ..encoder.encoder import Encoder, EncoderConfig
         from ..encoder.huggingface import EncoderSettings
 
         config = self.config or EncoderConfig()
         record = self.manifest.encoder
+        folder = self.version.encoder
         if config.engine not in self.manifest.engines:
-            raise SapbertError(Errors.E222.format(path=self.version.encoder))
+            raise SapbertError(Errors.E222.format(path=folder))
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
-        encoder = Encoder.open(
-            self.version.encoder, config, settings=settings, trusted=False
-        )
+        encoder = Encoder.open(folder, config, settings=settings, trusted=False)
         if encoder.width != record.width:
             raise SapbertError(
                 Errors.E307.format(got=encoder.width, width=record.width)
             )
         return encoder
 
-    @property
-    def index(self) -> Index:
-        """The index of all rows."""
-        with self.lock:
-            if self.loaded_index is None:
-                index = self.load_index()
-                self.version.check()
-                self.loaded_index = index
-            return self.loaded_index
+    @loaded_once
+    def base_index(self) -> Index:
+        """The index that was built."""
+        record = self.manifest.index
+        rows = self.manifest.counts.rows
+        return self.load_layer("", record.backend, record.settings, rows)
 
-    def load_index(self) -> Index:
-        """Load the index that was built, and that of the overlay."""
-        record, rows = self.manifest.index, self.manifest.counts.rows
-        if self.loaded_base is None:
-            base = self.load_layer("", record.backend, record.settings, rows)
-            self.version.check()
-            self.loaded_base = base
+    @loaded_once
+    def index(self) -> Index:
+        """The index of all rows: that was built, and that of the overlay."""
         overlay = self.manifest.overlay
         if overlay is None or not overlay.rows:
-            return self.loaded_base
+            return self.base_index
         added = self.load_layer(f"{OVERLAY}/", "exact", OVERLAY_SETTINGS, overlay.rows)
-        return LayeredIndex([(0, self.loaded_base), (rows, added)])
+        return LayeredIndex([(0, self.base_index), (self.manifest.counts.rows, added)])
 
     def load_layer(
         self, folder: str, backend: str, settings: dict[str, int], rows: int
@@ -144,43 +131,24 @@ class Parts:
             width=self.manifest.encoder.width,
         )
 
-    @property
+    @loaded_once
     def ngrams(self) -> NgramIndex | NgramLayers:
-        """The character 3-grams of all names.
-
-        Raises:
-            SapbertError: If the knowledge base was built without them.
-        """
-        with self.lock:
-            if self.loaded_ngrams is None:
-                ngrams = self.load_ngrams()
-                self.version.check()
-                self.loaded_ngrams = ngrams
-            return self.loaded_ngrams
-
-    def load_ngrams(self) -> NgramIndex | NgramLayers:
-        """Map the 3-grams of the base and of the overlay."""
+        """The character 3-grams of all names, mapped."""
         if not self.manifest.ngrams:
             raise SapbertError(Errors.E340)
-
-        def load(folder: str, rows: int) -> NgramIndex:
-            paths: dict[str, Path] = {
-                name: self.version.path(f"{folder}/{name}.npy") for name in NGRAM_FILES
-            }
-            return load_ngrams(paths, rows=rows)
-
-        base = load(NGRAMS, self.manifest.counts.rows)
+        base = self.map_ngrams(NGRAMS, self.manifest.counts.rows)
         overlay = self.manifest.overlay
         if overlay is None or not overlay.rows:
             return base
-        return NgramLayers(base, load(f"{OVERLAY}/{NGRAMS}", overlay.rows))
+        return NgramLayers(base, self.map_ngrams(f"{OVERLAY}/{NGRAMS}", overlay.rows))
+
+    def map_ngrams(self, folder: str, rows: int) -> NgramIndex:
+        """Map the 3-grams in a folder."""
+        files = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
+        return load_ngrams(files, rows=rows)
 
     def load_ranker(self) -> Ranker | None:
-        """Load the learned order of candidates, if there is one.
-
-        Raises:
-            SapbertError: If the file is of another version of the package.
-        """
+        """Load the learned order of candidates, if there is one."""
         if not self.manifest.has_ranker:
             return None
         path = self.version.path(f"{OVERLAY}/{RANKER_FILE}")

@@ -29,8 +29,9 @@ PROBABILITY = 1 / 3
 class ProbeResult(NamedTuple):
     """What was found, as shares of what was searched for.
 
-    rows (float): Rows that find an equal vector first.
-    names (float): Names that find their concept, embedded anew.
+    Attributes:
+        rows: Rows that find an equal vector first.
+        names: Names that find their concept, embedded anew.
     """
 
     rows: float
@@ -38,7 +39,7 @@ class ProbeResult(NamedTuple):
 
 
 def choose_rows(kb: KnowledgeBase, most: int) -> np.ndarray:
-    """Return row numbers, spread over all rows, int64. Shape: (up to most,)."""
+    """Return up to `most` row numbers, spread over all rows, int64. Shape: (n,)."""
     numbers = np.linspace(0, kb.rows - 1, min(most, kb.rows))
     return np.unique(numbers.astype(np.int64))
 
@@ -46,36 +47,35 @@ def choose_rows(kb: KnowledgeBase, most: int) -> np.ndarray:
 def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     """Search rows by their own vectors, and names by what the encoder makes of them.
 
-    RAISES (SapbertError): If fewer than `SHARE` of the rows find themselves, or of the
-        names find their concept: then the index is damaged, or is of other names.
+    Raises:
+        SapbertError: If fewer than `SHARE` of the rows find themselves, or of the names
+            find their concept: the index is damaged, or is of other names.
     """
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)
-    found = int((scores[:, 0] > 1 - PRECISION).sum())
-    if found < SHARE * len(rows):
-        raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
+    equal = int((scores[:, 0] > 1 - PRECISION).sum())
+    if equal < SHARE * len(rows):
+        raise SapbertError(Errors.E319.format(found=equal, total=len(rows)))
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
     vectors = kb.encoder.embed([entry.alias for entry in probed])
     nearest, scores = kb.search(vectors, NEAREST)
     nearest = np.where(scores > 1 - SAME_NAME, nearest, -1)
     near = kb.entries(np.unique(nearest[nearest >= 0]))
-    having = [
-        {entry.cui for row in own.tolist() for entry in near.get(row, ())}
-        for own in nearest
-    ]
-    right = sum(e.cui in cuis for e, cuis in zip(probed, having, strict=True))
+    right = sum(
+        any(entry.cui == other.cui for row in found_rows for other in near.get(row, ()))
+        for entry, found_rows in zip(probed, nearest.tolist(), strict=True)
+    )
     if right < SHARE * len(probed):
         raise SapbertError(Errors.E353.format(found=right, total=len(probed)))
-    return ProbeResult(found / len(rows), right / max(len(probed), 1))
+    return ProbeResult(equal / len(rows), right / max(len(probed), 1))
 
 
 def drop_letter(name: str) -> str:
     """Return a name without the middle character of its longest word."""
     words = name.split(" ")
-    place = max(range(len(words)), key=lambda number: len(words[number]))
-    word = words[place]
-    words[place] = word[: len(word) // 2] + word[len(word) // 2 + 1 :]
+    number, word = max(enumerate(words), key=lambda pair: len(pair[1]))
+    words[number] = word[: len(word) // 2] + word[len(word) // 2 + 1 :]
     return " ".join(words)
 
 
@@ -83,9 +83,7 @@ def measure_recall(kb: KnowledgeBase) -> Recall | None:
     """Compare the index with exact search, for names with a letter left out.
 
     The vectors of the rows themselves would be found more easily than those of
-    mentions.
-
-    RETURNS (Recall | None): None if the search is exact.
+    mentions. None if the search is exact.
     """
     if kb.manifest.index.backend == "exact" or kb.rows <= NEAREST:
         return None
@@ -96,15 +94,15 @@ def measure_recall(kb: KnowledgeBase) -> Recall | None:
     if not token_ids:
         return None
     queries = kb.encoder.encode(token_ids)
-    found = kb.search(queries, NEAREST)[1]
+    _, scores = kb.search(queries, NEAREST)
     everything = np.arange(kb.rows)
-    nearest = search_rows(kb.index.vectors, everything, queries, NEAREST)[1]
-    first = found[:, 0] >= nearest[:, 0] - PRECISION
-    near = found >= nearest[:, -1:] - PRECISION
+    _, exact = search_rows(kb.index.vectors, everything, queries, NEAREST)
+    first = scores[:, 0] >= exact[:, 0] - PRECISION
+    near = scores >= exact[:, -1:] - PRECISION
     return Recall(
         queries=len(queries),
         at_1=round(float(first.mean()), 4),
-        at_10=round(float(near.sum() / nearest.size), 4),
+        at_10=round(float(near.sum() / exact.size), 4),
     )
 
 
@@ -112,21 +110,18 @@ def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
     """Estimate the score at which a third of the answers is right.
 
     Some names are searched for without their own row: an answer is right if it is
-    another name of the same concept.
-
-    RETURNS (tuple[float, Estimate] | None): The threshold and what it is based on; None
-        if there are too few right or wrong answers.
+    another name of the same concept. None if too few answers are right or wrong.
     """
     if kb.rows < 2 * FEWEST_ANSWERS:
         return None
     rows = choose_rows(kb, ESTIMATED_ROWS)
-    found, scores = kb.search(kb.vectors(rows), 2)
+    nearest, scores = kb.search(kb.vectors(rows), 2)
     # The second, unless the row itself was not found or has an equal one.
-    other = np.argmax(found != rows[:, None], axis=1)[:, None]
-    others = np.take_along_axis(found, other, 1)[:, 0]
+    other = np.argmax(nearest != rows[:, None], axis=1)[:, None]
+    others = np.take_along_axis(nearest, other, 1)[:, 0]
     scores = np.take_along_axis(scores, other, 1)[:, 0].astype(np.float64)
     entries = kb.entries(np.unique(np.concatenate([rows, others])))
-    cuis = {row: {e.cui for e in of_row} for row, of_row in entries.items()}
+    cuis = {row: {entry.cui for entry in of_row} for row, of_row in entries.items()}
     pairs = zip(rows.tolist(), others.tolist(), strict=True)
     right = np.array([not cuis[a].isdisjoint(cuis[b]) for a, b in pairs])
     if not FEWEST_ANSWERS <= right.sum() <= len(rows) - FEWEST_ANSWERS:
@@ -135,6 +130,5 @@ def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
     if curve.slope <= 0:
         return None
     threshold = round(min(max(curve.score_at(PROBABILITY), 0.0), 1.0), 3)
-    return threshold, Estimate(
-        names=len(rows), right=int(right.sum()), probability=PROBABILITY
-    )
+    hits = int(right.sum())
+    return threshold, Estimate(names=len(rows), right=hits, probability=PROBABILITY)

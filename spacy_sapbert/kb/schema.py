@@ -1,7 +1,4 @@
-"""The tables of concepts.db, and the check that a file has only these."""
-
-import sqlite3
-from functools import lru_cache
+"""The tables of concepts.db."""
 
 KINDS = ("language", "source")  # the parts of the origin of a name
 
@@ -54,22 +51,3 @@ CREATE TABLE annotated (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX annotated_by_cui ON annotated (cui);
 """
-
-
-def read_schema(connection: sqlite3.Connection, database: str) -> set[tuple[str, ...]]:
-    """Return type, name, table and SQL of everything in a database."""
-    sql = (
-        f"SELECT type, name, tbl_name, coalesce(sql, '') FROM {database}.sqlite_master"
-    )
-    return set(connection.execute(sql))
-
-
-@lru_cache
-def expected_schema(*, overlay: bool) -> frozenset[tuple[str, ...]]:
-    """Return the schema of a concepts.db, or of that of an overlay."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.executescript(SCHEMA + INDICES + (OVERLAY_TABLES * overlay))
-        return frozenset(read_schema(connection, "main"))
-    finally:
-        connection.close()

@@ -4,9 +4,9 @@ The result of a mention depends on the mention, the options and the version of t
 knowledge base, and on nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -55,7 +55,6 @@ FILTER_CACHE = 16  # filters, or more if the options have more
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
-RELATIONS = ("parent", "child", "sibling")
 
 Ranked = list[RankedEntry]
 
@@ -66,9 +65,8 @@ class EmbeddedTexts(NamedTuple):
     Attributes:
         vectors: Unit vectors in float32, zero for texts that the encoder cannot read.
             Shape: (n, width).
-        truncated: Whether each text is longer than the maximum of the encoder.
-            Shape: (n,).
-        readable: Whether the encoder has a token of each text. Shape: (n,).
+        truncated: Texts longer than the maximum of the encoder, bool. Shape: (n,).
+        readable: Texts of which the encoder has a token, bool. Shape: (n,).
     """
 
     vectors: np.ndarray
@@ -76,30 +74,12 @@ class EmbeddedTexts(NamedTuple):
     readable: np.ndarray
 
 
-class Nearest(NamedTuple):
-    """The rows nearest to some mentions, by cosine and with 3-grams.
-
-    Attributes:
-        rows: −1 = none. Shape: (n, m).
-        cosines: Shape: (n, m).
-        near: Rows and cosines by cosine alone. Shape: (n, up to m) each.
-        orders: Sort keys. Shape: (n, m).
-    """
-
-    rows: np.ndarray
-    cosines: np.ndarray
-    near: tuple[np.ndarray, np.ndarray]
-    orders: np.ndarray
-
-
 class RelatedConcept(NamedTuple):
-    """A concept near another one.
+    """A concept near another one, and its preferred name.
 
     Attributes:
-        cui: Its id.
-        name: Its preferred name.
         score: The highest cosine of a name of the one and a name of the other, −1 to 1.
-        relation: The first of `RELATIONS` that holds; siblings share a parent.
+        relation: "parent", "child" or "sibling", which shares a parent.
     """
 
     cui: str
@@ -109,12 +89,7 @@ class RelatedConcept(NamedTuple):
 
 
 class MentionSearch:
-    """Finds the concepts of mentions, and caches what it found.
-
-    Args:
-        store: The concepts and names.
-        parts: Encoder, index, 3-grams and learned order.
-    """
+    """Finds the concepts of mentions, and caches what it found."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self.store = store
@@ -176,26 +151,20 @@ class MentionSearch:
         # Texts with the same token ids can have different variants.
         rows: dict[Any, int] = {
             text: names[key]
-            for key, text in zip(keys, texts, strict=True)
+            for text, key in zip(texts, keys, strict=True)
             if key in names
         }
         if variants:
             rows.update(self.find_variants([t for t in texts if t not in rows]))
-        used = [
-            text if text in rows else key for key, text in zip(keys, texts, strict=True)
-        ]
-        new = {
-            key: ids
-            for key, ids in zip(used, token_ids, strict=True)
-            if key not in rows
-        }
-        place = {key: number for number, key in enumerate([*rows, *new])}
+        used = [t if t in rows else key for t, key in zip(texts, keys, strict=True)]
+        new = {k: ids for k, ids in zip(used, token_ids, strict=True) if k not in rows}
+        numbers = {key: number for number, key in enumerate([*rows, *new])}
         vectors = encoder.encode([*new.values()])
         if rows:
-            known = self.vectors(np.fromiter(rows.values(), dtype=np.int64))
+            known = self.parts.index.vectors(np.fromiter(rows.values(), dtype=np.int64))
             vectors = np.concatenate([known, vectors])
         return EmbeddedTexts(
-            vectors[[place[key] for key in used]],
+            vectors[[numbers[key] for key in used]],
             np.array(truncated, dtype=bool),
             np.array([bool(ids) for ids in token_ids], dtype=bool),
         )
@@ -207,10 +176,6 @@ class MentionSearch:
         names = self.store.names(forms, without=self.foreign_origins("en"))
         rows = {text: choose_variant(v, names) for text, v in variants.items()}
         return {text: row for text, row in rows.items() if row is not None}
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows, float32. Shape: (n,) → (n, width)."""
-        return self.parts.index.vectors(rows)
 
     # Find
 
@@ -225,9 +190,9 @@ class MentionSearch:
         if new := [query for query in distinct if query not in results]:
             for english in (True, False):
                 some = [q for q in new if q.filter.may_be_english == english]
-                found = self.find_new(some, options, variants=english)
-                self.results.put_many({(q, key): r for q, r in found.items()})
-                results.update(found)
+                added = self.find_new(some, options, variants=english)
+                self.results.put_many({(q, key): r for q, r in added.items()})
+                results.update(added)
         return results
 
     def find_new(
@@ -240,23 +205,21 @@ class MentionSearch:
             return results
         vectors, truncated, readable = self.embed(texts, variants=variants)
         usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
-        place = {text: number for number, text in enumerate(texts)}
-        by_filter: dict[Filter, list[int]] = {}
+        numbers = {text: number for number, text in enumerate(texts)}
+        by_filter: dict[Filter, list[str]] = {}
         for query in queries:
-            number = place.get(query.text)
+            number = numbers.get(query.text)
             if number is not None and readable[number]:
                 results[query] = SearchResult([], "no_vector")
                 if usable[number]:
-                    by_filter.setdefault(query.filter, []).append(number)
-        for filter, numbers in by_filter.items():
-            for start in range(0, len(numbers), MENTIONS_AT_ONCE):
-                batch = np.array(numbers[start : start + MENTIONS_AT_ONCE])
-                some = [texts[number] for number in batch]
-                found = self.note(some, vectors[batch], filter, options)
-                for text, long, result in zip(
-                    some, truncated[batch], found, strict=True
-                ):
-                    if long and result.note is None:
+                    by_filter.setdefault(query.filter, []).append(query.text)
+        for filter, some in by_filter.items():
+            for start in range(0, len(some), MENTIONS_AT_ONCE):
+                batch = some[start : start + MENTIONS_AT_ONCE]
+                chosen = [numbers[text] for text in batch]
+                noted = self.note(batch, vectors[chosen], filter, options)
+                for text, result in zip(batch, noted, strict=True):
+                    if truncated[numbers[text]] and result.note is None:
                         result = result._replace(note=TRUNCATED)
                     results[MentionQuery(text, filter)] = result
         return results
@@ -272,23 +235,20 @@ class MentionSearch:
 
         "filtered" = without the filter, the mention would be linked.
         """
-        found = self.order(texts, vectors, filter, options)
-        below = [n for n, result in enumerate(found) if not self.links(result, options)]
+        results = self.order(texts, vectors, filter, options)
+        below = [n for n, r in enumerate(results) if not self.links(r, options)]
         notes: dict[int, str] = dict.fromkeys(below, "below_threshold")
         # That a mention has no concept in the language of the document is no reason.
         wider = Filter(document_language=filter.document_language)
         if below and filter != wider:
             some = [texts[number] for number in below]
-            free = self.order(some, vectors[below], wider, options, k=1)
+            free = self.order(some, vectors[below], wider, options)
             for number, result in zip(below, free, strict=True):
                 if self.links(result, options):
                     notes[number] = "filtered"
         if options.fusion is not None:  # a probability is for cosines
-            found = [result._replace(probability=None) for result in found]
-        return [
-            result._replace(note=notes.get(number))
-            for number, result in enumerate(found)
-        ]
+            results = [result._replace(probability=None) for result in results]
+        return [r._replace(note=notes.get(n)) for n, r in enumerate(results)]
 
     def links(self, result: SearchResult, options: LinkOptions) -> bool:
         """Return whether a mention is linked to the first concept that was found.
@@ -313,32 +273,27 @@ class MentionSearch:
         vectors: np.ndarray,
         filter: Filter,
         options: LinkOptions,
-        *,
-        k: int | None = None,
     ) -> list[SearchResult]:
         """Find the best concepts of mentions, in the learned order if there is one."""
-        k = k or options.k
-        ranked, names = self.rank(texts, vectors, filter, options, k=k)
+        ranked, names = self.rank(texts, vectors, filter, options)
         if self.manifest.taught is None:
-            return [SearchResult(found, None) for found in ranked]
+            return [SearchResult(concepts, None) for concepts in ranked]
         forms = [name_form(text) for text in texts]
         known = self.store.annotated(forms)
-        counts: list[Mapping[str, int]] = [known.get(form, {}) for form in forms]
+        counts = [known.get(form, {}) for form in forms]
         ranker = self.parts.ranker
         if ranker is None:
             pairs = zip(ranked, counts, strict=True)
-            return [SearchResult(found, None, count) for found, count in pairs]
-        pools = [pool_concepts(found, self.find_provenance) for found in names]
-        cuis = {found.entry.cui for pool, _ in pools for found in pool}
-        concept_counts = self.store.annotated_concepts(cuis)
+            return [SearchResult(concepts, None, count) for concepts, count in pairs]
+        pools = [pool_concepts(near, self.find_provenance) for near in names]
+        cuis = {entry.entry.cui for pool, _ in pools for entry in pool}
+        totals = self.store.annotated_concepts(cuis)
         results: list[SearchResult] = []
-        for text, (pool, near), others, count in zip(
-            texts, pools, ranked, counts, strict=True
-        ):
-            found, probability = order_by_ranker(
-                ranker, text, pool, near, others, count, concept_counts
+        for text, pool, others, count in zip(texts, pools, ranked, counts, strict=True):
+            ordered, probability = order_by_ranker(
+                ranker, text, *pool, others, count, totals
             )
-            best = rank_concepts(found, k=k)
+            best = rank_concepts(ordered, k=options.k)
             results.append(SearchResult(best, None, count, probability))
         return results
 
@@ -364,7 +319,6 @@ class MentionSearch:
         Args:
             texts: The mentions, for the similarity of characters.
             vectors: Unit vectors in float32. Shape: (n, width).
-            filter: The filter.
             options: `k` and the fusion.
             k: Number of concepts; None = that of the options.
 
@@ -377,75 +331,36 @@ class MentionSearch:
         total = self.store.total_rows
         most = min(total, MAX_ROWS) if filtered is None else len(filtered.rows)
         results: list[Ranked] = [[] for _ in vectors]
-        names: list[Ranked] = [[] for _ in vectors]
+        names: list[Ranked] = []
         learned = self.parts.ranker is not None
-        pending = np.arange(len(vectors))
+        pending = list(range(len(vectors)))
         count = min(POOL_ROWS if learned else FIRST_ROWS, most)
-        first = True
-        while len(pending) and most:
-            some = [texts[int(number)] for number in pending]
-            nearest = self.nearest(some, vectors[pending], count, filtered, options)
-            entries = self.store.entries(np.unique(nearest.rows[nearest.rows >= 0]))
+        while pending and most:
+            some = [texts[number] for number in pending]
+            queries = vectors[pending]
+            allowed = None if filtered is None else filtered.rows
+            near = self.search(queries, count, allowed)
+            nearest = self.add_orders(some, queries, near, filtered, options)
+            rows = np.unique(np.concatenate([rows for rows, _, _ in nearest]))
+            entries = self.store.entries(rows[rows >= 0])
             if filtered is not None:
                 entries = filtered.filter_entries(entries)
-            for place, number in enumerate(pending):
-                if first and learned:
-                    rows, cosines = (values[place].tolist() for values in nearest.near)
-                    names[number] = list(order_entries(rows, cosines, entries))
-                ranked = order_entries(
-                    nearest.rows[place].tolist(),
-                    nearest.cosines[place].tolist(),
-                    entries,
-                    orders=nearest.orders[place].tolist(),
-                )
+            if learned and not names:
+                names = [
+                    list(order_entries(rows.tolist(), cosines.tolist(), entries))
+                    for rows, cosines in zip(*near, strict=True)
+                ]
+            for number, values in zip(pending, nearest, strict=True):
+                rows_of_mention, cosines, orders = (part.tolist() for part in values)
+                ranked = order_entries(rows_of_mention, cosines, entries, orders=orders)
                 results[number] = add_concepts(results[number], ranked, k=k)
             if count >= most:
                 break
-            first = False
-            pending = np.array([n for n in pending if len(results[n]) < k], int)
+            pending = [number for number in pending if len(results[number]) < k]
             count = min(count * MORE_ROWS, most)
-        return results, names
+        return results, names or [[] for _ in vectors]
 
     # Nearest
-
-    def nearest(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        count: int,
-        filtered: FilterResult | None,
-        options: LinkOptions,
-    ) -> Nearest:
-        """Find the nearest rows, with those that share most 3-grams if options say so.
-
-        Args:
-            texts: The mentions.
-            vectors: Their unit vectors in float32. Shape: (n, width).
-            count: Maximum of rows by cosine, and by 3-grams.
-            filtered: The rows to search; None = all.
-            options: The fusion.
-        """
-        rows, cosines = self.search(
-            vectors, count, None if filtered is None else filtered.rows
-        )
-        if options.fusion is None:
-            return Nearest(rows, cosines, (rows, cosines), cosines)
-        allowed = None if filtered is None else filtered.mask(self.store.total_rows)
-        united = self.add_ngram_rows(texts, vectors, (rows, cosines), allowed)
-        size = max((len(found) for found, _, _ in united), default=0)
-        all_rows = np.full((len(texts), size), -1, dtype=np.int64)
-        all_cosines = np.zeros((len(texts), size), dtype=np.float32)
-        orders = np.zeros((len(texts), size))
-        for number, (found, scores, similarities) in enumerate(united):
-            all_rows[number, : len(found)] = found
-            all_cosines[number, : len(found)] = scores
-            orders[number, : len(found)] = fuse_scores(
-                scores,
-                similarities,
-                fusion=options.fusion,
-                weight=options.ngram_weight,
-            )
-        return Nearest(all_rows, all_cosines, (rows, cosines), orders)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
@@ -460,37 +375,58 @@ class MentionSearch:
         self,
         texts: Sequence[str],
         vectors: np.ndarray,
-        found: tuple[np.ndarray, np.ndarray],
+        near: tuple[np.ndarray, np.ndarray],
         allowed: np.ndarray | None,
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Search by 3-grams, and compute both scores of what either search found.
 
         Args:
-            found: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
+            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
             allowed: Mask of the rows that 3-grams may add; None = all. Shape: (rows,).
 
         Returns:
             For each mention rows, ascending, cosines and similarities, (r,) each.
         """
         ngrams = self.parts.ngrams
-        by_ngrams, _ = ngrams.search(texts, found[0].shape[1], allowed=allowed)
+        by_ngrams, _ = ngrams.search(texts, near[0].shape[1], allowed=allowed)
         united: list[np.ndarray] = []
         cosines: list[np.ndarray] = []
-        for near, scores, more in zip(*found, by_ngrams, strict=True):
-            rows = np.union1d(near[near >= 0], more[more >= 0]).astype(np.int64)
-            known = np.full(len(rows), np.nan, dtype=np.float32)
-            known[np.searchsorted(rows, near[near >= 0])] = scores[near >= 0]
+        for by_cosine, scores, more in zip(*near, by_ngrams, strict=True):
+            known = by_cosine >= 0
+            rows = np.union1d(by_cosine[known], more[more >= 0]).astype(np.int64)
+            both = np.full(len(rows), np.nan, dtype=np.float32)
+            both[np.searchsorted(rows, by_cosine[known])] = scores[known]
             united.append(rows)
-            cosines.append(known)
+            cosines.append(both)
         missing = [rows[np.isnan(c)] for rows, c in zip(united, cosines, strict=True)]
-        every = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *missing]))
-        if len(every):
-            row_vectors = self.vectors(every)
-            for vector, rows, known in zip(vectors, missing, cosines, strict=True):
-                places = np.searchsorted(every, rows)
-                known[np.isnan(known)] = row_vectors[places] @ vector
+        distinct = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *missing]))
+        if len(distinct):
+            row_vectors = self.parts.index.vectors(distinct)
+            for vector, rows, both in zip(vectors, missing, cosines, strict=True):
+                places = np.searchsorted(distinct, rows)
+                both[np.isnan(both)] = row_vectors[places] @ vector
         similarities = ngrams.similarity(texts, united)
         return list(zip(united, cosines, similarities, strict=True))
+
+    def add_orders(
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        near: tuple[np.ndarray, np.ndarray],
+        filtered: FilterResult | None,
+        options: LinkOptions,
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return rows, cosines and sort keys of each mention; fusion adds rows.
+
+        Args:
+            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
+        """
+        if options.fusion is None:
+            return [(rows, scores, scores) for rows, scores in zip(*near, strict=True)]
+        fuse = partial(fuse_scores, fusion=options.fusion, weight=options.ngram_weight)
+        allowed = None if filtered is None else filtered.mask(self.store.total_rows)
+        united = self.add_ngram_rows(texts, vectors, near, allowed)
+        return [(rows, c, fuse(c, similarities)) for rows, c, similarities in united]
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
@@ -522,7 +458,10 @@ class MentionSearch:
         with_parents = options.broader or "coherence" in options.tie_evidence
         return ConceptInfo(
             types={cui: types for cui, (types, _) in data.items()},
-            codes={c: choose_codes(own, options.codes) for c, (_, own) in data.items()},
+            codes={
+                cui: choose_codes(codes, options.codes)
+                for cui, (_, codes) in data.items()
+            },
             parents=self.store.parents(cuis) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
         )
@@ -532,43 +471,40 @@ class MentionSearch:
     ) -> Linked:
         """Link a mention that is below the threshold to a parent of its candidates.
 
-        Args:
-            ranked: The candidates, of which `BROADER_CANDIDATES` count for any k.
-
-        Returns:
-            The link, unchanged if no candidate has a parent that is in the knowledge
-            base and left by the filter.
+        The parent must be in the knowledge base and left by the filter. Of `ranked`,
+        `BROADER_CANDIDATES` concepts count for any k.
         """
         if linked.note != "below_threshold":
             return linked
-        candidates = ranked[:BROADER_CANDIDATES]
-        scores = {found.entry.cui: round_score(found.score) for found in candidates}
+        nearest = ranked[:BROADER_CANDIDATES]
+        scores = {concept.entry.cui: round_score(concept.score) for concept in nearest}
         for parent in rank_parents(scores, info.parents):
             # The parent may be missing, or retired for another concept.
             concept = self.store.concept(parent)
-            if concept is None:
-                continue
-            filtered = self.resolve(filter)
-            if filtered is not None:
-                entries = self.store.entries_of(concept.cui)
-                if not any(map(filtered.matches, entries)):
-                    continue
-            return Linked(linked.candidates, BROADER, concept.cui)
+            if concept is not None and self.is_left(concept.cui, filter):
+                return Linked(linked.candidates, BROADER, concept.cui)
         return linked
+
+    def is_left(self, cui: str, filter: Filter) -> bool:
+        """Return whether a filter leaves a name of a concept."""
+        filtered = self.resolve(filter)
+        return filtered is None or any(
+            map(filtered.matches, self.store.entries_of(cui))
+        )
 
     def related(self, cui: str, *, k: int) -> list[RelatedConcept]:
         """Find the concepts nearest to a concept; see `KnowledgeBase.related`."""
         rows = sorted({entry.row for entry in self.store.entries_of(cui)})
         if not rows:
             return []
-        vectors = self.vectors(np.array(rows, dtype=np.int64))
+        vectors = self.parts.index.vectors(np.array(rows, dtype=np.int64))
         # One more than k, since each name is nearest to its own concept.
         texts = [""] * len(rows)
-        found, _ = self.rank(texts, vectors, Filter(), DEFAULT_OPTIONS, k=k + 1)
+        ranked, _ = self.rank(texts, vectors, Filter(), DEFAULT_OPTIONS, k=k + 1)
         nearest: dict[str, RankedEntry] = {}
-        for near in chain.from_iterable(found):
-            best = nearest.get(near.entry.cui)
-            if best is None or near.score > best.score:
+        for near in chain.from_iterable(ranked):
+            best = nearest.setdefault(near.entry.cui, near)
+            if near.score > best.score:
                 nearest[near.entry.cui] = near
         nearest.pop(cui, None)
         scores = {other: round_score(near.score) for other, near in nearest.items()}
@@ -582,13 +518,17 @@ class MentionSearch:
     def relate(self, cui: str, others: Sequence[str]) -> list[str | None]:
         """Return the relation of each of the other concepts to a concept."""
         parents = self.store.parents([cui, *others])
-        own = {*parents.get(cui, ())}
+        parents_of_cui = {*parents.get(cui, ())}
         relations: list[str | None] = []
         for other in others:
-            theirs = {*parents.get(other, ())}
-            holds = (other in own, cui in theirs, not own.isdisjoint(theirs))
-            names = (name for name, does in zip(RELATIONS, holds, strict=True) if does)
-            relations.append(next(names, None))
+            parents_of_other = {*parents.get(other, ())}
+            if other in parents_of_cui:
+                relations.append("parent")
+            elif cui in parents_of_other:
+                relations.append("child")
+            else:
+                is_sibling = not parents_of_cui.isdisjoint(parents_of_other)
+                relations.append("sibling" if is_sibling else None)
         return relations
 
 
@@ -597,8 +537,8 @@ def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ran
     others = rank_concepts(ranked, k=k)
     if not known:
         return others
-    cuis, last = {found.entry.cui for found in known}, known[-1].order
-    new = (found for found in others if found.entry.cui not in cuis)
-    # Fused, or by an index that is not exact, one may have a higher sort key.
-    capped = (found._replace(order=min(found.order, last)) for found in new)
+    cuis, last = {concept.entry.cui for concept in known}, known[-1].order
+    new = (concept for concept in others if concept.entry.cui not in cuis)
+    # Fused, or by an index that is not exact, a new one may have a higher sort key.
+    capped = (concept._replace(order=min(concept.order, last)) for concept in new)
     return rank_concepts([*known, *capped], k=k)

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError, check_range
+from .folder.publication import change_manifest, lock_kb
 from .folder.records import Calibration, Manifest
-from .folder.versions import change_manifest, lock_kb, read_version
+from .folder.versions import read_version
 from .indexes.registry import change_settings
 from .knowledge_base import open_version
 from .probe import measure_recall
@@ -15,17 +16,13 @@ from .probe import measure_recall
 def change_kb(
     folder: Path, *, index: dict[str, int] | None = None, threshold: float | None = None
 ) -> Manifest:
-    """Publish a version with other settings, which need no new build.
+    """Publish a version with different settings, and return its meta.json.
 
     Args:
-        folder: The knowledge base.
         index: Settings of the index by name, e.g. `{"ef": 200}`; its recall is measured
             anew.
         threshold: Cosine below which a mention has no concept, which takes the place of
             an estimate or a calibration; None = no change.
-
-    Returns:
-        The new meta.json.
 
     Raises:
         SapbertError: If a setting is unknown, out of range or needs a new build, the
@@ -46,19 +43,13 @@ def change_kb(
             settings = change_settings(record.backend, record.settings, index)
             changes["index"] = record.model_copy(update={"settings": settings})
             changed = manifest.model_copy(update=changes)
-            changes["recall"] = measure_recall(
-                open_version(replace(version, manifest=changed))
-            )
+            opened = open_version(replace(version, manifest=changed))
+            changes["recall"] = measure_recall(opened)
         return change_manifest(version, **changes).manifest
 
 
 def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
-    """Publish a version with a threshold and its calibration; return its meta.json.
-
-    Raises:
-        SapbertError: If the knowledge base is read-only, damaged or locked, or the
-            system refuses.
-    """
+    """Publish a version with a threshold and its calibration; return its meta.json."""
     with lock_kb(folder):
         threshold = calibration.threshold
         changes = {"threshold": threshold, "estimate": None, "calibration": calibration}

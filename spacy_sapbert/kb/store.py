@@ -4,7 +4,7 @@ import hashlib
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,14 +31,16 @@ def name_key(token_ids: Sequence[int]) -> bytes:
     return hashlib.blake2b(ids, digest_size=16).digest()
 
 
-class Store:
-    """Reads concepts and names, with SQL that stands here alone.
+def group_pairs(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
+    """Return the second values of pairs as lists, by the first value."""
+    lists: dict[Any, list[str]] = defaultdict(list)
+    for key, value in pairs:
+        lists[key].append(value)
+    return dict(lists)
 
-    Args:
-        database: The concepts.db, with or without an overlay.
-        counts: Of the knowledge base as it was built.
-        overlay: Of the overlay.
-    """
+
+class Store:
+    """Reads concepts and names, with SQL that stands here alone."""
 
     def __init__(
         self, database: Database, counts: Counts, overlay: OverlayRecord | None = None
@@ -46,7 +48,6 @@ class Store:
         self.database = database
         self.query = database.query
         self.base_rows = counts.rows
-        self.base_concepts = counts.concepts
         self.total_rows = counts.rows + (overlay.rows if overlay else 0)
 
     @cached_property
@@ -54,44 +55,7 @@ class Store:
         """One more than the greatest number of a concept."""
         names = ["main", *(["overlay"] if self.database.overlay else [])]
         last = "SELECT coalesce(max(id), -1) + 1 FROM {}.concepts"
-        return max(self.query(last.format(name))[0][0] for name in names)
-
-    def check(self) -> None:
-        """Read the whole of the file, and check that it is consistent.
-
-        Raises:
-            SapbertError: If SQLite finds a damage, or a number is not one of meta.json.
-        """
-        names = ["main", *(["overlay"] if self.database.overlay else [])]
-        for name in names:
-            ((result,),) = self.query(f"PRAGMA {name}.quick_check(1)")
-            if result != "ok":
-                raise self.database.damaged(result)
-        self.check_numbers("main.concepts", "id", range(self.base_concepts), all=True)
-        self.check_numbers("main.rows", "row", range(self.base_rows), all=True)
-        self.check_numbers("main.aliases", "row", range(self.base_rows))
-        if len(names) > 1:
-            added = range(self.base_rows, self.total_rows)
-            self.check_numbers("overlay.rows", "row", added, all=True)
-            self.check_numbers("overlay.aliases", "row", range(self.total_rows))
-
-    def check_numbers(
-        self, table: str, column: str, expected: range, *, all: bool = False
-    ) -> None:
-        """Check the least and the greatest number of an indexed column.
-
-        Args:
-            expected: Where the numbers must be.
-            all: The first and the last of these numbers must be there.
-        """
-        sql = "SELECT (SELECT min({0}) FROM {1}), (SELECT max({0}) FROM {1})"
-        ((low, high),) = self.query(sql.format(column, table))
-        found = range(0) if low is None else range(low, high + 1)
-        inside = not found or (found[0] in expected and found[-1] in expected)
-        if not inside or (all and found != expected):
-            raise self.database.damaged(
-                f"`{table.partition('.')[2]}.{column}` has other numbers than meta.json"
-            )
+        return max(self.column(last.format(name))[0] for name in names)
 
     def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
         """Run a statement for many values; `{}` in it stands for their list."""
@@ -102,33 +66,29 @@ class Store:
             marks = ", ".join("?" * len(part))
             yield from self.query(sql.format(marks), part)
 
-    def column(self, sql: str, value: Any) -> list[Any]:
-        """Return the first column of a query with one value."""
-        return [row[0] for row in self.query(sql, [value])]
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """Return the first column of a query."""
+        return [row[0] for row in self.query(sql, values)]
 
     def lists(self, sql: str, values: Iterable[Any]) -> dict[str, list[str]]:
         """Return the second column of a query as lists, by the first column."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for key, value in self.query_many(sql, values):
-            found[key].append(value)
-        return dict(found)
+        return group_pairs(self.query_many(sql, values))
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
-        """Return every alias of every concept on some rows.
+        """Return every alias of every concept on some rows, by row.
 
-        RETURNS (dict[int, list[Entry]]): By row, in the order of CUI and alias; rows
-            without names are left out.
+        They are in the order of CUI and alias; rows without names are left out.
         """
-        found: dict[int, list[Entry]] = defaultdict(list)
-        for row, cui, name, alias, place, concept, origin in self.query_many(
+        by_row: dict[int, list[Entry]] = defaultdict(list)
+        for row, cui, name, alias, place, *numbers in self.query_many(
             "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
             "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
-            (int(row) for row in rows),
+            map(int, rows),
         ):
-            found[row].append(Entry(row, cui, name, alias, place == 0, concept, origin))
-        for entries in found.values():
+            by_row[row].append(Entry(row, cui, name, alias, place == 0, *numbers))
+        for entries in by_row.values():
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
-        return dict(found)
+        return dict(by_row)
 
     def entries_of(self, cui: str) -> list[Entry]:
         """Return the names of a concept that are on rows of the index."""
@@ -150,15 +110,15 @@ class Store:
 
     def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Return the codes by concept and source, in order; others are left out."""
-        found: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        by_cui: dict[str, dict[str, list[str]]] = defaultdict(dict)
         # With an overlay SQLite reads all codes if `rank` is not selected too.
         for cui, source, code, _ in self.query_many(
             "SELECT cui, source, code, rank FROM codes JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY source, rank, code",
             cuis,
         ):
-            found[cui].setdefault(source, []).append(code)
-        return dict(found)
+            by_cui[cui].setdefault(source, []).append(code)
+        return dict(by_cui)
 
     def cuis_of_code(self, source: str, code: str) -> list[str]:
         """Return the ids of the concepts with a code of a source, sorted."""
@@ -166,7 +126,7 @@ class Store:
             "SELECT cui FROM codes JOIN concepts ON id = concept "
             "WHERE source = ? AND code = ? ORDER BY cui"
         )
-        return [cui for (cui,) in self.query(sql, [source, code])]
+        return self.column(sql, source, code)
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
@@ -182,33 +142,28 @@ class Store:
 
     def origins(self, kind: str) -> dict[int, list[str]]:
         """Return the values of one of `KINDS` by number of the origin."""
-        found: dict[int, list[str]] = defaultdict(list)
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
-        for origin, value in self.query(sql, [kind]):
-            found[origin].append(value)
-        return dict(found)
+        return group_pairs(self.query(sql, [kind]))
+
+    def aliases_of_forms(
+        self, columns: str, forms: Iterable[str], without: Iterable[int]
+    ) -> Iterator[Any]:
+        """Yield columns of the aliases with some forms, of other origins only."""
+        numbers = ", ".join(str(int(number)) for number in sorted(without))
+        sql = f"SELECT {columns} FROM aliases WHERE origin NOT IN ({numbers}) "
+        return self.query_many(f"{sql} AND form IN ({{}})", forms)
 
     def spellings(
         self, forms: Iterable[str], *, without: Iterable[int] = ()
     ) -> dict[str, list[str]]:
-        """Return the aliases of each normalised form that is a name.
+        """Return the distinct aliases, sorted, of each form that is a name.
 
-        forms (Iterable[str]): From `surface_forms.name_form`.
-        without (Iterable[int]): Origins of names that do not count.
-        RETURNS (dict[str, list[str]]): Distinct aliases, sorted, by form.
+        Args:
+            forms: From `surface_forms.name_form`.
+            without: Origins of names that do not count.
         """
-        numbers = ", ".join(str(int(number)) for number in sorted(without))
-        sql = "SELECT form, alias FROM aliases WHERE form IN ({}) "
-        found = self.lists(f"{sql}AND origin NOT IN ({numbers})", forms)
-        return {form: sorted({*aliases}) for form, aliases in found.items()}
-
-    def starts_of_names(self, starts: Iterable[str]) -> set[str]:
-        """Return with which of some texts the normalised form of a name starts."""
-        sql = (
-            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM aliases "
-            "WHERE form >= value AND form < value || char(1114111))"
-        )
-        return {*self.column(sql, json.dumps([*starts]))}
+        aliases = group_pairs(self.aliases_of_forms("form, alias", forms, without))
+        return {form: sorted({*same}) for form, same in aliases.items()}
 
     def names(
         self, forms: Iterable[str], *, without: Iterable[int] = ()
@@ -217,20 +172,22 @@ class Store:
 
         Abbreviations do not count, since they must be written exactly so.
         """
-        numbers = ", ".join(str(int(number)) for number in sorted(without))
+        names: dict[str, Names] = {}
+        columns = "form, alias, row, concept"
+        for form, alias, row, concept in self.aliases_of_forms(columns, forms, without):
+            if row is not None and not is_abbreviation(alias):
+                same = names.setdefault(form, Names(set(), set()))
+                same.rows.add(row)
+                same.concepts.add(concept)
+        return names
+
+    def starts_of_names(self, starts: Iterable[str]) -> set[str]:
+        """Return with which of some texts the normalised form of a name starts."""
         sql = (
-            "SELECT form, alias, row, concept FROM aliases "
-            "WHERE form IN ({}) AND row IS NOT NULL "
+            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM aliases "
+            "WHERE form >= value AND form < value || char(1114111))"
         )
-        found: dict[str, Names] = {}
-        for form, alias, row, concept in self.query_many(
-            f"{sql}AND origin NOT IN ({numbers})", forms
-        ):
-            if not is_abbreviation(alias):
-                names = found.setdefault(form, Names(set(), set()))
-                names.rows.add(row)
-                names.concepts.add(concept)
-        return found
+        return {*self.column(sql, json.dumps([*starts]))}
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
@@ -261,29 +218,22 @@ class Store:
 
     def cuis(self) -> Iterator[str]:
         """Yield the ids of all concepts in the order in which they were added."""
-        sql = "SELECT cui FROM concepts ORDER BY id"
-        return (cui for (cui,) in self.query(sql))
+        yield from self.column("SELECT cui FROM concepts ORDER BY id")
 
     def count_concepts(self) -> int:
         """Return the number of concepts."""
-        ((count,),) = self.query("SELECT count(*) FROM concepts")
-        return int(count)
+        return int(self.column("SELECT count(*) FROM concepts")[0])
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts in the order in which they were added."""
-        sql = "SELECT id FROM concepts ORDER BY id"
-        for (number,) in self.query(sql):
+        for number in self.column("SELECT id FROM concepts ORDER BY id"):
             yield self.read_concept(number)
 
     def read_concept(self, number: int) -> Concept:
         """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
-        found = self.query(sql, [number])
-        sql = "SELECT place, alias FROM aliases WHERE concept = ? ORDER BY place"
-        names = self.query(sql, [number])
-        if not found or not names or any(i != n for i, (n, _) in enumerate(names)):
-            raise self.database.damaged(f"concept {number} is not complete")
-        ((cui, definition),) = found
+        ((cui, definition),) = self.query(sql, [number])
+        aliases = "SELECT alias FROM aliases WHERE concept = ? ORDER BY place"
         places: dict[str, dict[str, list[int]]] = {kind: {} for kind in KINDS}
         for kind, value, place in self.query(
             "SELECT kind, value, place FROM aliases "
@@ -296,7 +246,7 @@ class Store:
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         return Concept(
             cui=cui,
-            aliases=[alias for _, alias in names],
+            aliases=self.column(aliases, number),
             types=self.column(table("type", "types"), number),
             codes=self.codes([cui]).get(cui, {}),
             parents=self.column(table("parent", "parents"), number),
@@ -309,15 +259,12 @@ class Store:
     def numbers(self, sql: str, values: Sequence[Any] = ()) -> np.ndarray:
         """Return the distinct numbers of a column, ascending, int64. Shape: (n,)."""
         # Some filters leave millions of rows: no list of tuples is made of them.
-        found = np.fromiter(
-            (n for (n,) in self.database.stream(sql, values)), dtype=np.int64
-        )
-        return np.unique(found)
+        stream = (number for (number,) in self.database.stream(sql, values))
+        return np.unique(np.fromiter(stream, dtype=np.int64))
 
     def next_origin(self) -> int:
         """Return one more than the greatest number of an origin."""
-        sql = "SELECT coalesce(max(origin), -1) + 1 FROM origins"
-        return int(self.query(sql)[0][0])
+        return int(self.column("SELECT coalesce(max(origin), -1) + 1 FROM origins")[0])
 
     def numbers_of_cuis(self, cuis: Iterable[str]) -> dict[str, int]:
         """Return the number of each concept by its present id."""
@@ -333,9 +280,9 @@ class Store:
         """Yield id and preferred name of every concept, by id, `page` at a time."""
         sql = "SELECT cui, name FROM concepts WHERE cui > ? ORDER BY cui LIMIT ?"
         last = ""
-        while found := self.query(sql, [last, page]):
-            yield from found
-            last = found[-1][0]
+        while names := self.query(sql, [last, page]):
+            yield from names
+            last = names[-1][0]
 
     def aliases(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the names of concepts by id."""
@@ -353,13 +300,7 @@ class Store:
         return self.query(sql, [most])
 
     def names_from(self, first: str, last: str, most: int) -> list[tuple[Any, ...]]:
-        """Return form, cui, preferred name and name of a range of normalised names.
-
-        Args:
-            first: The first form.
-            last: All forms are before it.
-            most: Number of names.
-        """
+        """Return form, cui, preferred name and name of names from a form to another."""
         sql = (
             "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
             "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
@@ -382,25 +323,25 @@ class Store:
 
     def distinct_types(self) -> set[str]:
         """Return all semantic types."""
-        return {kind for (kind,) in self.query("SELECT DISTINCT type FROM types")}
+        return {*self.column("SELECT DISTINCT type FROM types")}
 
     def sources_of_codes(self) -> list[str]:
         """Return the vocabularies of which there are codes, sorted."""
         # from one to the next in the index, without reading all codes
         sql = "SELECT min(source) FROM codes WHERE source > ?"
-        found: list[str] = []
-        while source := self.query(sql, [found[-1] if found else ""])[0][0]:
-            found.append(source)
-        return found
+        sources: list[str] = []
+        while source := self.column(sql, sources[-1] if sources else "")[0]:
+            sources.append(source)
+        return sources
 
-    def annotated(self, forms: Iterable[str]) -> dict[str, Mapping[str, int]]:
+    def annotated(self, forms: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return how often forms were annotated with each concept; "" = with none."""
-        found: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
         if self.database.overlay is not None:
             sql = "SELECT form, cui, count FROM annotated WHERE form IN ({})"
             for form, cui, count in self.query_many(sql, forms):
-                found.setdefault(form, {})[cui] = count
-        return {**found}
+                counts[form][cui] = count
+        return dict(counts)
 
     def annotated_concepts(self, cuis: Iterable[str]) -> dict[str, int]:
         """Return how often each concept was annotated, if ever."""

@@ -20,7 +20,10 @@ encoder_opened = False  # in this process, or in its parent before the fork
 
 
 class ProcessLock:
-    """A lock for the threads of one process; it is released in a forked child."""
+    """A lock for the threads of one process; it is released in a forked child.
+
+    A thread that holds it may take it again.
+    """
 
     def __init__(self) -> None:
         self.renew()
@@ -28,7 +31,7 @@ class ProcessLock:
 
     def renew(self) -> None:
         """Replace the lock by a released one."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def __enter__(self) -> None:
         self.lock.acquire()

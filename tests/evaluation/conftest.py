@@ -36,5 +36,5 @@ def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
     kb = load_kb(sample_kb)
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]
     index = IncompleteIndex(kb.index, kb.rows, rows)
-    kb.parts.loaded_index = index  # type: ignore[assignment]
+    kb.parts.index = index  # type: ignore[assignment]
     return kb

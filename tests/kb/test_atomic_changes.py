@@ -9,8 +9,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.kb.folder.versions import lock_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import write_calibration
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -57,7 +57,7 @@ remove_concepts(kb, ["C0000005"])
 before = state(source)
 shutil.copytree(source, work / "new")
 opened = load_kb(work / "new")
-opened.parts.loaded_encoder = encoder
+opened.parts.encoder = encoder
 change(opened)
 after = state(work / "new")
 assert before != after
@@ -71,7 +71,7 @@ def stop_at(moment):
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
     kb = load_kb(folder)
-    kb.parts.loaded_encoder = encoder
+    kb.parts.encoder = encoder
     child = os.fork()
     if not child:
         code = 3
@@ -102,7 +102,7 @@ def stop_at(moment):
         assert len(hidden) <= (how == "full"), (how, moment, hidden)
     # The next change goes through, and takes away what is left.
     kb = load_kb(folder)
-    kb.parts.loaded_encoder = encoder
+    kb.parts.encoder = encoder
     change(kb) if what == "calibrate" else add_concepts(kb, [Concept("L3", ["three"])])
     names = {path.name for path in folder.iterdir()}
     versions = {f"v{number}" for number in range(1, 6)}

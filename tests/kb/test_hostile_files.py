@@ -11,9 +11,9 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
+from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
-    describe_files,
     format_manifest,
     list_versions,
     parse_manifest,
@@ -75,17 +75,21 @@ def use(folder: Path) -> None:
         f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
         "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
         "CREATE VIRTUAL TABLE v USING fts5(a)",
-        "CREATE TABLE more (a)",
-        "DROP TABLE types",
-        "DROP INDEX aliases_by_row",
-        "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1))",
+        "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1)) VIRTUAL",
     ],
 )
-def test_load_kb_other_tables_are_an_error(own_kb: Path, sql: str) -> None:
+def test_load_kb_more_than_tables_is_an_error(own_kb: Path, sql: str) -> None:
     run_sql(own_kb / "v1" / "concepts.db", sql)
     sign(own_kb)
-    with pytest.raises(SapbertError, match="E349.*other tables"):
+    with pytest.raises(SapbertError, match="E349.*views, triggers"):
         load_kb(own_kb)
+
+
+def test_load_kb_missing_tables_are_an_error(own_kb: Path) -> None:
+    run_sql(own_kb / "v1" / "concepts.db", "DROP TABLE types")
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E349.*no such table"):
+        use(own_kb)
 
 
 def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
@@ -112,37 +116,6 @@ def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> N
 
 
 @pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE aliases SET row = row + 100",
-        "UPDATE aliases SET row = -1 WHERE row = 0",
-        "UPDATE rows SET row = row + 1000000",
-        "UPDATE concepts SET id = id + 1000000000000",
-        "UPDATE concepts SET id = id - 1",
-        "DELETE FROM concepts; DELETE FROM aliases; DELETE FROM rows",
-    ],
-)
-def test_kb_verify_finds_numbers_that_are_not_in_meta_json(
-    own_kb: Path, sql: str
-) -> None:
-    run_sql(own_kb / "v1" / "concepts.db", sql)
-    sign(own_kb)
-    with pytest.raises(SapbertError, match="E349"):
-        load_kb(own_kb).store.check()
-
-
-@pytest.mark.parametrize(
-    "sql",
-    ["UPDATE aliases SET place = place + 5", "DELETE FROM aliases WHERE concept = 0"],
-)
-def test_concept_that_is_not_complete_is_an_error(own_kb: Path, sql: str) -> None:
-    run_sql(own_kb / "v1" / "concepts.db", sql)
-    sign(own_kb)
-    with pytest.raises(SapbertError, match="E349.*not complete"):
-        use(own_kb)
-
-
-@pytest.mark.parametrize(
     "change",
     [
         {"counts__rows": 0},
@@ -157,7 +130,6 @@ def test_concept_that_is_not_complete_is_an_error(own_kb: Path, sql: str) -> Non
         {"encoder__width": 31},
         {"encoder__engine": "os"},
         {"encoder__precision": "int8"},
-        {"encoder__fingerprint": "0" * 16},
         {"encoder__more": 1},
         {"index__backend": "../x"},
         {"index__backend": "exact"},

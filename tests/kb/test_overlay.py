@@ -445,4 +445,3 @@ def test_add_concepts_in_parts_writes_what_adding_at_once_does(
     assert sorted(kb.concepts(), key=by_id) == sorted(once.concepts(), key=by_id)
     mentions = ["hot", "ward fever", "other", "fever", "WF"]
     assert kb.link(mentions) == once.link(mentions)
-    kb.store.check()

@@ -14,7 +14,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.versions import describe_files
+from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.packages.packaging import package_kb

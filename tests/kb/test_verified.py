@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder import verified
+from spacy_sapbert.kb.folder import verification
 from spacy_sapbert.kb.knowledge_base import load_kb
 
 
@@ -23,7 +23,7 @@ def large_kb(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     """A knowledge base whose vectors count as large, and a cache of its own."""
-    monkeypatch.setattr(verified, "LARGE", 100)
+    monkeypatch.setattr(verification, "LARGE", 100)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     settings = {"compact": 1}
     build_kb(

@@ -20,13 +20,8 @@ from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
-from spacy_sapbert.kb.folder.versions import (
-    draft_version,
-    list_versions,
-    lock_kb,
-    read_version,
-    remove_versions,
-)
+from spacy_sapbert.kb.folder.publication import draft_version, lock_kb, remove_versions
+from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
@@ -80,7 +75,7 @@ def test_edit_shares_encoder_and_index_of_the_base(kb: KnowledgeBase) -> None:
     kb.link(["fever"])
     changed = add(kb, "qqq")
     assert changed.encoder is kb.encoder
-    assert changed.parts.loaded_base is kb.parts.loaded_base
+    assert changed.parts.base_index is kb.parts.base_index
     assert changed.rows == kb.rows + 1
 
 
@@ -128,7 +123,7 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
     newest = kb.newest()
     assert newest.manifest.digest == edited.manifest.digest
     assert newest.encoder is kb.encoder
-    assert newest.parts.loaded_base is kb.parts.loaded_base
+    assert newest.parts.base_index is kb.parts.base_index
     save_copy(load_kb(other_kb), own_kb)
     assert kb.newest().link(["fever"])[0].cui == "C9"
     with pytest.raises(SapbertError, match="E351"):

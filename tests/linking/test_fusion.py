@@ -112,7 +112,7 @@ def test_add_ngram_rows_has_both_scores_of_every_row(
     vectors = kb.embed(MENTIONS).vectors
     near = kb.search(vectors, k)
     like, _ = ngrams.search(MENTIONS, k)
-    kb.parts.loaded_ngrams = ngrams
+    kb.parts.ngrams = ngrams
     found = kb.searcher.add_ngram_rows(MENTIONS, vectors, near, None)
     every = kb.vectors(np.arange(total))
     for number, (rows, cosines, similarities) in enumerate(found):

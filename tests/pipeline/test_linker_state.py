@@ -17,7 +17,8 @@ from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.versions import draft_version, read_version
+from spacy_sapbert.kb.folder.publication import draft_version
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -351,7 +352,7 @@ def test_linker_reload_keeps_the_old_version_if_the_options_do_not_fit_the_new_o
 
 @pytest.mark.parametrize(
     ("module", "function"),
-    [(database, "read_schema"), (torch_engine, "load_model")],
+    [(database, "read_only_uri"), (torch_engine, "load_model")],
 )
 def test_linker_reload_while_a_version_is_published_opens_one_version(
     own_kb: Path,

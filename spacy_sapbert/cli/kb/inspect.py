@@ -47,7 +47,6 @@ def verify(
     from ...kb.probe import probe_kb
 
     opened = open_version(read_version(find_kb(kb)), digest=digest, whole=True)
-    opened.store.check()
     found = probe_kb(opened)
     if not quiet:
         msg.good(

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from ...kb.folder.installed import find_kb
-from ...kb.folder.versions import remove_versions
+from ...kb.folder.publication import remove_versions
 from ...kb.history import go_back, list_history
 from ...system.terminal import format_json, msg
 from .app import kb_app

@@ -16,6 +16,14 @@ from ...system.terminal import msg
 from ...system.writing import link_file, sync_path, write_json
 from ...vocabularies.concepts import read_concepts
 from ..database import Database
+from ..folder.publication import (
+    LOCK_WAIT,
+    Draft,
+    describe_files,
+    draft_version,
+    lock_kb,
+    open_target,
+)
 from ..folder.records import (
     CURRENT,
     ENCODER,
@@ -25,14 +33,6 @@ from ..folder.records import (
     EncoderRecord,
     IndexRecord,
     Manifest,
-)
-from ..folder.versions import (
-    LOCK_WAIT,
-    Draft,
-    describe_files,
-    draft_version,
-    lock_kb,
-    open_target,
 )
 from ..indexes.choice import Choice, choose_index, uses_compact_rows
 from ..indexes.registry import build_index

@@ -4,14 +4,10 @@ from pathlib import Path
 
 from ...encoder.export import export_encoder
 from ...encoder.huggingface import EncoderSettings
+from ..folder.publication import draft_version, link_files, lock_kb
 from ..folder.records import ENCODER, EXPORTED
-from ..folder.versions import (
-    draft_version,
-    link_files,
-    lock_kb,
-    read_version,
-    verify_files,
-)
+from ..folder.verification import verify_files
+from ..folder.versions import read_version
 
 
 def export_kb(folder: Path) -> float:

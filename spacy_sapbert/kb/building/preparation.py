@@ -15,8 +15,8 @@ from ...encoder.huggingface import (
 )
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
+from ..folder.publication import describe_files
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
-from ..folder.versions import describe_files
 from ..indexes.choice import Choice
 from ..indexes.registry import check_library, complete_settings
 from .plan import check_plan

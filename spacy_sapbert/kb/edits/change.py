@@ -1,4 +1,8 @@
-"""Add and remove concepts and names after a knowledge base was built."""
+"""Add and remove concepts and names after a knowledge base was built.
+
+Each function publishes a version, and returns it opened; the knowledge base that it
+gets does not change.
+"""
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -9,31 +13,18 @@ from pathlib import Path
 from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept, check_concept
 from ..folder.installed import find_kb
-from ..folder.versions import draft_version, lock_kb, lock_version, read_version
+from ..folder.publication import draft_version, lock_kb, lock_version
+from ..folder.versions import read_version
 from ..knowledge_base import KnowledgeBase, open_version
 from .edits import Edits, find_concept, read_edits, remove_aliases
-from .overlay import CONCEPTS_AT_ONCE, write_overlay
+from .overlay import split_batches, write_overlay
 
 
 def change_edits(kb: KnowledgeBase, change: Callable[[Edits], None]) -> KnowledgeBase:
-    """Publish a version of a knowledge base with other edits, and open it.
-
-    Args:
-        kb: The knowledge base; the object itself does not change.
-        change: Gets the edits, which it changes.
-
-    Raises:
-        SapbertError: If the folder has changed, is locked or cannot be written.
-    """
+    """Publish a version with edits that a function has changed, and open it."""
     with lock_version(kb.version), draft_version(kb.folder) as draft:
         old = read_edits(kb)
-        edits = Edits(
-            {**old.added},
-            deepcopy(old.removed),
-            old.taught,
-            old.teaching,
-            old.ranker,
-        )
+        edits = replace(old, added={**old.added}, removed=deepcopy(old.removed))
         change(edits)
         write_overlay(draft, kb, old, edits)
         version = draft.publish()
@@ -44,15 +35,6 @@ def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
     """Remove all that a knowledge base has learned from annotated mentions.
 
     Concepts and names that were added or removed stay so.
-
-    Args:
-        kb: The knowledge base; the object itself does not change.
-
-    Returns:
-        The new version.
-
-    Raises:
-        SapbertError: If the folder has changed, is locked or cannot be written.
     """
 
     def change(edits: Edits) -> None:
@@ -102,8 +84,8 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
     """
 
     def change(edits: Edits) -> None:
-        base, stream = kb.base_store(), iter(concepts)
-        while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+        base = kb.base_store()
+        for batch in split_batches(concepts):
             for concept in batch:
                 check_concept(concept)
             check_readable(kb, batch)
@@ -156,7 +138,7 @@ def remove_concepts(
                 continue
             if alias not in concept.aliases or len(concept.aliases) == 1:
                 raise SapbertError(Errors.E337.format(cui=cui))
-            if concept.cui not in edits.removed or edits.removed[concept.cui]:
+            if edits.removed.get(concept.cui) != set():
                 edits.removed.setdefault(concept.cui, set()).add(alias)
             added = edits.added.pop(concept.cui, None)
             if added and (left := remove_aliases(added, {alias})):

@@ -24,12 +24,12 @@ REMOVED = TypeAdapter(dict[str, set[str]])
 class Edits:
     """All edits since the knowledge base was built.
 
-    added (dict[str, Concept]): Concepts and names that were added, by id.
-    removed (dict[str, set[str]]): Names that were removed, by id; an empty set = the
-        whole concept.
-    taught (list[TaughtDocument]): Annotated documents.
-    teaching (Teaching | None): What was learned from them.
-    ranker (Ranker | None): The order of candidates that was learned from them.
+    Attributes:
+        added: Concepts and names that were added, by id.
+        removed: Names that were removed, by id; an empty set = the whole concept.
+        taught: Annotated documents.
+        teaching: What was learned from them.
+        ranker: The order of candidates that was learned from them.
     """
 
     added: dict[str, Concept] = field(default_factory=dict)
@@ -41,13 +41,21 @@ class Edits:
     @cached_property
     def retired(self) -> dict[str, str]:
         """The present id of each retired id of what was added."""
-        return {old: one.cui for one in self.added.values() for old in one.retired}
+        return {
+            old: concept.cui
+            for concept in self.added.values()
+            for old in concept.retired
+        }
+
+    @cached_property
+    def taught_concepts(self) -> dict[str, Concept]:
+        """The annotated mentions as names, by concept."""
+        return taught_concepts(self.taught)
 
     def add(self, concept: Concept) -> None:
         """Add a concept, or names to one that was added."""
         cui = concept.cui
-        parts = [*filter(None, [self.added.get(cui)]), concept]
-        self.added[cui] = unite_concepts([copy(part) for part in parts])
+        self.added[cui] = unite(self.added.get(cui), concept)
         self.retired.update(dict.fromkeys(concept.retired, cui))
         # A removed name that is added again is no longer removed.
         if names := self.removed.get(cui):
@@ -61,15 +69,10 @@ class Edits:
             self.removed == old.removed
             and self.taught == old.taught
             and all(
-                cui in self.added and {*one.aliases} <= {*self.added[cui].aliases}
-                for cui, one in old.added.items()
+                cui in self.added and {*concept.aliases} <= {*self.added[cui].aliases}
+                for cui, concept in old.added.items()
             )
         )
-
-    @cached_property
-    def taught_concepts(self) -> dict[str, Concept]:
-        """The annotated mentions as names, by concept."""
-        return taught_concepts(self.taught)
 
     def changed(self) -> list[str]:
         """Return the ids of all concepts that were changed, sorted."""
@@ -77,20 +80,22 @@ class Edits:
 
     def apply(self, base: Concept | None, cui: str) -> Concept | None:
         """Return a concept of the base after the edits; None if it is removed."""
-        removed = self.removed.get(cui)
-        if base is not None and removed is not None:
+        removed, taught = self.removed.get(cui), self.taught_concepts.get(cui)
+        if removed is not None and base is not None:
             base = remove_aliases(base, removed) if removed else None
-        parts = [part for part in (base, self.added.get(cui)) if part is not None]
-        taught = self.taught_concepts.get(cui)
-        if parts and taught is not None and removed:
+        if removed and taught is not None:
             taught = remove_aliases(taught, removed)
-        known = unite_concepts([copy(part) for part in parts]) if parts else None
-        return add_taught_names(known, taught) if known and taught else known
+        added = self.added.get(cui)
+        if base is None and added is None:
+            return None
+        known = unite(base, added)
+        return add_taught_names(known, taught) if taught else known
 
 
-def copy(concept: Concept) -> Concept:
-    """Return a copy that `unite_concepts` may change."""
-    return replace(concept, codes={**concept.codes})
+def unite(*concepts: Concept | None) -> Concept:
+    """Return a new concept with what some concepts of one id have."""
+    first, *others = filter(None, concepts)
+    return unite_concepts([replace(first), *others])
 
 
 def add_taught_names(known: Concept, taught: Concept) -> Concept:
@@ -106,12 +111,10 @@ def add_taught_names(known: Concept, taught: Concept) -> Concept:
         for place, alias in enumerate(known.aliases)
         if place not in sourced and alias in names
     ]
-    parts = [known, taught]
-    if unnamed:
-        parts.append(
-            Concept(known.cui, unnamed, sources={VOCABULARY: [*range(len(unnamed))]})
-        )
-    return unite_concepts([copy(part) for part in parts])
+    if not unnamed:
+        return unite(known, taught)
+    sources = {VOCABULARY: [*range(len(unnamed))]}
+    return unite(known, taught, Concept(known.cui, unnamed, sources=sources))
 
 
 def remove_aliases(concept: Concept, names: set[str]) -> Concept | None:
@@ -147,5 +150,5 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:
         edits.taught = list(read_taught(kb.version.path(f"{OVERLAY}/{TAUGHT_FILE}")))
-        edits.teaching, edits.ranker = overlay.taught, kb.parts.ranker
+        edits.teaching, edits.ranker = overlay.taught, kb.ranker
     return edits

@@ -22,13 +22,14 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 class TaughtDocument(BaseModel):
     """The mentions of one annotated document. Its text and their places are not kept.
 
-    digest (str): Of its text; of its id and source if it has no text. What is taught
-        with an equal digest later replaces it.
-    note (str): Of its text; of its id alone if it has no text. Documents with an equal
-        one are in one fold, since two annotators may have read the same note.
-    source (str): Name of the file, or "" for Docs.
-    mentions (list[tuple[str, str]]): Texts that the linker searches for (the long forms
-        of abbreviations), each with its concept; "" = it has none.
+    Attributes:
+        digest: Of its text; of its id and source if it has no text. What is taught with
+            an equal digest later replaces it.
+        note: Of its text; of its id alone if it has no text. Documents with an equal
+            one are in one fold, since two annotators may have read the same note.
+        source: Name of the file, or "" for Docs.
+        mentions: Texts that the linker searches for (the long forms of abbreviations),
+            each with its concept; "" = it has none.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -48,10 +49,7 @@ def write_taught(path: Path, documents: Iterable[TaughtDocument]) -> None:
 
 
 def read_taught(path: Path) -> Iterator[TaughtDocument]:
-    """Read taught.jsonl.
-
-    RAISES (SapbertError): At the first bad line, with its number.
-    """
+    """Read taught.jsonl; the error of a bad line has its number."""
     for number, line in read_lines(path):
         try:
             yield TaughtDocument.model_validate_json(line)

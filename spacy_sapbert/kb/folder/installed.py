@@ -1,8 +1,7 @@
 """Finds a knowledge base: in a folder, or in an installed package."""
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
 
 from ...errors import Errors, SapbertError
 from .records import CURRENT
@@ -11,26 +10,21 @@ PIPELINE_FILE = "config.cfg"
 ENTRY_POINTS = "spacy_sapbert_kbs"
 
 
-def installed_kbs() -> dict[str, Any]:
+def installed_kbs() -> dict[str, EntryPoint]:
     """Return the entry points of installed knowledge bases, by name."""
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-def check_no_pipeline(folder: Path) -> None:
-    """Raise an error if a folder is a pipeline, with the knowledge base inside."""
-    if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
-        places = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
-        inside = f"in {places[0]}" if places else "the `kb` of a linker in config.cfg"
-        raise SapbertError(Errors.E596.format(path=folder, inside=inside))
 
 
 def find_kb(name: str | Path | None = None) -> Path:
     """Find the folder of a knowledge base.
 
-    name (str | Path | None): A folder, or the name of an installed knowledge base; None
-        = the only one that is installed.
-    RAISES (SapbertError): If there is none, or several for None; or the folder is a
-        pipeline.
+    Args:
+        name: A folder, or the name of an installed knowledge base; None = the only one
+            that is installed.
+
+    Raises:
+        SapbertError: If there is none, or several for None; or the folder is a
+            pipeline.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"
@@ -40,19 +34,25 @@ def find_kb(name: str | Path | None = None) -> Path:
         if len(installed) > 1:
             raise SapbertError(Errors.E309.format(names=names))
         name = next(iter(installed))
-    if Path(name).is_dir():
-        check_no_pipeline(Path(name))
-        return Path(name)
+    folder = Path(name)
+    if folder.is_dir():
+        check_no_pipeline(folder)
+        return folder
     if str(name) not in installed:
         raise SapbertError(Errors.E310.format(name=str(name), names=names))
     return Path(installed[str(name)].load())
 
 
-def installed_name(source: str | Path | None) -> str | None:
-    """Return the name of the installed knowledge base that `find_kb` would find.
+def check_no_pipeline(folder: Path) -> None:
+    """Raise an error if a folder is a pipeline, with the knowledge base inside."""
+    if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
+        folders = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
+        inside = f"in {folders[0]}" if folders else "the `kb` of a linker in config.cfg"
+        raise SapbertError(Errors.E596.format(path=folder, inside=inside))
 
-    RETURNS (str | None): None if it would find a folder, or none.
-    """
+
+def installed_name(source: str | Path | None) -> str | None:
+    """Return the installed knowledge base that `find_kb` finds; None = a folder."""
     installed = installed_kbs()
     if source is None:
         return next(iter(installed)) if len(installed) == 1 else None

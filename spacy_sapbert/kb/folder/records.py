@@ -2,17 +2,9 @@
 
 import hashlib
 import re
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...encoder.safety import is_encoder_file
 from ...system.writing import FolderKind
@@ -37,10 +29,7 @@ MAX_WIDTH = 1 << 16
 
 
 def may_be_in_kb(name: str) -> bool:
-    """Return whether a file may be in the folder of a knowledge base, even if damaged.
-
-    name (str): Its path in the folder, with "/".
-    """
+    """Return whether a file, by its path with "/", may be in a knowledge base."""
     version, _, rest = name.partition("/")
     if not rest:
         return name in (CURRENT, LOCK)
@@ -61,33 +50,14 @@ Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-def check_relative(name: str) -> str:
-    """Check that a file name is a relative path that stays in its folder."""
-    path = PurePosixPath(name)
-    if (
-        path.is_absolute()
-        or name != path.as_posix()  # "a//b", "./a" and "a/" have another form
-        or not set(path.parts).isdisjoint({"", ".", ".."})
-        or any(character in name for character in "\\:\0")
-    ):
-        raise ValueError("the file is outside of the folder")
-    return name
-
-
-FileName = Annotated[str, Field(min_length=1), AfterValidator(check_relative)]
-
-
 class Record(BaseModel):
     """A JSON object of meta.json; unknown fields are refused."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class FileRecord(Record):
-    """Size in bytes and sha256 of a file.
-
-    version (str | None): The version whose folder has it; None = this one.
-    """
+    """Size in bytes and sha256 of a file, and the version that has it; None = this."""
 
     size: Count
     sha256: Sha256
@@ -136,10 +106,11 @@ class Teaching(Record):
 
     The accuracies are those of the first answer, by cross-validation.
 
-    files (list[TaughtFile]): Where the annotated documents are from.
-    concepts (int): Concepts with annotated mentions.
-    before (float), names (float): Without, and with the mentions as names.
-    after (float | None): With the learned order too; None if there is none.
+    Attributes:
+        concepts: Number of concepts with annotated mentions.
+        before: Accuracy without the mentions.
+        names: Accuracy with the mentions as names.
+        after: Accuracy with the learned order too; None if there is none.
     """
 
     files: list[TaughtFile]
@@ -206,9 +177,9 @@ class Estimate(Record):
 
     Each name was searched for without its own row.
 
-    names (int): Names searched for.
-    right (int): Names that found another name of their own concept first.
-    probability (float): At the threshold, that what is found is right.
+    Attributes:
+        right: Number of names that found another name of their own concept first.
+        probability: At the threshold, that what is found is right.
     """
 
     names: Count
@@ -228,8 +199,10 @@ class Vocabulary(Record):
 class Recall(Record):
     """Share of the nearest rows that the index finds, against exact search.
 
-    queries (int): Names searched for, each with a letter left out.
-    at_1 (float), at_10 (float): Of the nearest row, and of the ten nearest, 0 to 1.
+    Attributes:
+        queries: Number of names searched for, each with a letter left out.
+        at_1: Of the nearest row, 0 to 1.
+        at_10: Of the ten nearest rows, 0 to 1.
     """
 
     queries: Count
@@ -240,8 +213,7 @@ class Recall(Record):
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
     """Return 16 hexadecimal digits that are equal for equal files of an encoder.
 
-    files (dict[str, FileRecord]): By name in the knowledge base; those of the exported
-        encoder and of other folders do not count.
+    Files of the exported encoder and of other folders do not count.
     """
     lines = (
         f"{name.removeprefix(f'{ENCODER}/')} {record.sha256}\n"
@@ -254,8 +226,9 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds.
 
-    digest (str): sha256 of the rest of meta.json, which has the sha256 of every file:
-        it is equal for equal knowledge bases only, wherever their files are.
+    Attributes:
+        digest: sha256 of the rest of meta.json, which has the sha256 of every file: it
+            is equal for equal knowledge bases only, wherever their files are.
     """
 
     format: Literal[4] = 4
@@ -271,7 +244,7 @@ class Manifest(Record):
     estimate: Estimate | None = None
     calibration: Calibration | None = None
     overlay: OverlayRecord | None = None
-    files: dict[FileName, FileRecord]
+    files: dict[str, FileRecord]
     digest: str = ""
 
     @property
@@ -292,7 +265,7 @@ class Manifest(Record):
 
     @model_validator(mode="after")
     def check_files(self) -> "Manifest":
-        """Check that the files are those of a knowledge base, and all of them."""
+        """Check that meta.json names all files, and no file outside of the folder."""
         check_settings(self.index.backend, self.index.settings)
         needed = self.needed_files()
         if missing := sorted(needed - self.files.keys()):
@@ -301,15 +274,10 @@ class Manifest(Record):
             folder, _, rest = name.partition("/")
             if folder != ENCODER or not is_encoder_file(rest):
                 raise ValueError(f"`files` has {name}, which no knowledge base has")
-        places = {
-            record.version
-            for name, record in self.files.items()
-            if name.startswith(f"{ENCODER}/")
-        }
-        if len(places) > 1:  # it is opened as one folder
+        of_encoder = (name for name in self.files if name.startswith(f"{ENCODER}/"))
+        if len({self.files[name].version for name in of_encoder}) > 1:
+            # It is opened as one folder.
             raise ValueError("the files of the encoder are in several versions")
-        if self.encoder.fingerprint != encoder_fingerprint(self.files):
-            raise ValueError("`encoder.fingerprint` is of other files")
         return self
 
     def needed_files(self) -> set[str]:
@@ -318,9 +286,9 @@ class Manifest(Record):
         index = index_files(self.index.backend, self.index.settings)
         needed = {STORE_FILE, f"{ENCODER}/config.json", *index, *ngrams}
         if self.overlay is not None:
-            own = [STORE_FILE, "concepts.jsonl", "removed.json"]
-            own += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
-            if self.taught is not None:
-                own += [TAUGHT_FILE, *[RANKER_FILE] * self.has_ranker]
-            needed |= {f"{OVERLAY}/{name}" for name in own}
+            names = [STORE_FILE, "concepts.jsonl", "removed.json"]
+            names += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
+            names += [TAUGHT_FILE] * (self.taught is not None)
+            names += [RANKER_FILE] * self.has_ranker
+            needed |= {f"{OVERLAY}/{name}" for name in names}
         return needed

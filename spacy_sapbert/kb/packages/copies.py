@@ -5,17 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...system.forks import TemporaryFolder
-from ..folder.records import CURRENT, FILE
-from ..folder.versions import (
+from ..folder.publication import (
     LOCK_WAIT,
     copy_version,
-    format_manifest,
     lock_kb,
     open_target,
-    own_files,
-    parse_manifest,
     use_version,
 )
+from ..folder.records import CURRENT, FILE
+from ..folder.versions import format_manifest, own_files, parse_manifest
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
@@ -27,10 +25,6 @@ def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
     """Copy the opened version of a knowledge base to a folder.
 
     If the folder is a knowledge base, it gets a new version.
-
-    Raises:
-        SapbertError: If the system refuses, e.g. because the disk is full, or something
-            else is in the folder.
     """
     if kb.folder.resolve() == folder.resolve():
         return
@@ -43,25 +37,15 @@ def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
 
 def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
     """Read all files of a version into memory, by relative path."""
-    names = kb.manifest.files
-    return {
-        FILE: format_manifest(kb.manifest)[0],
-        **{name: kb.version.path(name).read_bytes() for name in names},
-    }
+    files = {name: kb.version.path(name).read_bytes() for name in kb.manifest.files}
+    return {FILE: format_manifest(kb.manifest)[0], **files}
 
 
 def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
-    """Write the files of a knowledge base into a temporary folder.
+    """Write the files of `kb_to_files` into a temporary folder.
 
-    Args:
-        contents: From `kb_to_files`; files that are not in meta.json are left out.
-
-    Returns:
-        The folder, which is removed when the object is deleted.
-
-    Raises:
-        SapbertError: If meta.json is missing, damaged or has a file that no knowledge
-            base has.
+    Files that are not in meta.json are left out. The folder is removed when the object
+    is deleted.
     """
     temporary = TemporaryFolder(prefix="sapbert-kb-")
     folder = temporary.path.resolve() / ONLY

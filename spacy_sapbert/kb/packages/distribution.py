@@ -20,38 +20,32 @@ def list_vocabularies(
 ) -> list[Vocabulary]:
     """Return the sources of the names, the largest first, with what is known of them.
 
-    releases (Mapping[str, SourceRelease]): By source; see `read_releases`. "UMLS" is
-        listed though it is the source of no name.
+    Args:
+        releases: By source; see `read_releases`. "UMLS" is listed even if it is the
+            source of no name.
     """
     counts = store.count_sources()
-    counts |= {source: 0 for source in ("UMLS",) if source in releases}
-    found = []
+    if "UMLS" in releases:
+        counts["UMLS"] = 0
+    vocabularies = []
     for source, names in counts.items():
         known = releases.get(source, SourceRelease())
         licence = known.licence or getattr(find_licence(source), "name", "")
-        found.append(
-            Vocabulary(
-                source=source, names=names, release=known.release, licence=licence
-            )
-        )
-    return found
+        values = {"source": source, "release": known.release, "licence": licence}
+        vocabularies.append(Vocabulary(names=names, **values))
+    return vocabularies
 
 
 def find_vocabularies(store: Store, concepts: Path) -> list[Vocabulary]:
-    """Return the sources of names of a concepts.db that is built.
-
-    Args:
-        concepts: The concepts.jsonl that it is built of.
-    """
+    """Return the sources of names of a concepts.db that is built of concepts.jsonl."""
     return list_vocabularies(store, read_releases(concepts))
 
 
 def current_vocabularies(kb: KnowledgeBase) -> list[Vocabulary]:
     """Return the sources of all names that a knowledge base has, also of edits."""
-    known = kb.manifest.vocabularies or ()
     releases = {
-        each.source: SourceRelease(release=each.release, licence=each.licence)
-        for each in known
+        known.source: SourceRelease(release=known.release, licence=known.licence)
+        for known in kb.manifest.vocabularies or ()
     }
     return list_vocabularies(kb.store, releases)
 
@@ -77,23 +71,19 @@ def find_limit(vocabulary: Vocabulary) -> Licence | None:
 
 def list_unknown(kb: KnowledgeBase) -> list[str]:
     """Return the sources of names whose licence is unknown."""
-    return [each.source for each in current_vocabularies(kb) if not each.licence]
+    return [known.source for known in current_vocabularies(kb) if not known.licence]
 
 
 def check_distribution(
     vocabularies: Sequence[Vocabulary], permitted: Sequence[str]
 ) -> None:
-    """Check that a knowledge base may be given to others.
-
-    permitted (Sequence[str]): Sources that the user has the right to distribute.
-    RAISES (SapbertError): If another source has a licence that limits this.
-    """
-    limits = {each.source: find_limit(each) for each in vocabularies}
-    refused = {s: found for s, found in limits.items() if found and s not in permitted}
+    """Raise an error if a licence limits who may have a source, unless permitted."""
+    limits = {known.source: find_limit(known) for known in vocabularies}
+    refused = {s: terms for s, terms in limits.items() if terms and s not in permitted}
     if refused:
         reasons = "; ".join(
-            f"{source} ({found.name}: {found.limit}, {found.address})"
-            for source, found in refused.items()
+            f"{source} ({terms.name}: {terms.limit}, {terms.address})"
+            for source, terms in refused.items()
         )
         names = ",".join(dict.fromkeys([*permitted, *refused]))
         raise SapbertError(Errors.E424.format(reasons=reasons, names=names))

@@ -45,7 +45,7 @@ def check_package_name(name: str) -> None:
 
 
 def check_version(version: str) -> None:
-    """Raise a SapbertError if a package cannot have this version."""
+    """Raise an error if a package cannot have this version."""
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise SapbertError(Errors.E317.format(version=version))
 
@@ -66,16 +66,21 @@ def package_kb(
 ) -> Path:
     """Build an installable wheel of a knowledge base.
 
-    kb (Path): The folder of the knowledge base, which is verified first.
-    output (Path): The folder for the wheel.
-    name (str): Name for `kb = "…"` in a config: letters, digits and underscores.
-    version (str): Version of the package, e.g. "0.1.0".
-    may_distribute (Sequence[str]): Sources of names with a licence that limits who may
-        have them, which the user has the right to distribute.
-    force (bool): Replace an existing wheel.
-    RETURNS (Path): The wheel.
-    RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
-        valid, the licence of a source forbids it, or the build fails.
+    Args:
+        kb: The folder of the knowledge base, which is verified first.
+        output: The folder for the wheel.
+        name: Name for `kb = "…"` in a config: letters, digits and underscores.
+        version: Version of the package, e.g. "0.1.0".
+        may_distribute: Sources of names with a licence that limits who may have them,
+            which the user has the right to distribute.
+        force: Replace an existing wheel.
+
+    Returns:
+        The path of the wheel.
+
+    Raises:
+        SapbertError: If the knowledge base is damaged, the name or version is not
+            valid, the licence of a source forbids it, or the build fails.
     """
     check_package_name(name)
     check_version(version)
@@ -83,25 +88,23 @@ def package_kb(
     check_outputs(output / f"{module}-{version}-py3-none-any.whl", force=force)
     opened = load_kb(kb)
     check_distribution(current_vocabularies(opened), may_distribute)
-    counts = opened.manifest.counts
+    manifest = opened.manifest
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
         save_copy(opened, root / module / "kb")
-        init = INIT.format(digest=opened.manifest.digest)
+        init = INIT.format(digest=manifest.digest)
         (root / module / "__init__.py").write_text(init, "utf8")
-        (root / "setup.py").write_text(
-            SETUP.format(
-                project=project_name(name),
-                version=version,
-                description=f"{counts.concepts} concepts for spacy-sapbert, digest "
-                f"{opened.manifest.digest}",
-                module=module,
-                minimum=__version__,
-                group=ENTRY_POINTS,
-                name=name,
-            ),
-            "utf8",
+        setup = SETUP.format(
+            project=project_name(name),
+            version=version,
+            description=f"{manifest.counts.concepts} concepts for spacy-sapbert, "
+            f"digest {manifest.digest}",
+            module=module,
+            minimum=__version__,
+            group=ENTRY_POINTS,
+            name=name,
         )
+        (root / "setup.py").write_text(setup, "utf8")
         # Without isolation the build downloads nothing.
         command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)

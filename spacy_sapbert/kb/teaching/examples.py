@@ -24,15 +24,16 @@ OTHERS = {fold: frozenset(range(FOLDS)) - {fold} for fold in range(FOLDS)}
 class Example(NamedTuple):
     """The candidates of an annotated mention.
 
-    fold (int): Of its document.
-    right (int | None): Place of its concept among the candidates; None = it is not
-        among them, or the mention has no concept.
-    cuis (list[str]): The candidates by cosine. Shape: (n,).
-    features (np.ndarray): Shape: (n, len(FEATURES)).
-    plain (bool): Whether the vocabulary alone has the right answer.
-    named (bool): Whether the names and counts of the folds that count have.
-    seen (bool): Whether a fold that counts has the mention with its concept.
-    nil (bool): Whether the mention has no concept.
+    Attributes:
+        fold: Fold of its document.
+        right: Number of its concept among the candidates; None = it is not among them,
+            or the mention has no concept.
+        cuis: The candidates by cosine. Shape: (n,).
+        features: Shape: (n, len(FEATURES)).
+        plain: Whether the vocabulary alone has the right answer.
+        named: Whether the names and counts of the folds that count have.
+        seen: Whether a fold that counts has the mention with its concept.
+        nil: Whether the mention has no concept.
     """
 
     fold: int
@@ -59,11 +60,11 @@ class FoldCounts:
 
     def counts(self, form: str, folds: Collection[int]) -> Counter[str]:
         """Return the counts of a form in some folds, by concept."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (cui, fold), count in self.pairs.get(form, {}).items():
             if fold in folds:
-                found[cui] += count
-        return found
+                counts[cui] += count
+        return counts
 
     def concept_counts(
         self, cuis: Sequence[str], folds: Collection[int]
@@ -79,17 +80,18 @@ class FoldCounts:
 def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
     """Return a fold for each document: the same for all documents of one note."""
     notes = sorted({document.note for document in documents})
-    folds = {note: rank % FOLDS for rank, note in enumerate(notes)}
+    folds = {note: number % FOLDS for number, note in enumerate(notes)}
     return [folds[document.note] for document in documents]
 
 
 class AnnotatedMentions:
     """Annotated mentions and the names nearest to them, from which examples are made.
 
-    kb (KnowledgeBase): With the annotated mentions as names.
-    before (KnowledgeBase): Without them: it embeds a mention by a variant that is a
-        name, which in `kb` would be a name itself.
-    most (int): Maximum of mentions, which are those of the first documents by digest.
+    Args:
+        kb: With the annotated mentions as names.
+        before: Without them: it embeds a mention by a variant that is a name, which in
+            `kb` would be a name itself.
+        most: Maximum of mentions, which are those of the first documents by digest.
     """
 
     def __init__(
@@ -105,20 +107,22 @@ class AnnotatedMentions:
         self.documents = len(documents)
         folds = assign_folds(documents)
         self.fold_counts = FoldCounts(documents, folds)
-        order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
+        by_digest = sorted(
+            zip(documents, folds, strict=True), key=lambda pair: pair[0].digest
+        )
+        mentions = [
+            (text, fold, cui)
+            for document, fold in by_digest
+            for text, cui in document.mentions
+        ]
         # text, fold → concepts
         self.queries: dict[tuple[str, int], Counter[str]] = {}
-        total = 0
-        for place in order:
-            for text, cui in documents[place].mentions:
-                if total < most:
-                    key = text, folds[place]
-                    self.queries.setdefault(key, Counter())[cui] += 1
-                    total += 1
+        for text, fold, cui in mentions[:most]:
+            self.queries.setdefault((text, fold), Counter())[cui] += 1
         texts = list(dict.fromkeys(text for text, _ in self.queries))
-        found = search_names(kb, before, texts, progress=progress)
+        nearest = search_names(kb, before, texts, progress=progress)
         self.nearest: dict[str, list[RankedEntry]] = dict(
-            zip(texts, found, strict=True)
+            zip(texts, nearest, strict=True)
         )
 
     def examples(
@@ -129,8 +133,9 @@ class AnnotatedMentions:
         Names and counts of the documents of its own fold do not count for a mention:
         otherwise the ranker would learn to rely on them, and fail for new texts.
 
-        learned (Mapping[int, Collection[int]]): For each fold whose mentions are
-            wanted, the folds whose names and counts count.
+        Args:
+            learned: For each fold whose mentions are returned, the folds whose names
+                and counts count.
         """
         return [
             example
@@ -146,7 +151,7 @@ class AnnotatedMentions:
 def search_names(
     kb: KnowledgeBase, before: KnowledgeBase, texts: Sequence[str], *, progress: bool
 ) -> Iterator[list[RankedEntry]]:
-    """Yield the nearest names of each text, the nearest first."""
+    """Yield the names nearest to each text; see `AnnotatedMentions`."""
     starts = range(0, len(texts), MENTIONS_AT_ONCE)
     for start in show_progress(
         starts, unit="batches", desc="Search", quiet=not progress
@@ -157,10 +162,9 @@ def search_names(
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
         rows, scores = kb.search(vectors, min(SEARCHED_ROWS, kb.rows))
         entries = kb.entries(np.unique(rows[rows >= 0]))
-        for place in range(len(batch)):
-            own = rows[place].tolist(), scores[place].tolist()
-            ranked = list(order_entries(*own, entries)) if usable[place] else []
-            yield ranked
+        for number in range(len(batch)):
+            near = rows[number].tolist(), scores[number].tolist()
+            yield list(order_entries(*near, entries)) if usable[number] else []
 
 
 def list_examples(
@@ -174,26 +178,28 @@ def list_examples(
 ) -> Iterator[Example]:
     """Yield the examples of one text in one fold: one for each annotation.
 
-    learned (Collection[int]): The folds whose names and counts count.
+    Args:
+        learned: The folds whose names and counts count.
+        cuis: How often the text was annotated with each concept in its fold.
     """
     known: dict[Entry, Provenance] = {}
 
     def find_provenance(entry: Entry) -> Provenance:
         if entry not in known:
-            found = kb.searcher.find_provenance(entry)
-            if found.annotated:
+            provenance = kb.searcher.find_provenance(entry)
+            if provenance.annotated:
                 others = fold_counts.counts(name_form(entry.alias), learned)
-                found = found._replace(annotated=others[entry.cui] > 0)
-            known[entry] = found
+                provenance = provenance._replace(annotated=others[entry.cui] > 0)
+            known[entry] = provenance
         return known[entry]
 
     counts = fold_counts.counts(name_form(text), learned)
     pool, near = pool_concepts(ranked, find_provenance)
-    names = [one.entry.cui for one in pool]
+    names = [nearest.entry.cui for nearest in pool]
     concept_counts = fold_counts.concept_counts(names, learned)
     features = compute_features(text, pool, near, counts, concept_counts)
     first = best_named(pool, counts)
-    vocabulary = (one for one in ranked if find_provenance(one.entry).vocabulary)
+    vocabulary = (n.entry.cui for n in ranked if find_provenance(n.entry).vocabulary)
     alone = next(vocabulary, None)
     for cui, number in cuis.items():
         example = Example(
@@ -201,7 +207,7 @@ def list_examples(
             right=names.index(cui) if cui in names else None,
             cuis=names,
             features=features,
-            plain=alone is not None and alone.entry.cui == cui,
+            plain=alone == cui,
             named=first == cui,
             seen=bool(cui) and counts.get(cui, 0) > 0,
             nil=not cui,
@@ -211,8 +217,6 @@ def list_examples(
 
 def best_named(pool: Sequence[RankedEntry], counts: Mapping[str, int]) -> str | None:
     """Return the first concept as the linker orders ties by the counts."""
-    if not pool:
-        return None
-    tied = [one.entry for one in pool if one.score == pool[0].score]
-    best = min(tied, key=lambda e: (-counts.get(e.cui, 0), not e.preferred, e.cui))
-    return best.cui
+    tied = [near.entry for near in pool if near.score == pool[0].score]
+    tied.sort(key=lambda e: (-counts.get(e.cui, 0), not e.preferred, e.cui))
+    return tied[0].cui if tied else None

@@ -15,30 +15,31 @@ ITERATIONS = 200
 DIGITS = 6
 
 
+def count_usable(examples: Sequence[Example]) -> int:
+    """Return how many examples have the right concept among their candidates."""
+    return sum(example.right is not None for example in examples)
+
+
 def fit_weights(examples: Sequence[Example]) -> dict[str, dict[str, float]]:
-    """Fit the weights of the features.
+    """Fit `mean`, `scale` and `weight` of a ranker; one example must be usable.
 
     The loss is the cross-entropy of the right candidate among those of its mention, a
     convex problem, so that equal input gives equal weights.
-
-    examples (Sequence[Example]): At least one with a right candidate.
-    RETURNS (dict[str, dict[str, float]]): `mean`, `scale` and `weight` of `Ranker`.
     """
     import torch
 
-    usable = [one for one in examples if one.right is not None]
+    usable = [example for example in examples if example.right is not None]
     stacked = np.concatenate([one.features for one in usable])  # (candidates, features)
     mean, scale = stacked.mean(axis=0), stacked.std(axis=0) + 1e-3
-    longest = max(len(one.cuis) for one in usable)
+    longest = max(len(example.cuis) for example in usable)
     inputs = np.zeros((len(usable), longest, len(FEATURES)), dtype=np.float32)
     missing = np.ones((len(usable), longest), dtype=bool)
-    for place, one in enumerate(usable):
-        inputs[place, : len(one.cuis)] = ((one.features - mean) / scale).clip(
-            -CLIP, CLIP
-        )
-        missing[place, : len(one.cuis)] = False
+    for number, example in enumerate(usable):
+        count = len(example.cuis)
+        inputs[number, :count] = ((example.features - mean) / scale).clip(-CLIP, CLIP)
+        missing[number, :count] = False
     values, masked = torch.from_numpy(inputs), torch.from_numpy(missing)
-    targets = torch.tensor([one.right for one in usable])
+    targets = torch.tensor([example.right for example in usable])
     weight = torch.zeros(len(FEATURES), requires_grad=True)
     optimizer = torch.optim.LBFGS(
         [weight], max_iter=ITERATIONS, line_search_fn="strong_wolfe"
@@ -69,67 +70,69 @@ def fit_ranker(examples: Sequence[Example]) -> Ranker:
     return Ranker(**weights, margin=1, cosine=0, share=0, intercept=0, threshold=0)
 
 
-def rank_unseen(
-    examples: Sequence[Example], rankers: Sequence[Ranker | None]
-) -> list[np.ndarray]:
-    """Return the scores of the candidates by the ranker of their fold.
-
-    rankers (Sequence[Ranker | None]): Of each fold, learned from the others; None = the
-        order is that of the candidates.
-    RETURNS (list[np.ndarray]): For each example. Shape of each: (candidates,).
-    """
-    scores: list[np.ndarray] = []
-    for one in examples:
-        ranker = rankers[one.fold]
-        if ranker is None:
-            scores.append(-np.arange(len(one.cuis), dtype=np.float64))
-        else:
-            scores.append(ranker.scores(one.features))
-    return scores
-
-
 def fit_folds(examples: Sequence[Example]) -> list[Ranker | None]:
-    """Fit a ranker for each fold from the examples of the other folds."""
+    """Fit a ranker for each fold from the examples of the other folds, if usable."""
     rankers: list[Ranker | None] = []
     for fold in range(FOLDS):
-        others = [one for one in examples if one.fold != fold]
-        usable = any(one.right is not None for one in others)
-        rankers.append(fit_ranker(others) if usable else None)
+        others = [example for example in examples if example.fold != fold]
+        rankers.append(fit_ranker(others) if count_usable(others) else None)
     return rankers
 
 
-def is_right(example: Example, scores: np.ndarray) -> bool:
-    """Return whether the candidate with the highest score is right."""
-    return example.right is not None and int(scores.argmax()) == example.right
+def rank_unseen(
+    examples: Sequence[Example], rankers: Sequence[Ranker | None]
+) -> list[np.ndarray]:
+    """Return the scores of the candidates of each example. Shape: (candidates,) each.
+
+    `rankers` are those of each fold; None = the order is that of the candidates.
+    """
+    scores: list[np.ndarray] = []
+    for example in examples:
+        ranker = rankers[example.fold]
+        if ranker is None:
+            scores.append(-np.arange(len(example.cuis), dtype=np.float64))
+        else:
+            scores.append(ranker.scores(example.features))
+    return scores
+
+
+def check_right(
+    examples: Sequence[Example], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return whether the highest score of each example is of the right concept."""
+    pairs = zip(examples, scores, strict=True)
+    return np.array(
+        [e.right is not None and int(s.argmax()) == e.right for e, s in pairs],
+        dtype=bool,
+    )
 
 
 def calibrate_ranker(
     ranker: Ranker, examples: Sequence[Example], scores: Sequence[np.ndarray]
 ) -> Ranker:
-    """Fit the probability of a ranker and its threshold.
+    """Fit the probability of a ranker, and the threshold with the highest F1 of links.
 
-    examples (Sequence[Example]), scores (Sequence[np.ndarray]): From `rank_unseen`, so
-        that no mention was part of what ranks it.
-    RETURNS (Ranker): Its threshold has the highest F1 of links.
+    Args:
+        scores: From `rank_unseen`, so that no mention was part of what ranks it.
     """
     answered = [(e, s) for e, s in zip(examples, scores, strict=True) if len(s)]
     values = np.array([confidence(e.features, s) for e, s in answered])  # (n, 3)
-    right = np.array([is_right(e, s) for e, s in answered])
+    right = check_right([e for e, _ in answered], [s for _, s in answered])
     weights, intercept = fit_logistics(values, right)
     fitted = dict(zip(("margin", "cosine", "share"), weights.tolist(), strict=True))
     calibrated = ranker.model_copy(update={**fitted, "intercept": intercept})
     chances = np.array([calibrated.probability(e.features, s) for e, s in answered])
-    linkable = sum(not one.nil for one in examples)
+    linkable = sum(not example.nil for example in examples)
     threshold = best_threshold(chances, right, linkable)
     return calibrated.model_copy(update={"threshold": threshold})
 
 
 def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> float:
-    """Return the probability from which on links have the highest F1.
+    """Return the lowest probability from which on links have the highest F1.
 
-    chances (np.ndarray), right (np.ndarray): Of each answer. Shape: (n,) each.
-    linkable (int): Number of mentions that have a concept.
-    RETURNS (float): The lowest of equally good ones.
+    Args:
+        chances: Probability of each answer. Shape: (n,).
+        linkable: Number of mentions that have a concept.
     """
     order = np.argsort(-chances, kind="stable")
     hits = right[order].cumsum()
@@ -149,19 +152,16 @@ def measure_groups(
     The features of the group have their mean, so that they do not order candidates;
     the weights of the others stay.
     """
-    scores = rank_unseen(examples, rankers)
-    base = np.mean([is_right(e, s) for e, s in zip(examples, scores, strict=True)])
-    lost: dict[str, float] = {}
-    for group, names in GROUPS.items():
-        without = [
-            None
-            if ranker is None
-            else ranker.model_copy(
-                update={"weight": {**ranker.weight, **dict.fromkeys(names, 0.0)}}
-            )
-            for ranker in rankers
-        ]
-        scores = rank_unseen(examples, without)
-        right = [is_right(e, s) for e, s in zip(examples, scores, strict=True)]
-        lost[group] = round(float(base - np.mean(right)), 4)
-    return lost
+
+    def measure(names: Sequence[str]) -> float:
+        changed = [ranker and drop_features(ranker, names) for ranker in rankers]
+        return float(check_right(examples, rank_unseen(examples, changed)).mean())
+
+    base = measure(())
+    return {group: round(base - measure(names), 4) for group, names in GROUPS.items()}
+
+
+def drop_features(ranker: Ranker, names: Sequence[str]) -> Ranker:
+    """Return a ranker for which some features do not count."""
+    weight = {**ranker.weight, **dict.fromkeys(names, 0.0)}
+    return ranker.model_copy(update={"weight": weight})

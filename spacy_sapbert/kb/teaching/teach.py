@@ -1,123 +1,61 @@
 """Annotated documents → a new version of a knowledge base, which learned from them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from ... import __version__
-from ...errors import Errors, SapbertError
-from ...linking.ranker import Ranker
 from ...system.writing import check_folder_output, remove_path, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
-from ..edits.taught import TaughtDocument, taught_concepts
-from ..folder.records import (
-    CURRENT,
-    KB_FOLDER,
-    OVERLAY,
-    RANKER_FILE,
-    TaughtFile,
-    Teaching,
-)
-from ..folder.versions import (
-    Version,
+from ..edits.taught import TaughtDocument
+from ..folder.publication import (
     copy_version,
     draft_version,
     lock_kb,
     lock_version,
     open_target,
-    read_current,
 )
+from ..folder.records import CURRENT, KB_FOLDER, OVERLAY, RANKER_FILE, Teaching
+from ..folder.versions import Version, read_current
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from .curve import CurvePoint, measure_curve
 from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
     describe_sources,
     resolve_documents,
 )
-from .examples import AnnotatedMentions, Example
-from .learning import (
-    FEWEST,
-    calibrate_ranker,
-    fit_folds,
-    fit_ranker,
-    is_right,
-    measure_groups,
-    rank_unseen,
-)
+from .examples import AnnotatedMentions
+from .report import TeachingReport, evaluate, measure_curve
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
-DIGITS = 4
 
 
-@dataclass
-class Accuracy:
-    """The share of right first answers; None without such mentions.
+class Lesson(NamedTuple):
+    """What is taught; see `teach_documents`.
 
-    seen (float | None), unseen (float | None): Of mentions that other documents have,
-        and do not have, with the same concept.
+    Attributes:
+        edits: The edits of the knowledge base before.
+        taught: All documents that count now.
+        counts: What was read.
     """
 
-    all: float | None
-    seen: float | None
-    unseen: float | None
-
-
-@dataclass
-class TeachingReport:
-    """What was learned, and what it changes for documents that were not learned from.
-
-    All accuracies are by cross-validation: each document is linked with names, counts
-    and ranker of the others.
-
-    counts (AnnotationCounts): What was read.
-    sources (list[TaughtFile]): All sources that the knowledge base has learned from.
-    changed (bool): Whether the knowledge base was changed.
-    before (Accuracy), names (Accuracy), after (Accuracy | None): With the vocabulary
-        alone, with annotated mentions as names, and with the learned order too; None =
-        no order was learned.
-    groups (dict[str, float]): Accuracy that is lost without a group of features.
-    curve (list[CurvePoint]): The accuracies by number of documents, from none on.
-    lost (list[tuple[str, int]]): Concepts of mentions that were right with the
-        vocabulary alone and are wrong now, with their number.
-    threshold (float | None): Probability below which a mention has no concept.
-    precision (float | None), recall (float | None): Of links at this threshold.
-    nil_precision (float | None), nil_recall (float | None): Of mentions without a
-        concept, if there are any.
-    """
-
+    edits: Edits
+    taught: Sequence[TaughtDocument]
     counts: AnnotationCounts
-    sources: list[TaughtFile]
-    examples: int
-    changed: bool
-    before: Accuracy
-    names: Accuracy
-    after: Accuracy | None = None
-    groups: dict[str, float] = field(default_factory=dict)
-    curve: list[CurvePoint] = field(default_factory=list)
-    lost: list[tuple[str, int]] = field(default_factory=list)
-    threshold: float | None = None
-    precision: float | None = None
-    recall: float | None = None
-    nil_precision: float | None = None
-    nil_recall: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as values of JSON."""
-        # `asdict` makes a Counter of tuples of a Counter, and keeps pydantic's models.
-        data = asdict(replace(self, counts=AnnotationCounts(), sources=[]))
-        counts = {**vars(self.counts), "unknown": {**self.counts.unknown}}
-        sources = [source.model_dump() for source in self.sources]
-        return {**data, "counts": counts, "sources": sources}
+    curve: bool
+    force: bool
+    progress: bool
 
 
 class NothingBetterError(Exception):
-    """Ends the writing of an output that would bring nothing."""
+    """Ends the writing of a version that would bring nothing."""
+
+    def __init__(self, report: TeachingReport) -> None:
+        super().__init__()
+        self.report = report
 
 
 def teach_documents(
@@ -163,67 +101,47 @@ def teach_documents(
             known[cui] = None if concept is None else concept.cui
         return known[cui]
 
-    kept = [one for one in edits.taught if one.source != instead_of]
+    kept = [document for document in edits.taught if document.source != instead_of]
     taught, counts = resolve_documents(documents, find, kept)
-    lesson = Lesson(edits, taught, counts, curve=curve, force=force, progress=progress)
-    if output is None:
-        with lock_version(kb.version):
-            version, report = learn(kb, lesson)
-        if version is None:
-            return kb, report
-        return open_version(version, encoder=kb.encoder_config, old=kb), report
+    lesson = Lesson(edits, taught, counts, curve, force, progress)
     try:
-        with open_target(output) as root, lock_kb(root):
-            copy = copy_version(kb.version, root, current=False)
-            try:
-                opened = open_version(copy, encoder=kb.encoder_config)
-                version, report = learn(opened, lesson)
-                if version is None:
-                    raise NothingBetterError
-            except BaseException:
-                discard_copy(copy)
-                raise
-    except NothingBetterError:
-        return kb, report
-    return load_kb(output, encoder=kb.encoder_config), report
+        if output is None:
+            with lock_version(kb.version):
+                version, report = learn(kb, lesson)
+            return open_version(version, encoder=kb.encoder_config, old=kb), report
+        with open_copy(kb, output) as copy:
+            _, report = learn(copy, lesson)
+        return load_kb(output, encoder=kb.encoder_config), report
+    except NothingBetterError as error:
+        return kb, error.report
 
 
-def discard_copy(copy: Version) -> None:
-    """Remove a version unless it is the one that is used."""
-    if not (copy.folder / CURRENT).exists() or read_current(copy.folder) != copy.name:
-        remove_path(copy.folder / copy.name)
+@contextmanager
+def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
+    """Open a copy of a version in another folder, which is removed after an error."""
+    with open_target(output) as root, lock_kb(root):
+        used = read_current(root) if (root / CURRENT).exists() else None
+        copy = copy_version(kb.version, root, current=False)
+        try:
+            yield open_version(copy, encoder=kb.encoder_config)
+        except BaseException:
+            now = read_current(root) if (root / CURRENT).exists() else None
+            # A version that was published meanwhile uses the files of the copy.
+            if now == used and used != copy.name:
+                remove_path(root / copy.name)
+            raise
 
 
-class Lesson(NamedTuple):
-    """What is taught.
-
-    Attributes:
-        edits: The edits of the knowledge base before.
-        taught: All documents that count now.
-        counts: Of the documents that were read.
-        curve: See `teach_documents`.
-        force: See `teach_documents`.
-        progress: See `teach_documents`.
-    """
-
-    edits: Edits
-    taught: Sequence[TaughtDocument]
-    counts: AnnotationCounts
-    curve: bool
-    force: bool
-    progress: bool
-
-
-def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingReport]:
+def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
     """Write a new overlay, learn an order with it, and publish it if it helps.
 
-    Returns:
-        The version that was published, None if nothing gets better; and the report.
+    Raises:
+        NothingBetterError: If it does not help, unless it is forced.
     """
     sources = describe_sources(lesson.taught)
     teaching = Teaching(
         files=sources,
-        concepts=len(taught_concepts(lesson.taught)),
+        concepts=len({cui for d in lesson.taught for _, cui in d.mentions if cui}),
         before=0.0,
         names=0.0,
         after=None,
@@ -240,9 +158,8 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingRe
         # Its names are searched for before it is published. Vectors of what was taught
         # before are not used, so that teaching in parts gives the same bytes.
         version = write_overlay(draft, untaught, plain, edits)
-        opened = open_draft(kb, version)
         mentions = AnnotatedMentions(
-            opened,
+            open_draft(kb, version),
             lesson.taught,
             before=untaught,
             most=MOST_EXAMPLES,
@@ -250,26 +167,19 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingRe
         )
         ranker, report = evaluate(mentions.examples(), lesson.counts, sources)
         if lesson.curve:
-            report.curve = measure_curve(
-                mentions,
-                before=report.before.all,
-                names=report.names.all,
-                after=report.after.all if report.after else None,
-            )
-        ours = report.after or report.names
-        if (ours.all or 0) <= (report.before.all or 0) and not lesson.force:
-            return None, report
+            report.curve = measure_curve(mentions, report)
+        before, names = report.before.all or 0.0, report.names.all or 0.0
+        after = report.after.all if report.after else None
+        best = names if report.after is None else after or 0.0
+        if best <= before and not lesson.force:
+            raise NothingBetterError(report)
         if ranker is not None:
             write_json(draft.path / OVERLAY / RANKER_FILE, ranker.model_dump())
-        teaching = teaching.model_copy(
-            update={
-                "before": report.before.all or 0.0,
-                "names": report.names.all or 0.0,
-                "after": report.after.all if report.after else None,
-            }
-        )
+        measured = {"before": before, "names": names, "after": after}
         assert version.manifest.overlay is not None
-        overlay = version.manifest.overlay.model_copy(update={"taught": teaching})
+        overlay = version.manifest.overlay.model_copy(
+            update={"taught": teaching.model_copy(update=measured)}
+        )
         manifest = version.manifest.model_copy(update={"overlay": overlay})
         draft.describe(manifest, kb.version.keep(overlay=False))
         report.changed = True
@@ -279,91 +189,3 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingRe
 def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
     """Open a draft in the folder of a knowledge base, whose parts it shares."""
     return KnowledgeBase(version, encoder=kb.encoder_config, old=kb)
-
-
-def evaluate(
-    examples: Sequence[Example], counts: AnnotationCounts, sources: list[TaughtFile]
-) -> tuple[Ranker | None, TeachingReport]:
-    """Learn an order, and measure by cross-validation what it brings.
-
-    RETURNS (tuple[Ranker | None, TeachingReport]): None if it brings nothing.
-    """
-    if not examples:
-        raise SapbertError(Errors.E363.format(documents=counts.documents))
-    plain = np.array([one.plain for one in examples])
-    named = np.array([one.named for one in examples])
-    report = TeachingReport(
-        counts,
-        sources,
-        len(examples),
-        changed=False,
-        before=measure(examples, plain),
-        names=measure(examples, named),
-    )
-    usable = sum(one.right is not None for one in examples)
-    ranker: Ranker | None = None
-    best = named
-    if usable >= FEWEST:
-        rankers = fit_folds(examples)
-        scores = rank_unseen(examples, rankers)
-        right = check_right(examples, scores)
-        if right.sum() > named.sum():
-            ranker = calibrate_ranker(fit_ranker(examples), examples, scores)
-            best = right
-            report.after = measure(examples, right)
-            report.groups = measure_groups(examples, rankers)
-            measure_links(report, ranker, examples, scores)
-    lost: dict[str, int] = {}
-    for one, was, now in zip(examples, plain, best, strict=True):
-        if was and not now and one.right is not None:
-            lost[one.cuis[one.right]] = lost.get(one.cuis[one.right], 0) + 1
-    report.lost = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-    return ranker, report
-
-
-def measure(examples: Sequence[Example], right: np.ndarray) -> Accuracy:
-    """Compute the accuracy of answers, for mentions that have a concept."""
-    nil = np.array([one.nil for one in examples])
-    seen = np.array([one.seen for one in examples])
-
-    def share(chosen: np.ndarray) -> float | None:
-        return round(float(right[chosen].mean()), DIGITS) if chosen.any() else None
-
-    return Accuracy(share(~nil), share(seen & ~nil), share(~seen & ~nil))
-
-
-def measure_links(
-    report: TeachingReport,
-    ranker: Ranker,
-    examples: Sequence[Example],
-    scores: Sequence[np.ndarray],
-) -> None:
-    """Add to a report what the threshold of a ranker does."""
-    chances = np.array(
-        [
-            ranker.probability(e.features, s) if len(s) else 0.0
-            for e, s in zip(examples, scores, strict=True)
-        ]
-    )
-    right = check_right(examples, scores)
-    nil = np.array([one.nil for one in examples])
-    linked = chances >= ranker.threshold
-    report.threshold = ranker.threshold
-    report.precision = ratio(right & linked, linked)
-    report.recall = ratio(right & linked, ~nil)
-    if nil.any():
-        report.nil_precision = ratio(nil & ~linked, ~linked)
-        report.nil_recall = ratio(nil & ~linked, nil)
-
-
-def check_right(
-    examples: Sequence[Example], scores: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Return whether the first candidate of each example is right. Shape: (n,)."""
-    pairs = zip(examples, scores, strict=True)
-    return np.array([is_right(one, own) for one, own in pairs], dtype=bool)
-
-
-def ratio(part: np.ndarray, whole: np.ndarray) -> float | None:
-    """Return the share of a part, None of nothing."""
-    return round(float(part.sum() / whole.sum()), DIGITS) if whole.any() else None

@@ -16,7 +16,8 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
-from spacy_sapbert.kb.folder.versions import lock_kb, read_version
+from spacy_sapbert.kb.folder.publication import lock_kb
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import estimate_threshold
 from spacy_sapbert.kb.settings import change_kb

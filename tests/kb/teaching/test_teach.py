@@ -30,9 +30,9 @@ from spacy_sapbert.kb.folder.versions import (
     read_version,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.teaching.curve import measure_point
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.examples import AnnotatedMentions
+from spacy_sapbert.kb.teaching.report import measure_point
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.surface_forms import name_form

@@ -1,0 +1,240 @@
+"""Publishes versions of a knowledge base.
+
+A new version is filled in a temporary folder, flushed to the disk and renamed; then
+CURRENT is replaced. A process goes on with the version that it has opened.
+"""
+
+import errno
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import Errors, SapbertError, Warnings
+from ...system.reading import file_digest
+from ...system.writing import (
+    link_file,
+    make_part,
+    name_refusal,
+    remove_leftovers,
+    remove_path,
+    share_path,
+    sync_path,
+    write_atomically,
+    write_folder_atomically,
+)
+from .records import CURRENT, ENCODER, FILE, KB_FOLDER, LOCK, FileRecord, Manifest
+from .versions import Version, format_manifest, list_versions, read_version
+
+LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
+
+
+def describe_files(folder: Path) -> dict[str, FileRecord]:
+    """Measure every file of a folder but meta.json, by relative path."""
+    return {
+        path.relative_to(folder).as_posix(): FileRecord(
+            size=path.stat().st_size, sha256=file_digest(path)
+        )
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path != folder / FILE
+    }
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A version that is being written; nobody uses it until it is published.
+
+    Attributes:
+        root: The knowledge base.
+        path: A temporary folder in it, to write into.
+    """
+
+    root: Path
+    path: Path
+
+    def describe(self, manifest: Manifest, kept: Mapping[str, FileRecord]) -> Version:
+        """Write meta.json for the files in the folder, and `kept` of older versions."""
+        files = {**kept, **describe_files(self.path)}
+        return self.write(manifest.model_copy(update={"files": files}))
+
+    def write(self, manifest: Manifest) -> Version:
+        """Write meta.json again, for the same files."""
+        content, digest = format_manifest(manifest)
+        (self.path / FILE).write_bytes(content)
+        manifest = manifest.model_copy(update={"digest": digest})
+        return Version(self.root, self.path.name, manifest, self.root)
+
+    def publish(self, *, current: bool = True) -> Version:
+        """Publish the version under the next name, and use it if it is `current`."""
+        for path in (*sorted(self.path.rglob("*")), self.path):
+            share_path(path)
+            sync_path(path)
+        last = ["v0", *list_versions(self.root)][-1]
+        name = f"v{int(last[1:]) + 1}"
+        os.rename(self.path, self.root / name)
+        sync_path(self.root)
+        if current:
+            use_version(self.root, name)
+        return read_version(self.root, name)
+
+
+def use_version(folder: Path, name: str) -> None:
+    """Make a published version the one that is used."""
+    with write_atomically(folder / CURRENT) as file:
+        file.write(f"{name}\n".encode("ascii"))
+
+
+@contextmanager
+def draft_version(root: Path) -> Iterator[Draft]:
+    """Make a draft, which is removed at the end unless it was published.
+
+    What the system refuses, e.g. on a full disk, is a SapbertError.
+    """
+    part, lock = None, -1
+    try:
+        remove_leftovers(root / "version")
+        part, lock = make_part(root / "version", folder=True)
+        yield Draft(root, part)
+    except OSError as error:
+        raise name_refusal(error, root) from error
+    finally:
+        if lock >= 0:
+            os.close(lock)
+        if part is not None:
+            remove_path(part)
+
+
+@contextmanager
+def open_target(folder: Path) -> Iterator[Path]:
+    """Yield where to publish a version: a knowledge base, or a new folder.
+
+    A new folder gets its name at the end, so that it is there whole or not at all.
+    """
+    if (folder / CURRENT).is_file():
+        check_writable(folder)
+        remove_leftovers(folder)  # of builds that were killed
+        yield Path(os.path.abspath(folder))
+    else:
+        with write_folder_atomically(folder, KB_FOLDER) as part:
+            yield part
+
+
+def check_writable(folder: Path) -> None:
+    """Raise an error if the folder of a knowledge base is read-only."""
+    if not os.access(folder, os.W_OK):
+        raise SapbertError(Errors.E586.format(path=folder))
+
+
+@contextmanager
+def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
+    """Lock a knowledge base against other writers; see `lock_file`."""
+    check_writable(folder)
+    with lock_file(folder / LOCK, folder, wait=wait):
+        yield
+
+
+@contextmanager
+def lock_version(version: Version) -> Iterator[None]:
+    """Lock a knowledge base whose version in use must still be this one."""
+    with lock_kb(version.folder):
+        if read_version(version.folder).manifest.digest != version.manifest.digest:
+            raise SapbertError(Errors.E338.format(path=version.folder))
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
+    """Lock a file until the end, or until the process is killed.
+
+    Args:
+        path: The file, which is created.
+        folder: What it locks, for messages. A disk without locks is a warning.
+        wait: Seconds to wait for the lock; −1 = without end.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=wait)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise SapbertError(Errors.E550.format(path=folder)) from None
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise name_refusal(error, folder) from error
+        message = Warnings.W557.format(path=folder, reason=error)
+        warnings.warn(message, UserWarning, stacklevel=4)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def change_manifest(version: Version, **changes: Any) -> Version:
+    """Publish a version, of a locked folder, with other values in meta.json."""
+    with draft_version(version.folder) as draft:
+        manifest = version.manifest.model_copy(update=changes)
+        draft.describe(manifest, version.keep(overlay=True))
+        return draft.publish()
+
+
+def copy_version(version: Version, root: Path, *, current: bool = True) -> Version:
+    """Publish a copy of a version in a folder of `open_target`; see `Draft.publish`.
+
+    Files that the knowledge base there already has are not copied.
+    """
+    there: dict[str, FileRecord] = {}
+    if (root / CURRENT).is_file():
+        old = read_version(root)
+        if old.manifest.digest == version.manifest.digest:
+            return old
+        there = old.keep(overlay=True)
+    kept = {
+        name: there[name]
+        for name, record in version.manifest.files.items()
+        if name in there and there[name].sha256 == record.sha256
+    }
+    # The folder of the encoder is opened as a whole.
+    every = {*there, *version.manifest.files}
+    of_encoder = {name for name in every if name.startswith(f"{ENCODER}/")}
+    if not of_encoder <= kept.keys():
+        kept = {n: record for n, record in kept.items() if n not in of_encoder}
+    with draft_version(root) as draft:
+        for name in version.manifest.files.keys() - kept.keys():
+            target = draft.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # An error of `shutil.copyfile` would name the file that is read.
+            with open(version.path(name), "rb") as source, open(target, "wb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+        draft.describe(version.manifest, kept)
+        return draft.publish(current=current)
+
+
+def link_files(version: Version, names: Iterable[str], folder: Path) -> None:
+    """Link files of a version into another folder, or copy them."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        link_file(version.path(name), folder / name)
+
+
+def remove_versions(folder: Path) -> list[str]:
+    """Remove the versions before the last one, and return their names.
+
+    The version in use, the last one before it, and those whose files they use stay.
+    """
+    with lock_kb(folder):
+        current = read_version(folder)
+        names = list_versions(folder)
+        older = names[: names.index(current.name)]
+        kept = {current.name, *older[-1:]}
+        for name in [*kept]:
+            files = read_version(folder, name).manifest.files.values()
+            kept |= {record.version for record in files if record.version}
+        removed = [name for name in names if name not in kept]
+        for name in removed:
+            remove_path(folder / name)
+    return removed
