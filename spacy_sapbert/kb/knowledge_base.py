@@ -18,7 +18,7 @@ from ..vocabularies.concepts import Concept
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.versions import Version, read_version, verify_files
-from .indexes.registry import Index
+from .indexes.backend import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
 from .search import EmbeddedTexts, MentionSearch, RelatedConcept

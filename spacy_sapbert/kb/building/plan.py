@@ -10,12 +10,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.writing import fcntl
-from ..indexes.choice import Choice
+from ...system.writing import fcntl, write_json
+from ..folder.versions import lock_file
+from ..indexes.backend import Backend
+from ..indexes.registry import make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
 SHARDS = "shard-*"
@@ -23,24 +24,25 @@ SHARDS = "shard-*"
 LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
 
 
-def open_lock(path: Path, *, shared: bool) -> int | None:
+def open_lock(path: Path, *, shared: bool) -> int:
     """Open a file and lock it, until it is closed or the process ends.
 
-    RETURNS (int | None): Its descriptor; None if another process holds the lock. A file
-        system without locks is no error.
-    RAISES (OSError): If the file cannot be opened, or was removed before it was locked.
+    A file system without locks is not an error.
+
+    Raises:
+        BlockingIOError: If another process holds the lock.
+        FileNotFoundError: If the file was removed before it was locked.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(
-            handle, fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        )
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    except OSError:
-        pass  # this file system has no locks
-    try:
+        if fcntl is not None:
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:
+                pass  # this file system has no locks
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
             raise FileNotFoundError
     except OSError:
@@ -55,45 +57,44 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
 
     A process that fails leaves the folder only if there are vectors to continue with.
 
-    output (Path): The knowledge base.
-    shared (bool): For a worker, which ends without a knowledge base and leaves the
-        folder; others may work beside it.
-    YIELDS (Path): The folder, locked where the system has locks.
-    RAISES (SapbertError): If another process builds the same knowledge base, or the
-        folder cannot be written.
+    Args:
+        output: The knowledge base.
+        shared: For a worker, which ends without a knowledge base and leaves the folder;
+            others may work beside it.
+
+    Raises:
+        SapbertError: If another process builds the same knowledge base, or the folder
+            cannot be written.
     """
     work = output.with_name(f".{output.name}.build")
     handle = None
     try:
-        while fcntl is not None and handle is None:
+        while handle is None:
             work.mkdir(parents=True, exist_ok=True)
             # Another process that has just ended removes the folder.
             with suppress(FileNotFoundError):
                 handle = open_lock(work / LOCK, shared=shared)
-                if handle is None:
-                    raise SapbertError(Errors.E350.format(path=output, work=work))
-        work.mkdir(parents=True, exist_ok=True)
         yield work
         if not shared:
             remove_work_folder(work, output)
+    except BlockingIOError:
+        raise SapbertError(Errors.E350.format(path=output, work=work)) from None
     except OSError as error:
         raise SapbertError(
             Errors.E004.format(path=output, reason=error.strerror or error)
         ) from error
     finally:
-        owned = handle is not None or fcntl is None
-        if owned and not shared and not any(work.glob(SHARDS)):
-            remove_work_folder(work, output)
         if handle is not None:
+            if not shared and not any(work.glob(SHARDS)):
+                remove_work_folder(work, output)
             os.close(handle)
 
 
 def remove_work_folder(work: Path, output: Path) -> None:
-    """Remove the folder of a build: a part of it would be no build to continue.
+    """Remove the folder of a build; a part of it would not be a build to continue.
 
-    work (Path): The folder. It gets the name of what writers of the knowledge base
-        leave if they are killed, which the next one removes.
-    output (Path): The knowledge base.
+    It gets the name of what writers of the knowledge base leave if they are killed,
+    which the next one removes.
     """
     aside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     with suppress(OSError):
@@ -110,20 +111,30 @@ def read_json(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
+def describe_index(index: Backend | None) -> dict[str, Any]:
+    """Return what a plan has about an index; None = any."""
+    if index is None:
+        return {}
+    return {"index": {"name": index.name, "settings": index.settings}}
+
+
 def check_plan(
-    folder: Path, plan: dict[str, Any], index: Choice | None, *, replace: bool
+    folder: Path, plan: dict[str, Any], index: Backend | None, *, replace: bool
 ) -> None:
     """Check that the shards in a folder are of a plan; without a plan there are none.
 
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
-    index (Choice | None): None = any.
-    replace (bool): Remove what is of another plan.
-    RAISES (SapbertError): If they are of another plan, and are not to be removed.
+    Args:
+        folder: Folder of the build.
+        plan: Everything that decides the vectors; plain JSON types.
+        index: None = any.
+        replace: Remove what is of another plan.
+
+    Raises:
+        SapbertError: If they are of another plan, and are not to be removed.
     """
     left = [path for pattern in LEFT for path in folder.glob(pattern)]
     known = read_json(folder / PLAN)
-    new = plan if index is None else plan | {"index": index._asdict()}
+    new = plan | describe_index(index)
     if not left or (known | new == known and known.keys() == {*plan, "index"}):
         return
     if not replace:
@@ -136,34 +147,24 @@ def check_plan(
 
 
 def agree_on_plan(
-    folder: Path, plan: dict[str, Any], index: Choice, *, fixed: bool
-) -> Choice:
-    """Write the plan if there is none yet, else use its index.
+    folder: Path, plan: dict[str, Any], index: Backend, *, fixed: bool
+) -> Backend:
+    """Write the plan if there is none yet, else return its index.
 
     The libraries that are installed, by which an index is chosen, may differ between
     machines, which must not cost the vectors.
 
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): See `check_plan`.
-    index (Choice): The index of a new plan.
-    fixed (bool): No other index may be used.
-    RETURNS (Choice): The index of the plan.
-    RAISES (SapbertError): If another process has written another plan meanwhile.
+    Args:
+        folder: Folder of the build.
+        plan: See `check_plan`.
+        index: The index of a new plan.
+        fixed: No other index may be used.
+
+    Raises:
+        SapbertError: If another process has written another plan meanwhile.
     """
-    handle, part = mkstemp(prefix=f".{PLAN}.", dir=folder)
-    with open(handle, "w", encoding="utf8") as file:
-        json.dump(plan | {"index": index._asdict()}, file, indent=2)
-        file.flush()
-        os.fsync(handle)
-    try:
-        os.link(part, folder / PLAN)
-    except FileExistsError:
-        pass
-    except OSError:  # a disk without links
+    with lock_file(folder / "plan.lock", folder, wait=-1):
         if not (folder / PLAN).exists():
-            os.replace(part, folder / PLAN)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(part)
+            write_json(folder / PLAN, plan | describe_index(index))
     check_plan(folder, plan, index if fixed else None, replace=False)
-    return Choice(**read_json(folder / PLAN)["index"])
+    return make_backend(**read_json(folder / PLAN)["index"])

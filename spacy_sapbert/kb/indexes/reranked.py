@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from . import projection as directions
+from .backend import Index, best_first, check_queries
 from .projection import fit_projection, project, read_projection, sample_rows
-from .registry import Index, best_first, check_queries
 from .row_file import RowFile, Vectors, write_rows
 
 FILE = "index.i16"
@@ -19,11 +19,11 @@ def write_full_rows(
 ) -> np.ndarray | None:
     """Write what re-ranking needs: the full vectors, and the directions.
 
-    vectors (Vectors): Unit vectors. Shape: (rows, full width).
-    folder (Path): Where to write them.
-    width (int): Of the short vectors; 0 = full.
-    progress (bool): Show a bar.
-    RETURNS (np.ndarray | None): The directions; None for the full width.
+    Args:
+        width: Of the short vectors; 0 = full.
+
+    Returns:
+        The directions; None for the full width. Shape: (full width, width).
     """
     write_rows(vectors, folder / FILE, compact=True, progress=progress)
     if not width:
@@ -36,20 +36,22 @@ def write_full_rows(
 def open_reranked(
     graph: Index, paths: Mapping[str, Path], *, rows: int, width: int, depth: int
 ) -> "RerankedIndex":
-    """Open the full vectors and the directions beside a graph.
+    """Open the full vectors and the directions of a graph of short vectors.
 
-    graph (Index): Of the short vectors.
-    paths (Mapping[str, Path]): The files, by name.
-    rows (int), width (int): Of the full vectors.
-    depth (int): Results of the graph that are ordered by the full cosine.
-    RAISES (SapbertError): If a file is damaged or of another size.
+    Args:
+        width: Of the full vectors.
+        depth: Results of the graph that are ordered by the full cosine.
+
+    Raises:
+        SapbertError: If a file is damaged or of another size.
     """
-    short = graph.width
     matrix = None
     if directions.FILE in paths:
-        matrix = read_projection(paths[directions.FILE], full=width, width=short)
-    stored = RowFile(paths[FILE], rows=rows, width=width)
-    return RerankedIndex(graph, matrix, stored, depth)
+        path = paths[directions.FILE]
+        matrix = read_projection(path, full=width, width=graph.width)
+    return RerankedIndex(
+        graph, matrix, RowFile(paths[FILE], rows=rows, width=width), depth
+    )
 
 
 class RerankedIndex:
@@ -72,9 +74,9 @@ class RerankedIndex:
         scores = np.empty(rows.shape, dtype=np.float32)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
             part = slice(start, start + QUERIES_AT_ONCE)
-            places = np.maximum(rows[part], 0)
-            found = self.stored[places.ravel()].reshape(*places.shape, -1)
-            scores[part] = np.einsum("nkd,nd->nk", found, queries[part])
+            known = np.maximum(rows[part], 0)
+            vectors = self.stored[known.ravel()].reshape(*known.shape, -1)
+            scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
         scores[rows < 0] = -np.inf
         rows, scores = best_first(rows, scores)
         return rows[:, :k], scores[:, :k]
