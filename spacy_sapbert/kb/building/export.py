@@ -17,15 +17,11 @@ from ..folder.versions import (
 def export_kb(folder: Path) -> float:
     """Publish a version whose encoder OpenVINO can run too; the index does not change.
 
-    Args:
-        folder: The knowledge base.
-
     Returns:
-        See `export_encoder`.
+        See `export_encoder`, which also names further errors.
 
     Raises:
-        SapbertError: If the knowledge base is damaged, read-only or locked, or as
-            `export_encoder` does.
+        SapbertError: If the knowledge base is damaged, read-only or locked.
     """
     with lock_kb(folder):
         version = read_version(folder)
