@@ -28,8 +28,8 @@ class OpenedPipeline:
     tokenizer caches no word, and takes 20 times as long for those that are not cached.
     So the first words of the documents are cached; later ones are freed with a batch.
 
-    nlp (Language): The pipeline.
-    linker (SapbertLinker): Its linker.
+    Attributes:
+        linker: A component of `nlp`.
     """
 
     def __init__(self, nlp: "Language", linker: "SapbertLinker") -> None:
@@ -55,10 +55,10 @@ class OpenedPipeline:
 
 
 def open_once(settings: str) -> OpenedPipeline:
-    """Return the pipeline of some settings, opened when this process needs it first.
+    """Return the pipeline of `LinkBatches.settings`, opened when first needed.
 
-    settings (str): `LinkBatches.settings`, JSON.
-    RAISES (SapbertError): If the pipeline or its knowledge base cannot be opened.
+    Raises:
+        SapbertError: If the pipeline or its knowledge base cannot be opened.
     """
     with OPENING:
         return open_settings(settings)
