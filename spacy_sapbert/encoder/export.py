@@ -45,11 +45,10 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
 
 
 def convert_graph(model: Any, folder: Path) -> Any:
-    """Convert an encoder of PyTorch to a graph of OpenVINO.
+    """Convert an encoder of PyTorch, in evaluation mode, to a graph of OpenVINO.
 
     Args:
-        model: The encoder, in evaluation mode.
-        folder: Its folder, for the error.
+        folder: Of the encoder, for the error.
 
     Returns:
         openvino.Model: Token ids and mask → token states, for any shape.

@@ -44,13 +44,13 @@ def ask_hub(
 
     try:
         info = HfApi(endpoint=endpoint).model_info(name, timeout=seconds)
+        return Answer(None, info.sha, [file.rfilename for file in info.siblings or ()])
     except HFValidationError:
         return Answer("this is no folder, and cannot be a hub id.")
     except RepositoryNotFoundError:
         return Answer("the hub has no such encoder, or not without a token.")
     except Exception as error:  # of requests or httpx, by the version
         return Answer(f"the hub did not answer ({type(error).__name__}).")
-    return Answer(None, info.sha, [each.rfilename for each in info.siblings or ()])
 
 
 def choose_weights(files: Iterable[str]) -> list[str]:

@@ -45,11 +45,7 @@ SEVERAL = "Concat"  # has any number of inputs
 
 
 def import_openvino() -> Any:
-    """Import OpenVINO without its converter, which sends telemetry when imported.
-
-    Raises:
-        SapbertError: It is not installed.
-    """
+    """Import OpenVINO without its converter, which sends telemetry when imported."""
     withheld = "openvino" not in sys.modules and CONVERTER not in sys.modules
     if withheld:
         # OpenVINO ignores a converter that cannot be imported.
@@ -67,11 +63,7 @@ def import_openvino() -> Any:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an encoder that was exported into its own folder; see `Encoder.open`.
-
-    An exported encoder is part of a knowledge base, so its tokenizer and graph are
-    checked even if it is trusted.
-    """
+    """Load an encoder that was exported into its own folder; see `Encoder.open`."""
     import_openvino()
     folder = Path(source)
     if not (folder / FOLDER / GRAPH_FILE).is_file():
@@ -86,8 +78,7 @@ def open_exported(
 ) -> "OpenVinoEngine":
     """Load an exported encoder from its folder and that of the original.
 
-    Raises:
-        SapbertError: A file is missing or damaged.
+    It is part of a knowledge base, so the graph is checked even if it is trusted.
     """
     check_graph(exported / GRAPH_FILE)
     tokenizer = load_tokenizer(encoder, settings.max_length)
