@@ -16,7 +16,7 @@ from ...errors import Errors, SapbertError
 from ...system.writing import fcntl, write_json
 from ..folder.versions import lock_file
 from ..indexes.backend import Backend
-from ..indexes.registry import make_backend
+from ..indexes.registry import choose_index, make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
 SHARDS = "shard-*"
@@ -58,7 +58,6 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
     A process that fails leaves the folder only if there are vectors to continue with.
 
     Args:
-        output: The knowledge base.
         shared: For a worker, which ends without a knowledge base and leaves the folder;
             others may work beside it.
 
@@ -124,7 +123,6 @@ def check_plan(
     """Check that the shards in a folder are of a plan; without a plan there are none.
 
     Args:
-        folder: Folder of the build.
         plan: Everything that decides the vectors; plain JSON types.
         index: None = any.
         replace: Remove what is of another plan.
@@ -147,24 +145,22 @@ def check_plan(
 
 
 def agree_on_plan(
-    folder: Path, plan: dict[str, Any], index: Backend, *, fixed: bool
+    folder: Path, plan: dict[str, Any], index: Backend | None, *, rows: int
 ) -> Backend:
-    """Write the plan if there is none yet, else return its index.
+    """Write the plan if there is none yet, and return its index.
 
     The libraries that are installed, by which an index is chosen, may differ between
     machines, which must not cost the vectors.
 
     Args:
-        folder: Folder of the build.
-        plan: See `check_plan`.
-        index: The index of a new plan.
-        fixed: No other index may be used.
+        index: None = that of the plan; of a new plan, see `choose_index`.
 
     Raises:
         SapbertError: If another process has written another plan meanwhile.
     """
     with lock_file(folder / "plan.lock", folder, wait=-1):
         if not (folder / PLAN).exists():
-            write_json(folder / PLAN, plan | describe_index(index))
-    check_plan(folder, plan, index if fixed else None, replace=False)
+            new = plan | describe_index(index or choose_index(rows))
+            write_json(folder / PLAN, new)
+    check_plan(folder, plan, index, replace=False)
     return make_backend(**read_json(folder / PLAN)["index"])

@@ -24,7 +24,6 @@ from ...vocabularies.concepts import Concept, read_concepts
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
 from ..folder.versions import describe_files
 from ..indexes.backend import Backend
-from ..indexes.registry import choose_index
 from .options import BuildOptions
 from .plan import agree_on_plan, check_plan, lock_work_folder
 from .row_vectors import SHARD_ROWS
@@ -63,10 +62,8 @@ class Preparation:
         return concepts
 
     def agree_on_index(self, rows: int) -> Backend:
-        """Return the index of the options, of the plan, or for a number of rows."""
-        given = self.options.index
-        index = given or choose_index(rows)
-        return agree_on_plan(self.work, self.plan, index, fixed=given is not None)
+        """Return the index to build, for a number of rows; see `agree_on_plan`."""
+        return agree_on_plan(self.work, self.plan, self.options.index, rows=rows)
 
 
 @contextmanager

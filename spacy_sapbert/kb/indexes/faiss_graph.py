@@ -17,10 +17,10 @@ from ...system import forks
 from ...system.progress import show_progress
 from ...system.writing import link_file, sync_path
 from . import projection, reranked
-from .backend import Backend, BuildRun, Index, check_queries, setting
+from .backend import BuildRun, Index, check_queries, setting
 from .faiss_file import check_graph, count_rows
 from .projection import project, sample_rows
-from .reranked import open_reranked, write_full_rows
+from .reranked import GraphBackend
 from .row_file import Vectors
 
 FILE = "index.faiss"
@@ -34,17 +34,12 @@ QUERIES_AT_ONCE = 256  # limits memory
 
 
 @dataclass(frozen=True)
-class Faiss(Backend):
+class Faiss(GraphBackend):
     """A graph of faiss."""
 
     name = "faiss"
     library, package = "faiss", "faiss-cpu"
-    M: int = setting(16, 2, 1024)  # links of a node
-    ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
-    ef: int = setting(100, 1, 100_000, changeable=True)  # and in each search
-    pca: int = setting(128, 0, 1 << 16)  # width of the vectors in the graph, 0 = full
-    # Results that are then ordered by the full cosine.
-    rerank: int = setting(100, 1, 100_000, changeable=True)
+    pca: int = setting(128, 0, 1 << 16)
 
     @property
     def files(self) -> list[str]:
@@ -71,12 +66,12 @@ class Faiss(Backend):
         """
         faiss = import_faiss()
         rows, width = vectors.shape
-        matrix = write_full_rows(vectors, folder, width=self.pca, progress=run.progress)
+        matrix = self.write_full_rows(vectors, folder, run)
         path = (run.work or folder) / FILE
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(run.threads or before)
         try:
-            short = min(self.pca or width, width)
+            short = self.graph_width(width)
             graph = self.read_part(path, short) if run.work else None
             if graph is None or graph.ntotal > rows:
                 graph = self.create_graph(short)
@@ -121,15 +116,14 @@ class Faiss(Backend):
         """Check and map the graph; see `Backend.load`."""
         faiss = import_faiss()
         path = paths[FILE]
-        self.check_file(path, rows=rows, width=min(self.pca or width, width))
+        self.check_file(path, rows=rows, width=self.graph_width(width))
         try:
             graph = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             reason = first_line(error)
             raise SapbertError(Errors.E343.format(path=path, reason=reason)) from None
         graph.hnsw.efSearch = self.ef
-        index = FaissGraph(graph)
-        return open_reranked(index, paths, rows=rows, width=width, depth=self.rerank)
+        return self.open_full_rows(FaissGraph(graph), paths, rows, width)
 
 
 def import_faiss() -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 from ...errors import Errors, SapbertError
 from ...system.progress import show_progress
 from . import projection, reranked
-from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
+from .backend import BuildRun, Index, best_first, check_queries, setting
 from .hnsw_file import NodeVectors, read_graph
 from .projection import project
-from .reranked import open_reranked, write_full_rows
+from .reranked import GraphBackend
 from .row_file import Vectors
 
 FILE = "index.hnsw"
@@ -22,18 +22,12 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Hnsw(Backend):
+class Hnsw(GraphBackend):
     """A graph of hnswlib."""
 
     name = "hnsw"
     library = package = "hnswlib"
-    M: int = setting(16, 2, 1024)  # links of a node; 1 would give endless levels
-    ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
-    ef: int = setting(100, 1, 100_000, changeable=True)  # and while searching
     seed: int = setting(100, 0, 2**32 - 1)  # of the levels
-    pca: int = setting(0, 0, 1 << 16)  # width of the vectors in the graph, 0 = full
-    # With `pca`: results that are then ordered by the full cosine.
-    rerank: int = setting(100, 1, 100_000, changeable=True)
 
     @property
     def files(self) -> list[str]:
@@ -45,12 +39,8 @@ class Hnsw(Backend):
         import hnswlib
 
         rows, width = vectors.shape
-        matrix = None
-        if self.pca:
-            matrix = write_full_rows(
-                vectors, folder, width=self.pca, progress=run.progress
-            )
-            width = min(self.pca, width)
+        matrix = self.write_full_rows(vectors, folder, run) if self.pca else None
+        width = self.graph_width(width)
         index = hnswlib.Index(space="ip", dim=width)
         index.init_index(
             max_elements=rows,
@@ -72,7 +62,7 @@ class Hnsw(Backend):
         """Check and read the graph; see `Backend.load`."""
         import hnswlib
 
-        path, short = paths[FILE], min(self.pca or width, width)
+        path, short = paths[FILE], self.graph_width(width)
         mapped = read_graph(path, M=self.M, rows=rows, width=short)
         graph = hnswlib.Index(space="ip", dim=short)
         try:
@@ -85,9 +75,7 @@ class Hnsw(Backend):
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
         index = HnswIndex(graph, mapped)
-        if not self.pca:
-            return index
-        return open_reranked(index, paths, rows=rows, width=width, depth=self.rerank)
+        return self.open_full_rows(index, paths, rows, width) if self.pca else index
 
 
 class HnswIndex:

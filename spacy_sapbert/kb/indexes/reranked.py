@@ -1,12 +1,13 @@
 """A graph of shorter vectors, whose first results are ordered by the full cosine."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from . import projection as directions
-from .backend import Index, best_first, check_queries
+from . import projection
+from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
 from .projection import fit_projection, project, read_projection, sample_rows
 from .row_file import RowFile, Vectors, write_rows
 
@@ -14,44 +15,53 @@ FILE = "index.i16"
 QUERIES_AT_ONCE = 32  # re-ranked together: limits memory
 
 
-def write_full_rows(
-    vectors: Vectors, folder: Path, *, width: int, progress: bool
-) -> np.ndarray | None:
-    """Write what re-ranking needs: the full vectors, and the directions.
+@dataclass(frozen=True)
+class GraphBackend(Backend):
+    """A graph of vectors, shorter ones if `pca` is set, by any library.
 
-    Args:
-        width: Of the short vectors; 0 = full.
-
-    Returns:
-        The directions; None for the full width. Shape: (full width, width).
+    Attributes:
+        M: Links of a node; 1 would give endless levels.
+        ef_construction: Candidates kept while building.
+        ef: Candidates kept while searching.
+        pca: Width of the vectors in the graph; 0 = full.
+        rerank: Results of the graph that are then ordered by the full cosine.
     """
-    write_rows(vectors, folder / FILE, compact=True, progress=progress)
-    if not width:
-        return None
-    matrix = fit_projection(sample_rows(vectors), width)
-    (folder / directions.FILE).write_bytes(matrix.tobytes())
-    return matrix
 
+    M: int = setting(16, 2, 1024)
+    ef_construction: int = setting(200, 1, 100_000)
+    ef: int = setting(100, 1, 100_000, changeable=True)
+    pca: int = setting(0, 0, 1 << 16)
+    rerank: int = setting(100, 1, 100_000, changeable=True)
 
-def open_reranked(
-    graph: Index, paths: Mapping[str, Path], *, rows: int, width: int, depth: int
-) -> "RerankedIndex":
-    """Open the full vectors and the directions of a graph of short vectors.
+    def graph_width(self, width: int) -> int:
+        """Return the width of the vectors in the graph."""
+        return min(self.pca or width, width)
 
-    Args:
-        width: Of the full vectors.
-        depth: Results of the graph that are ordered by the full cosine.
+    def write_full_rows(
+        self, vectors: Vectors, folder: Path, run: BuildRun
+    ) -> np.ndarray | None:
+        """Write the full vectors, and the directions of the short ones.
 
-    Raises:
-        SapbertError: If a file is damaged or of another size.
-    """
-    matrix = None
-    if directions.FILE in paths:
-        path = paths[directions.FILE]
-        matrix = read_projection(path, full=width, width=graph.width)
-    return RerankedIndex(
-        graph, matrix, RowFile(paths[FILE], rows=rows, width=width), depth
-    )
+        Returns:
+            The directions; None for the full width. Shape: (width, short width).
+        """
+        write_rows(vectors, folder / FILE, compact=True, progress=run.progress)
+        if not self.pca:
+            return None
+        matrix = fit_projection(sample_rows(vectors), self.pca)
+        (folder / projection.FILE).write_bytes(matrix.tobytes())
+        return matrix
+
+    def open_full_rows(
+        self, graph: Index, paths: Mapping[str, Path], rows: int, width: int
+    ) -> "RerankedIndex":
+        """Open what `write_full_rows` wrote for a graph."""
+        matrix = None
+        if self.pca:
+            path = paths[projection.FILE]
+            matrix = read_projection(path, full=width, width=graph.width)
+        stored = RowFile(paths[FILE], rows=rows, width=width)
+        return RerankedIndex(graph, matrix, stored, self.rerank)
 
 
 class RerankedIndex:
