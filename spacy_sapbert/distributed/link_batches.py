@@ -169,14 +169,9 @@ class LinkBatches:
     def link_chunk(
         self, opened: OpenedPipeline, chunk: np.ndarray, texts: Any, ids: Any
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Link some documents of a table together.
+        """Yield the rows of some documents, and the number of the document of each.
 
-        Args:
-            chunk: Their numbers in the table. Shape: (n,).
-            texts: Column of the whole table, as `ids`.
-
-        Yields:
-            Rows, and the number of the document of each.
+        `chunk` has their numbers in the columns `texts` and `ids`.
         """
         failed: dict[int, list[Any]] = {}
         documents: dict[int, Document] = {}
@@ -244,8 +239,7 @@ class LinkBatches:
     def spark_schema(self, documents: Any = None) -> Any:
         """Return the schema of the rows for `DataFrame.mapInArrow`.
 
-        Args:
-            documents: Their `DataFrame`, if columns are kept.
+        If columns are kept, it needs the `DataFrame` of the documents.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -256,14 +250,10 @@ class LinkBatches:
 
 
 def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
-    """Group documents of similar lengths; those without text are left out.
+    """Yield the numbers of up to `most` documents of similar lengths.
 
-    Args:
-        lengths: Their numbers of characters. Shape: (n,).
-        most: Maximum of documents in a group.
-
-    Yields:
-        Numbers of documents, the shortest first. Shape: (up to most,).
+    The shortest come first, and those without text are left out. Shape: (n,) → (up to
+    most,).
     """
     order = np.argsort(lengths, kind="stable")
     order = order[np.searchsorted(lengths[order], 1) :]

@@ -142,11 +142,7 @@ def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
 
 
 def read_adapter(folder: Path) -> SavedAdapter:
-    """Read what `save_adapter` wrote about an adapter.
-
-    Raises:
-        SapbertError: The file is missing, damaged or of a later format.
-    """
+    """Read what `save_adapter` wrote about an adapter."""
     path = folder / SETTINGS_FILE
     try:
         return SavedAdapter.model_validate_json(path.read_bytes())
@@ -159,11 +155,7 @@ def read_adapter(folder: Path) -> SavedAdapter:
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
-    """Add a saved adapter to the encoder that it was trained in.
-
-    Raises:
-        SapbertError: The adapter is missing or damaged, or does not fit.
-    """
+    """Add a saved adapter to the encoder that it was trained in."""
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file

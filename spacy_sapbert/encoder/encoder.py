@@ -200,14 +200,7 @@ class Encoder:
 
 
 def measure_width(engine: Engine, length: int, name: str | Path) -> int:
-    """Return the columns of a vector of the encoder `name`, from a trial.
-
-    Args:
-        length: Tokens of the trial.
-
-    Raises:
-        SapbertError: The encoder has fewer positions, or it fails.
-    """
+    """Return the columns of a vector of the encoder `name`, from a trial."""
     if 0 < engine.positions < length:
         raise SapbertError(
             Errors.E230.format(limit=engine.positions, name=name, got=length)

@@ -81,11 +81,7 @@ def find_cached(name: str) -> Path | None:
 
 
 def check_published(name: str) -> Answer:
-    """Check that the hub or its cache has an encoder, and return the hub's answer.
-
-    Raises:
-        SapbertError: Neither has it, or it has no weights that can be read.
-    """
+    """Check that the hub or its cache has an encoder, and return the hub's answer."""
     answer = ask_hub(name)
     if answer.problem is None:
         if ADAPTER_WEIGHTS not in answer.files and not choose_weights(answer.files):
@@ -99,9 +95,6 @@ def fetch_encoder(name: str) -> Path:
     """Return the folder of an encoder of the hub, in the hub's cache.
 
     If the hub cannot be asked, the cache is used as it is.
-
-    Raises:
-        SapbertError: See `check_published`; or a file cannot be fetched.
     """
     from huggingface_hub import snapshot_download
 

@@ -69,9 +69,6 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
 
     A folder with only an adapter has the settings of its base. One of
     sentence-transformers has a pooling.
-
-    Raises:
-        SapbertError: The file is not valid, or there is no such encoder.
     """
     if not folder.is_dir():
         check_encoder_name(folder.as_posix())
@@ -90,11 +87,7 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_settings(data: Any) -> EncoderSettings:
-    """Return the settings in parsed JSON.
-
-    Raises:
-        SapbertError: A setting is missing, unknown or of another type.
-    """
+    """Return the settings in parsed JSON, which must have all of them."""
     expected = asdict(EncoderSettings())
     if (
         not isinstance(data, dict)
@@ -118,10 +111,7 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
 def read_modules(folder: Path) -> dict[str, Path]:
     """Read the folders of the parts of an encoder of sentence-transformers, by kind.
 
-    Another encoder has none.
-
-    Raises:
-        SapbertError: The file is not valid, or a folder is outside.
+    Another encoder has none. A folder outside is an error.
     """
     path = folder / MODULES_FILE
     if not path.is_file():
@@ -146,8 +136,7 @@ def read_modules(folder: Path) -> dict[str, Path]:
 def read_modules_pooling(folder: Path) -> str | None:
     """Return the pooling of an encoder of sentence-transformers; None if it has none.
 
-    Raises:
-        SapbertError: It has a part or a pooling that this package lacks.
+    A part or a pooling that this package lacks is an error.
     """
     modules = read_modules(folder)
     if others := sorted(modules.keys() - MODULES):
@@ -178,9 +167,6 @@ def find_transformer(folder: Path) -> Path:
 
 def check_encoder_name(name: str) -> None:
     """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
-
-    Raises:
-        SapbertError: The name is a path without an encoder folder.
     """
     path = Path(name)
     if path.is_dir():
@@ -192,11 +178,7 @@ def check_encoder_name(name: str) -> None:
 
 
 def locate_encoder(name: str) -> Path:
-    """Return the folder with weights and tokenizer of a folder or hub id.
-
-    Raises:
-        SapbertError: There is no such encoder, or its files cannot be fetched.
-    """
+    """Return the folder with weights and tokenizer of a folder or hub id."""
     check_encoder_name(name)
     if Path(name).is_dir():
         return find_transformer(Path(name))
@@ -206,11 +188,7 @@ def locate_encoder(name: str) -> Path:
 
 
 def find_base(folder: Path) -> Path:
-    """Return the folder with the weights: itself, or the base of its adapter.
-
-    Raises:
-        SapbertError: The base is missing or has an adapter itself.
-    """
+    """Return the folder with the weights: itself, or the base of its adapter."""
     if not has_adapter(folder) or has_weights(folder):
         return folder
     base = read_adapter(folder).base

@@ -93,9 +93,6 @@ def check_graph(path: Path) -> None:
 
     It does so for operations with too few inputs or with a state, and the size of a
     constant can overflow in it.
-
-    Raises:
-        SapbertError: The graph is damaged, or has other operations than an export.
     """
     try:
         weights = path.with_suffix(".bin").stat().st_size
@@ -139,11 +136,7 @@ def count_threads() -> int:
 
 
 class OpenVinoEngine:
-    """See `Engine`.
-
-    Args:
-        config: The content of config.json.
-    """
+    """See `Engine`. `config` is the content of config.json."""
 
     def __init__(
         self,
@@ -164,9 +157,6 @@ class OpenVinoEngine:
 
     def request(self) -> Any:
         """Return the openvino.InferRequest of this process, compiled when first used.
-
-        Raises:
-            SapbertError: OpenVINO cannot read the graph.
         """
         if self.process != os.getpid():
             openvino = import_openvino()

@@ -97,10 +97,7 @@ def has_weights(folder: Path) -> bool:
 def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
     """Check that loading an encoder, which may have only an adapter, runs no code.
 
-    Raises:
-        SapbertError: It has no weights, its configuration names code, its weights are
-            outside, or its adapter is incomplete; if it is not trusted, it needs
-            something outside.
+    If it is not trusted, it needs nothing outside of its folder either.
     """
     if has_adapter(folder):
         adapter = read_adapter(folder)
@@ -172,13 +169,9 @@ def is_needed(name: str) -> bool:
 
 
 def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
-    """Check that an encoder, a folder or hub id `name`, has trained weights.
+    """Check that an encoder has trained weights, and none but the pooler's is missing.
 
-    Args:
-        missing: Weights that its files did not have.
-
-    Raises:
-        SapbertError: One is missing other than the pooler's, or is not trained.
+    `missing` are weights that its files did not have.
     """
     if needed := sorted(filter(is_needed, missing)):
         raise SapbertError(

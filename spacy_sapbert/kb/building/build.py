@@ -101,13 +101,7 @@ def build_kb(
 def probe_draft(
     draft: Draft, manifest: Manifest, options: BuildOptions, output: Path
 ) -> Manifest:
-    """Check that a new index finds its names, measure it, and write meta.json.
-
-    Args:
-        draft: Has all files but meta.json.
-        manifest: meta.json without what is measured.
-        output: The knowledge base, for the error.
-    """
+    """Check that a new index finds its names, measure it, and write meta.json."""
     try:
         built = open_version(draft.write(manifest), encoder=options.config)
         probe_kb(built)
@@ -122,9 +116,6 @@ def probe_draft(
 
 def embed_names(prepared: Preparation) -> tuple[RowFile, Counts, Backend]:
     """Write concepts.db and the vectors of all names, or use those of a stopped build.
-
-    Returns:
-        The vectors, the counts for meta.json, and the index to build.
     """
     work, encoder = prepared.work, prepared.encoder
     progress = prepared.options.progress

@@ -17,11 +17,7 @@ from ..folder.versions import (
 def export_kb(folder: Path) -> float:
     """Publish a version whose encoder OpenVINO can run too; the index does not change.
 
-    Returns:
-        See `export_encoder`, which also names further errors.
-
-    Raises:
-        SapbertError: If the knowledge base is damaged, read-only or locked.
+    Returns the smallest cosine of `export_encoder`.
     """
     with lock_kb(folder):
         version = read_version(folder)

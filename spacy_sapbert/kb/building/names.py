@@ -54,17 +54,9 @@ class Names:
 def read_names(
     concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter | None = None
 ) -> tuple[Names, Counts]:
-    """Number the names to embed.
+    """Number the names to embed, count them for meta.json, and write the concepts.
 
-    Args:
-        store: Where to write the concepts.
-
-    Returns:
-        The names, and the counts for meta.json.
-
-    Raises:
-        SapbertError: If a concept comes twice and is written, or the encoder can read
-            no name.
+    A concept that comes twice and is written is an error, and so are no readable names.
     """
     names = Names()
     concept_count = alias_count = unreadable = 0

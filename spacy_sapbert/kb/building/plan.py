@@ -27,11 +27,8 @@ LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
 def open_lock(path: Path, *, shared: bool) -> int:
     """Open a file and lock it, until it is closed or the process ends.
 
-    A file system without locks is not an error.
-
-    Raises:
-        BlockingIOError: If another process holds the lock.
-        FileNotFoundError: If the file was removed before it was locked.
+    A BlockingIOError if another process holds the lock, and a FileNotFoundError if the
+    file was removed before. A file system without locks is not an error.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -56,14 +53,8 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
     """Create the folder in which a knowledge base is built, or continue it.
 
     A process that fails leaves the folder only if there are vectors to continue with.
-
-    Args:
-        shared: For a worker, which ends without a knowledge base and leaves the folder;
-            others may work beside it.
-
-    Raises:
-        SapbertError: If another process builds the same knowledge base, or the folder
-            cannot be written.
+    The lock of a worker is shared: others may work at the same time, but none builds.
+    It ends without a knowledge base and leaves the folder.
     """
     work = output.with_name(f".{output.name}.build")
     handle = None
@@ -122,13 +113,8 @@ def check_plan(
 ) -> None:
     """Check that the shards in a folder are of a plan; without a plan there are none.
 
-    Args:
-        plan: Everything that decides the vectors; plain JSON types.
-        index: None = any.
-        replace: Remove what is of another plan.
-
-    Raises:
-        SapbertError: If they are of another plan, and are not to be removed.
+    The plan is everything that decides the vectors, in JSON types. What is of another
+    plan is an error, or is removed with `replace`.
     """
     left = [path for pattern in LEFT for path in folder.glob(pattern)]
     known = read_json(folder / PLAN)
@@ -149,14 +135,8 @@ def agree_on_plan(
 ) -> Backend:
     """Write the plan if there is none yet, and return its index.
 
-    The libraries that are installed, by which an index is chosen, may differ between
-    machines, which must not cost the vectors.
-
-    Args:
-        index: None = that of the plan; of a new plan, see `choose_index`.
-
-    Raises:
-        SapbertError: If another process has written another plan meanwhile.
+    The libraries that are installed, by which an index is chosen if none is given, may
+    differ between machines, which must not cost the vectors.
     """
     with lock_file(folder / "plan.lock", folder, wait=-1):
         if not (folder / PLAN).exists():

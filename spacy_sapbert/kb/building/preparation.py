@@ -77,13 +77,8 @@ def open_build(
 ) -> Iterator[Preparation]:
     """Open the encoder, and check that shards of a stopped build are of the same plan.
 
-    Args:
-        encoder: A folder or a hub id.
-        worker: Others may work beside this one, and their shards stay.
-
-    Raises:
-        SapbertError: If the vocabulary is missing or empty, the output exists, the plan
-            is another, or the encoder or the knowledge base to reuse is not usable.
+    The encoder is a folder or a hub id. Shards of another plan stay if a worker finds
+    them.
     """
     check_not_empty(concepts_path, "concepts")
     check_folder_output(output, KB_FOLDER, force=options.force)
@@ -128,11 +123,7 @@ def copy_encoder(
 
 
 def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
-    """Open a knowledge base whose vectors are as a build would compute them.
-
-    Raises:
-        SapbertError: If it has another encoder, engine or precision.
-    """
+    """Open a knowledge base whose vectors are as a build would compute them."""
     from ..knowledge_base import load_kb
 
     kb = load_kb(path)

@@ -39,16 +39,8 @@ def embed_rows(
 ) -> None:
     """Embed rows, sorted by length; shards that exist are not embedded again.
 
-    Args:
-        folder: Folder of the shards.
-        compact: Store 16 bits a value.
-        worker: Number of this worker, from 0, and of all: it embeds the shards whose
-            number has this remainder.
-        reused: Has the vectors of some names; see `open_reused`.
-
-    Raises:
-        SapbertError: If a vector is not finite, or `reused` has 16 bits a value and
-            more are needed.
+    A worker, its number from 0 and that of all, embeds the shards whose number has this
+    remainder. Names that `reused` has are not embedded; see `open_reused`.
     """
     if reused is not None and not compact:
         index = reused.manifest.index
@@ -106,13 +98,10 @@ def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
 def merge_shards(
     order: np.ndarray, folder: Path, *, width: int, compact: bool
 ) -> RowFile:
-    """Write the vectors of all shards to the file of all rows.
+    """Write the vectors of all shards, whose rows are `order`, to one file.
 
     A shard is emptied when its rows are on the disk, so that the vectors are never
     there twice.
-
-    Args:
-        order: The row of each vector of the shards. Shape: (rows,).
     """
     path, shards = folder / VECTORS, list_shards(folder, order)
     path.touch()
@@ -141,9 +130,6 @@ def embed_shard(
     Each pass has names of one length, and is filled up with repeated ones: the sums of
     an encoder depend on the shape of a pass, but not on its other names. So a name has
     the same vector whatever else is embedded. Shape: (n,) → (n, width).
-
-    Raises:
-        SapbertError: If a vector is not finite.
     """
     size = encoder.config.names_per_pass
     token_ids = [names.token_ids(row) for row in rows]

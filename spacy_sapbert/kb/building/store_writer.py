@@ -21,13 +21,7 @@ class StoreWriter:
     """Writes a concepts.db. Numbers continue those of the store that it belongs over.
 
     There are few combinations of languages and sources, so each has a number: an
-    origin.
-
-    Attributes:
-        next_concept: Number of the next concept.
-        first_row: Number of the first row.
-        first_origin: Number of the first origin.
-        extends: The file has concepts already, of which some may be written again.
+    origin. If it `extends` a file, some concepts in it may be written again.
     """
 
     connection: sqlite3.Connection
@@ -40,14 +34,7 @@ class StoreWriter:
     )
 
     def add(self, concept: Concept, rows: Sequence[int | None]) -> None:
-        """Write one concept.
-
-        Args:
-            rows: The row of each alias; None = it has none.
-
-        Raises:
-            SapbertError: If a concept with this id was written before.
-        """
+        """Write one concept, and the row of each alias; None = it has none."""
         number, run = self.remove(concept.cui), self.connection.executemany
         try:
             self.connection.execute(
@@ -81,8 +68,7 @@ class StoreWriter:
     def remove(self, cui: str) -> int:
         """Remove what an overlay that is continued has of a concept.
 
-        Returns:
-            The number of the concept, or the next number.
+        Returns the number of the concept, or the next number.
         """
         run = self.connection.execute
         old = None
@@ -152,18 +138,9 @@ class StoreWriter:
 def create_store(
     path: Path, *, first_concept: int = 0, extends: bool = False, **first: Any
 ) -> Iterator[StoreWriter]:
-    """Create a concepts.db.
+    """Create a concepts.db, or continue one that it extends; see `StoreWriter`.
 
-    Args:
-        first_concept: Number of the first concept.
-        extends: Continue the file of an overlay.
-        first: See `StoreWriter`.
-
-    Yields:
-        The writer, inside a transaction; `finish` commits it.
-
-    Raises:
-        SapbertError: If the system refuses, e.g. because the disk is full.
+    The writer is inside a transaction; `finish` commits it. A full disk is an error.
     """
     try:
         with closing(sqlite3.connect(path)) as connection:

@@ -41,9 +41,7 @@ class Index(Protocol):
 def setting(default: int, low: int, high: int, *, changeable: bool = False) -> Any:
     """Declare a setting of a backend: a field of its class.
 
-    Args:
-        low: The smallest possible value; `high` is the largest.
-        changeable: Whether it needs no new build.
+    Its values are from `low` to `high`; a changeable one needs no new build.
     """
     metadata = {"range": (low, high), "changeable": changeable}
     return field(default=default, metadata=metadata)
@@ -123,10 +121,7 @@ class Backend:
 
 
 def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort what a library returns, equal scores by row; int64 and float32.
-
-    Shape: (n, k) each.
-    """
+    """Sort what a library returns, equal scores by row. Shape: (n, k) each."""
     order = np.lexsort((rows, -scores))
     return (
         np.take_along_axis(rows, order, 1).astype(np.int64),
@@ -135,11 +130,7 @@ def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def check_queries(queries: np.ndarray, width: int) -> None:
-    """Check queries before they reach native code.
-
-    Raises:
-        SapbertError: If they are not of this width, or a value is not finite.
-    """
+    """Raise an error for a wrong width or NaN, before native code reads them."""
     if queries.ndim != 2 or queries.shape[1] != width:
         raise SapbertError(Errors.E301.format(width=width, got=queries.shape[1:]))
     if not np.isfinite(queries).all():

@@ -72,11 +72,10 @@ class ExactIndex:
 def search_blocks(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with every row, block by block; see `Index.search`.
+    """Compare every query with every row; see `Index.search`.
 
-    Args:
-        blocks: Rows, ascending over all blocks, and their vectors.
-            Shape: (m,) and (m, width) each.
+    Each block has rows, ascending over all blocks, and their vectors. Shape: (m,) and
+    (m, width).
     """
     rows = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
@@ -95,11 +94,7 @@ def search_rows(
     queries: np.ndarray,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with some rows of any index; see `Index.search`.
-
-    Args:
-        read_vectors: Rows → their vectors.
-        rows: Ascending. Shape: (m,).
+    """Compare every query with some rows of any index, ascending; see `Index.search`.
     """
     parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
     return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
@@ -110,12 +105,8 @@ def keep_best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keep the k highest scores; of those that equal the k-th, the smallest rows.
 
-    Args:
-        rows: In ascending order wherever scores are equal. Shape: (n, m).
-        scores: Shape: (n, m).
-
-    Returns:
-        Rows, ascending, and their scores. Shape: (n, min(k, m)) each.
+    Wherever scores are equal, the rows are in ascending order. Shape: (n, m) → (n,
+    min(k, m)).
     """
     if scores.shape[1] <= k:
         return rows, scores

@@ -76,15 +76,8 @@ class Parts:
 def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None:
     """Check the file of a graph: then faiss reads only inside of what it maps.
 
-    Args:
-        links: Places for links of a node up to each level, from 0.
-            Shape: (levels + 1,).
-
-    Raises:
-        SapbertError: If the file is truncated, damaged or not of this layout.
-
-    Source:
-        faiss 1.15, `read_index_up` and `HNSW::search`.
+    `links` are the places for links of a node up to each level, from 0. Shape: (levels
+    + 1,). SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
     """
     with name_damage(path):
         parts = Parts(path)
@@ -108,11 +101,7 @@ def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None
 
 
 def count_rows(path: Path) -> int:
-    """Return the number of rows that the header of a file has; it is not checked.
-
-    Raises:
-        OSError: If there is no file.
-    """
+    """Return the number of rows in the header of a file, which is not checked."""
     header = np.fromfile(path, HEADER, count=1)
     return int(header["rows"][0]) if len(header) else 0
 
@@ -130,13 +119,8 @@ def check_links(
 ) -> None:
     """Check the links of all nodes.
 
-    Args:
-        levels: Number of levels of each node. Shape: (rows,).
-        starts: Where the links of each node begin. Shape: (rows + 1,).
-        capacities: The `links` of `check_graph`.
-
-    Raises:
-        ValueError: If a start or a link is not valid.
+    `levels` has the number of levels of each node, `starts` where its links begin, and
+    `capacities` are the `links` of `check_graph`.
     """
     rows = len(levels)
     links = parts.array("<i4", int(capacities[levels].sum(dtype=np.int64)))

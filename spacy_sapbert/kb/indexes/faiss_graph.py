@@ -132,11 +132,7 @@ def import_faiss() -> Any:
 
 
 def write_graph(graph: Any, path: Path) -> None:
-    """Write a graph atomically.
-
-    Raises:
-        RuntimeError: If the system refuses, e.g. because the disk is full.
-    """
+    """Write a graph atomically; a full disk is a RuntimeError."""
     part = path.with_suffix(".part")
     import_faiss().write_index(graph, str(part))
     sync_path(part)

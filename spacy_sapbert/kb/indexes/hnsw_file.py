@@ -50,12 +50,7 @@ def read_graph(path: Path, *, M: int, rows: int, width: int) -> NodeVectors:
 
     After the check, hnswlib reads only inside of what it allocates. The vectors are
     mapped because hnswlib returns them slowly: it makes a Python number of each value.
-
-    Raises:
-        SapbertError: If the file is truncated, damaged or not of this layout.
-
-    Source:
-        hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
+    SOURCE: hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
     """
     node = np.dtype(
         [
@@ -98,16 +93,9 @@ def check_header(header: Any, *, M: int, rows: int, node: np.dtype[Any]) -> None
 
 
 def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
-    """Read the records of all nodes block by block, and check them.
+    """Check the records of all nodes, block by block, after the header.
 
-    Args:
-        file: After the header.
-
-    Returns:
-        The node of each row. Shape: (rows,).
-
-    Raises:
-        ValueError: If a link, a vector or a row is not valid.
+    Returns the node of each row. Shape: (rows,).
     """
     nodes = np.full(rows, -1, dtype=np.int64)
     at_once = max(1, BLOCK_BYTES // node.itemsize)
@@ -131,13 +119,7 @@ def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
 def check_upper_links(words: np.ndarray, header: Any, size: int) -> None:
     """Check the links on the levels above the lowest.
 
-    Args:
-        words: All 4-byte words after the nodes. Shape: (n,).
-        header: The checked header.
-        size: Bytes of the file.
-
-    Raises:
-        ValueError: If a size or link is not valid, or bytes are missing or left.
+    `words` are all 4-byte words after the nodes, `size` the bytes of the file.
     """
     rows, length = int(header["count"]), 1 + int(header["upper_links"])
     if HEADER.itemsize + rows * int(header["node"]) + 4 * len(words) != size:

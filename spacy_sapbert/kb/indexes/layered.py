@@ -12,12 +12,7 @@ SLACK = 1.5  # rows searched for, as a multiple of what is expected to suffice
 
 
 class LayeredIndex:
-    """Indexes whose rows follow each other.
-
-    Args:
-        layers: The number of the first row of each, and the index, in order of their
-            rows.
-    """
+    """Indexes whose rows follow each other, each with the number of its first row."""
 
     def __init__(self, layers: Sequence[tuple[int, Index]]) -> None:
         self.layers = layers
@@ -46,20 +41,11 @@ class LayeredIndex:
 def search_among(
     index: Index, vectors: np.ndarray, k: int, rows: np.ndarray, *, total: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest of some rows.
+    """Find the nearest of some rows, ascending, of the `total` rows of an index.
 
     Few rows are searched exactly. Of many rows the index is searched deep enough that
-    about k of its results are expected to be among them.
-
-    Args:
-        vectors: Unit vectors in float32. Shape: (n, width).
-        k: Number of rows.
-        rows: The allowed rows, ascending. Shape: (m,).
-        total: Number of rows of the index.
-
-    Returns:
-        Rows and cosines, the best first. Where the index reached fewer allowed rows,
-        the rest is row −1. Shape: (n, min(k, m)) each.
+    about k of its results are expected to be among them. Where it reached fewer allowed
+    rows, the rest is row −1. Shape: (n, width) → (n, up to k) each.
     """
     k = min(k, len(rows))
     depth = int(SLACK * k * total / max(len(rows), 1))

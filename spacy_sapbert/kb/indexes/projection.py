@@ -19,16 +19,10 @@ def sample_rows(vectors: Vectors) -> np.ndarray:
 
 
 def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
-    """Compute the directions that keep most of the cosines.
+    """Compute the directions that keep most of the cosines of a sample.
 
-    The vectors are not centred: it is their products that are to be kept.
-
-    Args:
-        sample: Unit vectors. Shape: (n, full width).
-        width: Number of directions; at most the full width.
-
-    Returns:
-        Orthonormal columns, float32. Shape: (full width, width).
+    The vectors are not centred: it is their products that are to be kept. The result
+    has orthonormal columns, float32. Shape: (n, full width) → (full width, width).
     """
     moments = np.zeros((sample.shape[1],) * 2)
     for start in range(0, len(sample), BLOCK_ROWS):
@@ -51,11 +45,7 @@ def project(vectors: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
 
 
 def read_projection(path: Path, *, full: int, width: int) -> np.ndarray:
-    """Read the directions of an index. Shape: (full, width).
-
-    Raises:
-        SapbertError: If the file is damaged.
-    """
+    """Read the directions of an index. Shape: (full, width)."""
     with name_damage(path):
         check_size(path.stat().st_size, 4 * full * width)
         return np.fromfile(path, "<f4").reshape(full, width)

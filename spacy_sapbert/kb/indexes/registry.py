@@ -22,9 +22,7 @@ HNSW_ROWS = 3_000_000  # more need some 6 GB of memory and more, at width 384
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
     """Return a backend with some settings; the others have their defaults.
 
-    Raises:
-        SapbertError: If there is no such backend, or a setting is unknown or out of
-            range.
+    A backend or a setting that is unknown, or out of range, is an error.
     """
     if name not in BACKENDS:
         raise SapbertError(Errors.E302.format(known=sorted(BACKENDS), backend=name))
@@ -49,11 +47,7 @@ def is_usable(name: str) -> bool:
 
 
 def check_library(backend: Backend) -> None:
-    """Import the library of a backend.
-
-    Raises:
-        SapbertError: If it is not installed.
-    """
+    """Raise an error if the library of a backend is not installed."""
     try:
         if backend.library:
             import_module(backend.library)
@@ -84,16 +78,12 @@ def choose_index(rows: int) -> Backend:
 
 
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
-    """Return the names of the files of an index; see `make_backend` for errors."""
+    """Return the names of the files of an index."""
     return make_backend(backend, settings).files
 
 
 def check_settings(backend: str, settings: Mapping[str, int]) -> None:
-    """Check the settings of meta.json, which has all of them.
-
-    Raises:
-        SapbertError: If one is missing, or as `make_backend` does.
-    """
+    """Check the settings of meta.json, which has all of them."""
     known = make_backend(backend, settings).settings
     if missing := sorted(known.keys() - settings.keys()):
         raise SapbertError(
@@ -104,11 +94,7 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
 def change_settings(
     backend: str, settings: Mapping[str, int], changes: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the settings of an index with some changed.
-
-    Raises:
-        SapbertError: If a changed one needs a new build, or as `make_backend` does.
-    """
+    """Return the settings of an index with some changed that need no new build."""
     changed = make_backend(backend, {**settings, **changes})
     known = sorted(i.name for i in fields(changed) if i.metadata["changeable"])
     for name, value in changes.items():
@@ -129,13 +115,8 @@ def build_index(
 ) -> dict[str, int]:
     """Build an index, and return all its settings.
 
-    Args:
-        settings: Those that differ from the defaults.
-        options: See `BuildRun`.
-
-    Raises:
-        SapbertError: If the library is not installed, the system refuses, or as
-            `make_backend` does.
+    `settings` are those that differ from the defaults; for the other options see
+    `BuildRun`.
     """
     chosen = make_backend(backend, settings)
     check_library(chosen)
@@ -151,12 +132,7 @@ def load_index(
     rows: int,
     width: int,
 ) -> Index:
-    """Check the files of an index, and open them; see `Backend.load`.
-
-    Raises:
-        SapbertError: If the library is not installed, a file is damaged, or as
-            `make_backend` does.
-    """
+    """Check the files of an index, and open them; see `Backend.load`."""
     chosen = make_backend(backend, settings)
     check_library(chosen)
     return chosen.load(paths, rows=rows, width=width)

@@ -40,10 +40,9 @@ class GraphBackend(Backend):
     def write_full_rows(
         self, vectors: Vectors, folder: Path, run: BuildRun
     ) -> np.ndarray | None:
-        """Write the full vectors, and the directions of the short ones.
+        """Write the full vectors, and return and write the directions of short ones.
 
-        Returns:
-            The directions; None for the full width. Shape: (width, short width).
+        There are none for the full width. Shape: (width, short width).
         """
         write_rows(vectors, folder / FILE, compact=True, progress=run.progress)
         if not self.pca:

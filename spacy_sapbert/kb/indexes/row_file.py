@@ -84,16 +84,8 @@ class RowFile:
     """Vectors in a file, read row by row without mapping it.
 
     A mapped file counts as memory of the process, and ends it with a signal if it is
-    cut; here this is an error.
-
-    Args:
-        path: The file.
-        rows: Number of its rows.
-        width: Columns of a vector.
-        compact: 16 bits a value.
-
-    Raises:
-        SapbertError: If it cannot be opened, or has another size.
+    cut; here this is an error. So is a file of another size, or a row that is read and
+    is not a unit vector.
     """
 
     def __init__(
@@ -122,11 +114,7 @@ class RowFile:
             return os.read(self.handle, many * self.row_bytes)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return some rows in float32.
-
-        Raises:
-            SapbertError: If the file was cut, or a row is not a unit vector.
-        """
+        """Return some rows in float32."""
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         numbers = rows.tolist()
@@ -149,12 +137,7 @@ def list_runs(rows: np.ndarray) -> Iterable[tuple[int, int]]:
 
 
 def write_at(file: BinaryIO, rows: np.ndarray, stored: np.ndarray) -> None:
-    """Write some rows to their places in a file.
-
-    Args:
-        rows: Their numbers. Shape: (n,).
-        stored: Their values, from `encode_rows`. Shape: (n, width).
-    """
+    """Write some rows, from `encode_rows`, to their places in a file."""
     order = np.argsort(rows)
     rows, stored = rows[order], stored[order]
     for start, end in list_runs(rows):
@@ -163,11 +146,7 @@ def write_at(file: BinaryIO, rows: np.ndarray, stored: np.ndarray) -> None:
 
 
 def write_rows(vectors: Vectors, path: Path, *, compact: bool, progress: bool) -> None:
-    """Write vectors to a file; a file of the same kind is linked, not copied.
-
-    Raises:
-        SapbertError: If a row is not a unit vector.
-    """
+    """Write unit vectors to a file; a file of the same kind is linked, not copied."""
     if isinstance(vectors, RowFile) and vectors.compact == compact:
         link_file(vectors.path, path)
         return

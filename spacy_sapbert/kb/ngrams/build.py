@@ -41,11 +41,8 @@ def iter_names(store: Store, rows: range) -> Iterator[str]:
 def build_ngrams(names: Iterable[str], folder: Path) -> None:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
-    The names are read once. Blocks of them are sorted by 3-gram, written to a temporary
-    file, and then merged for each 3-gram.
-
-    Args:
-        names: The name of row 0, row 1, …
+    The names of row 0, row 1, … are read once. Blocks of them are sorted by 3-gram,
+    written to a temporary file, and then merged for each 3-gram.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
@@ -87,11 +84,7 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
 def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
     """Merge the blocks for each 3-gram, and compute the weights.
 
-    Args:
-        scratch: The file that `sort_names` wrote, at its start.
-
-    Source:
-        The weights are those of scikit-learn's TfidfTransformer.
+    The weights are those of scikit-learn's TfidfTransformer.
     """
     nothing = np.zeros(0, dtype=np.int64)
     grams = np.unique(np.concatenate([nothing, *(run.grams for run in runs)]))

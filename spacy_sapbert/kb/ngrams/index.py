@@ -42,9 +42,8 @@ def fold_name(text: str) -> str:
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Split names into character 3-grams.
 
-    Returns:
-        The 3-grams as numbers, in the order of the text, and the number of the name of
-        each, int64. Shape: (n,) each.
+    Returns the 3-grams as numbers, in the order of the text, and the number of the name
+    of each, int64. Shape: (n,) each.
     """
     texts = [fold_name(name) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -80,14 +79,9 @@ def list_paths(folder: Path) -> dict[str, Path]:
 
 
 def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
-    """Map an inverted index whose files have been verified.
+    """Map an inverted index, by keys in `FILES`, whose files have been verified.
 
-    Args:
-        paths: Each file of `build_ngrams`, by its key in `FILES`.
-        rows: Number of rows of the index of the knowledge base.
-
-    Raises:
-        SapbertError: If a file cannot be read, or has another type or other rows.
+    A file that cannot be read, or has another type or number of rows, is an error.
     """
     arrays: dict[str, np.ndarray] = {}
     for name, kind in FILES.items():
@@ -111,10 +105,8 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
 class NgramIndex:
     """The rows of each 3-gram; see `FILES`.
 
-    Attributes:
-        beside: 3-grams of an index that is searched together with this one, ascending,
-            and their weights: they count in the length of a mention.
-            Shape: (others,) each.
+    `beside` are the 3-grams of an index that is searched together with this one,
+    ascending, and their weights: they count in the length of a mention.
     """
 
     grams: np.ndarray
@@ -149,17 +141,9 @@ class NgramIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find the most similar names of each mention, by exact search.
 
-        Args:
-            k: Number of rows for each.
-            allowed: Mask of the rows to search, bool; None = all. Shape: (rows,).
-
-        Returns:
-            Rows, int64, and cosines, float32, the best first, equal ones by row. If
-            fewer rows share a 3-gram, the rest is row −1 with 0.
-            Shape: (n, up to k) each.
-
-        Raises:
-            SapbertError: If `allowed` is not a mask of the rows.
+        Returns rows, int64, and cosines, float32, the best first, equal ones by row. If
+        fewer rows share a 3-gram, or `allowed`, a mask of all rows, has fewer, the rest
+        is row −1 with 0. Shape: (n, up to k) each.
         """
         scales = self.scales
         if allowed is not None:
@@ -202,9 +186,7 @@ class NgramIndex:
 def find_grams(known: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find 3-grams among known ones, which are ascending.
 
-    Returns:
-        The mask of those that are known, and their numbers there.
-        Shape: (m,) and (number of known ones,).
+    Returns the mask of those that are known, and their numbers there.
     """
     numbers = np.searchsorted(known, grams)
     is_known = np.searchsorted(known, grams, side="right") > numbers
