@@ -166,8 +166,7 @@ def find_transformer(folder: Path) -> Path:
 
 
 def check_encoder_name(name: str) -> None:
-    """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
-    """
+    """Check a folder or hub id, so that no misspelt folder is looked up on the hub."""
     path = Path(name)
     if path.is_dir():
         check_encoder_folder(find_transformer(path))

@@ -156,8 +156,7 @@ class OpenVinoEngine:
         self.opened: Any = None
 
     def request(self) -> Any:
-        """Return the openvino.InferRequest of this process, compiled when first used.
-        """
+        """Return the openvino.InferRequest of this process, compiled at first use."""
         if self.process != os.getpid():
             openvino = import_openvino()
             if self.opened is not None:

@@ -115,10 +115,8 @@ def probe_draft(
 
 
 def embed_names(prepared: Preparation) -> tuple[RowFile, Counts, Backend]:
-    """Write concepts.db and the vectors of all names, or use those of a stopped build.
-    """
+    """Write concepts.db and the vectors of all names, unless a stopped build did."""
     work, encoder = prepared.work, prepared.encoder
-    progress = prepared.options.progress
     store_path = work / STORE_FILE
     finished = read_json(work / EMBEDDED)
     if finished:
@@ -128,23 +126,13 @@ def embed_names(prepared: Preparation) -> tuple[RowFile, Counts, Backend]:
         with create_store(store_path) as store:
             names, counts = read_names(prepared.read_concepts(), encoder, store)
     index = prepared.agree_on_index(counts.rows)
-    compact = index.stores_16_bits
-    if progress:
+    shape: dict[str, Any] = {"width": encoder.width, "compact": index.stores_16_bits}
+    if prepared.options.progress:
         msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
     if finished:
-        path, width = work / VECTORS, encoder.width
-        matrix = RowFile(path, rows=counts.rows, width=width, compact=compact)
-        return matrix, counts, index
-    embed_rows(
-        names,
-        work,
-        encoder,
-        compact=compact,
-        reused=prepared.reused,
-        progress=progress,
-    )
-    order = names.by_length()
-    matrix = merge_shards(order, work, width=encoder.width, compact=compact)
+        return RowFile(work / VECTORS, rows=counts.rows, **shape), counts, index
+    embed_rows(names, prepared, compact=index.stores_16_bits)
+    matrix = merge_shards(names.by_length(), work, **shape)
     sync_path(store_path)
     write_json(work / EMBEDDED, counts.model_dump())
     return matrix, counts, index

@@ -20,6 +20,7 @@ from ..indexes.registry import choose_index, make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
 SHARDS = "shard-*"
+SHARD_ROWS = 8_192  # names embedded between two saves
 # What a stopped build leaves. Without the plan the rest is not used, so it goes first.
 LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
 

@@ -25,8 +25,7 @@ from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
 from ..folder.versions import describe_files
 from ..indexes.backend import Backend
 from .options import BuildOptions
-from .plan import agree_on_plan, check_plan, lock_work_folder
-from .row_vectors import SHARD_ROWS
+from .plan import SHARD_ROWS, agree_on_plan, check_plan, lock_work_folder
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase

@@ -17,38 +17,37 @@ from ..indexes.registry import make_backend
 from ..indexes.row_file import RowFile, encode_rows, write_at
 from ..store import name_key
 from .names import Names
-from .plan import VECTORS
+from .plan import SHARD_ROWS, VECTORS
+from .preparation import Preparation
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
 
-SHARD_ROWS = 8_192  # names embedded between two saves
 SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
 
 
 def embed_rows(
     names: Names,
-    folder: Path,
-    encoder: Encoder,
+    prepared: Preparation,
     *,
     compact: bool,
     worker: tuple[int, int] = (0, 1),
-    reused: "KnowledgeBase | None" = None,
-    progress: bool,
 ) -> None:
     """Embed rows, sorted by length; shards that exist are not embedded again.
 
     A worker, its number from 0 and that of all, embeds the shards whose number has this
-    remainder. Names that `reused` has are not embedded; see `open_reused`.
+    remainder. Names of a knowledge base to reuse are not embedded.
     """
+    encoder, reused = prepared.encoder, prepared.reused
+    progress = prepared.options.progress
     if reused is not None and not compact:
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
             name = "index, with 16 bits a value,"
             raise SapbertError(Errors.E393.format(path=reused.folder, name=name))
     number, workers = worker
-    shards = list_shards(folder, names.by_length())[number::workers]
+    shards = list_shards(prepared.work, names.by_length())[number::workers]
     missing = [(path, rows) for path, rows in shards if not path.is_file()]
     total = sum(len(rows) for _, rows in shards)
     left = sum(len(rows) for _, rows in missing)

@@ -38,12 +38,4 @@ def embed_shards(
     with open_build(concepts_path, output, encoder, build, worker=True) as prepared:
         names, counts = read_names(prepared.read_concepts(), prepared.encoder)
         index = prepared.agree_on_index(counts.rows)
-        embed_rows(
-            names,
-            prepared.work,
-            prepared.encoder,
-            compact=index.stores_16_bits,
-            worker=worker,
-            reused=prepared.reused,
-            progress=build.progress,
-        )
+        embed_rows(names, prepared, compact=index.stores_16_bits, worker=worker)

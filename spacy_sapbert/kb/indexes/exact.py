@@ -94,8 +94,7 @@ def search_rows(
     queries: np.ndarray,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with some rows of any index, ascending; see `Index.search`.
-    """
+    """Compare every query with some rows, ascending, of any index."""
     parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
     return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
 
