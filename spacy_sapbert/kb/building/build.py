@@ -52,7 +52,7 @@ def build_kb(
         concepts_path: concepts.jsonl.
         output: The folder to write.
         encoder: A folder or a hub id.
-        options: See `BuildOptions`.
+        options: See `BuildOptions` in `kb.building.options`.
 
     Returns:
         The meta.json of the knowledge base.

@@ -31,16 +31,18 @@ def open_lock(path: Path, *, shared: bool) -> int:
     A BlockingIOError if another process holds the lock, and a FileNotFoundError if the
     file was removed before. A file system without locks is not an error.
     """
+    if fcntl is None:  # Windows has no such locks, and removes no open file
+        return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        if fcntl is not None:
-            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise
-            except OSError:
-                pass  # this file system has no locks
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:
+        pass  # this file system has no locks
+    try:
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
             raise FileNotFoundError
     except OSError:
