@@ -12,7 +12,7 @@ from ...errors import Errors, SapbertError
 from ...system.progress import show_progress
 from . import projection, reranked
 from .backend import BuildRun, Index, best_first, check_queries, setting
-from .hnsw_file import NodeVectors, read_graph
+from .hnsw_file import read_graph
 from .projection import project
 from .reranked import GraphBackend
 from .row_file import Vectors
@@ -63,7 +63,7 @@ class Hnsw(GraphBackend):
         import hnswlib
 
         path, short = paths[FILE], self.graph_width(width)
-        mapped = read_graph(path, M=self.M, rows=rows, width=short)
+        vectors, nodes = read_graph(path, M=self.M, rows=rows, width=short)
         graph = hnswlib.Index(space="ip", dim=short)
         try:
             graph.load_index(str(path), max_elements=rows)
@@ -74,16 +74,17 @@ class Hnsw(GraphBackend):
         # What people set for torch and numpy holds here too; hnswlib takes all cores.
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
-        index = HnswIndex(graph, mapped)
+        index = HnswIndex(graph, vectors, nodes)
         return self.open_full_rows(index, paths, rows, width) if self.pca else index
 
 
 class HnswIndex:
     """A graph of hnswlib, guarded against what it does not check itself."""
 
-    def __init__(self, graph: Any, mapped: NodeVectors) -> None:
+    def __init__(self, graph: Any, vectors: np.ndarray, nodes: np.ndarray) -> None:
         self.graph = graph
-        self.mapped = mapped
+        self.node_vectors = vectors  # (rows, width)
+        self.nodes = nodes  # of each row
         self.width = int(graph.dim)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,5 +110,4 @@ class HnswIndex:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
-        vectors, nodes = self.mapped
-        return np.array(vectors[nodes[rows]], dtype=np.float32)
+        return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)

@@ -7,7 +7,7 @@ links on the upper levels, and these links.
 """
 
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -33,24 +33,15 @@ HEADER = np.dtype(
 )
 
 
-class NodeVectors(NamedTuple):
-    """The vectors in the file of a graph.
-
-    Attributes:
-        vectors: Mapped, in the order of the nodes. Shape: (rows, width).
-        nodes: The node of each row. Shape: (rows,).
-    """
-
-    vectors: np.ndarray
-    nodes: np.ndarray
-
-
-def read_graph(path: Path, *, M: int, rows: int, width: int) -> NodeVectors:
+def read_graph(
+    path: Path, *, M: int, rows: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Check the file of a graph, and map its vectors.
 
     After the check, hnswlib reads only inside of what it allocates. The vectors are
     mapped because hnswlib returns them slowly: it makes a Python number of each value.
-    SOURCE: hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
+    They are in the order of the nodes, and come with the node of each row. SOURCE:
+    hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
     """
     node = np.dtype(
         [
@@ -68,7 +59,7 @@ def read_graph(path: Path, *, M: int, rows: int, width: int) -> NodeVectors:
         nodes = read_nodes(file, node, rows)
         check_upper_links(np.fromfile(file, "<u4"), header, size)
     mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
-    return NodeVectors(mapped["vector"].view(np.ndarray), nodes)
+    return mapped["vector"].view(np.ndarray), nodes
 
 
 def check_header(header: Any, *, M: int, rows: int, node: np.dtype[Any]) -> None:
