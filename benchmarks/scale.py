@@ -25,13 +25,13 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.edits.diff import compare_kbs
 from spacy_sapbert.kb.indexes import faiss_graph
+from spacy_sapbert.kb.indexes.backend import Index
 from spacy_sapbert.kb.indexes.exact import search_blocks
 from spacy_sapbert.kb.indexes.registry import (
-    Index,
     build_index,
-    complete_settings,
     index_files,
     load_index,
+    make_backend,
 )
 from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -91,20 +91,19 @@ def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> None:
             for first in range(0, len(chosen), BLOCK_ROWS)
         ]
     )
-    stored = RowFile(path, rows=rows, width=real.shape[1], writable=True)
     qualifiers = embed_words(kb) if rows > kb.rows else real
-    for first in show_progress(
-        range(0, rows, BLOCK_ROWS), unit="blocks", desc="Vectors"
-    ):
-        numbers = np.arange(first, min(first + BLOCK_ROWS, rows))
-        block = real[numbers % len(real)]
-        word = qualifiers[rng.integers(len(qualifiers), size=len(numbers))]
-        weight = rng.uniform(LEAST_WEIGHT, MOST_WEIGHT, (len(numbers), 1))
-        weight[numbers < len(real)] = 0
-        block = block + weight.astype(np.float32) * word
-        block /= np.linalg.norm(block, axis=1, keepdims=True)
-        stored.write(numbers, encode_rows(block, compact=True))
-    stored.sync()
+    with open(path, "wb") as file:
+        for first in show_progress(
+            range(0, rows, BLOCK_ROWS), unit="blocks", desc="Vectors"
+        ):
+            numbers = np.arange(first, min(first + BLOCK_ROWS, rows))
+            block = real[numbers % len(real)]
+            word = qualifiers[rng.integers(len(qualifiers), size=len(numbers))]
+            weight = rng.uniform(LEAST_WEIGHT, MOST_WEIGHT, (len(numbers), 1))
+            weight[numbers < len(real)] = 0
+            block = block + weight.astype(np.float32) * word
+            block /= np.linalg.norm(block, axis=1, keepdims=True)
+            file.write(encode_rows(block, compact=True).tobytes())
 
 
 def embed_words(kb: KnowledgeBase) -> np.ndarray:
@@ -281,7 +280,7 @@ def measure_table(
             folder, line = out / label, out / f"{label}.json"
             if not line.is_file():
                 shape = {"rows": many, "width": vectors.shape[1], "folder": str(folder)}
-                settings = complete_settings(backend, own)
+                settings = make_backend(backend, own).settings
                 common = {"backend": backend, "settings": settings, **shape}
                 built = run_step("build", vectors=str(path), **common)
                 rmtree(folder / "work")

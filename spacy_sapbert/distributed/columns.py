@@ -7,20 +7,11 @@ from ..formats.inputs.rows import list_columns
 
 
 def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column of a table.
-
-    RAISES (SapbertError): If there is none, or several of that name.
-    """
+    """Return a column of a table; none, or several of that name, are an error."""
     if table.column_names.count(name) != 1:
-        found = list_columns(table.column_names)
-        raise SapbertError(Errors.E370.format(name=name, found=found))
+        columns = list_columns(table.column_names)
+        raise SapbertError(Errors.E370.format(name=name, found=columns))
     return table.column(name)
-
-
-def value_type(column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of the values of a column, also of one with a dictionary."""
-    type = column.type
-    return type.value_type if pa.types.is_dictionary(type) else type
 
 
 def is_text(type: pa.DataType) -> bool:
@@ -33,24 +24,18 @@ def is_text(type: pa.DataType) -> bool:
     )
 
 
-def read_texts(table: pa.Table, name: str) -> pa.Array:
-    """Return the column of the texts. See `find_column`."""
+def read_texts(table: pa.Table, name: str, *, numbers: bool = False) -> pa.Array:
+    """Return a column of texts; with `numbers` also one of whole numbers, as texts."""
     column = find_column(table, name)
-    if not is_text(value_type(column)):
-        values = {"name": name, "expected": "texts", "got": column.type}
-        raise SapbertError(Errors.E371.format(**values))
+    type = column.type
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    if not (is_text(type) or numbers and pa.types.is_integer(type)):
+        expected = "texts or whole numbers" if numbers else "texts"
+        raise SapbertError(
+            Errors.E371.format(name=name, expected=expected, got=column.type)
+        )
     # `string` has room for 2 GB, which a dictionary may unpack to
-    return column.cast(pa.large_string()).combine_chunks()
-
-
-def read_ids(table: pa.Table, name: str) -> pa.Array:
-    """Return the column of the ids as texts. See `find_column`."""
-    column = find_column(table, name)
-    type = value_type(column)
-    if not (is_text(type) or pa.types.is_integer(type)):
-        expected = "texts or whole numbers"
-        values = {"name": name, "expected": expected, "got": column.type}
-        raise SapbertError(Errors.E371.format(**values))
     return column.cast(type).cast(pa.large_string()).combine_chunks()
 
 
@@ -67,10 +52,10 @@ def take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 def decode_value(value: pa.Scalar) -> str | None:
     """Return a text of Arrow; None if it is null or not UTF-8."""
     try:
-        found: str | None = value.as_py()
+        text: str | None = value.as_py()
     except UnicodeDecodeError:
         return None
-    return found
+    return text
 
 
 def without_maps(type: pa.DataType) -> pa.DataType:

@@ -42,7 +42,6 @@ from ..pipeline.running import complete_pipeline
 from .columns import (
     decode_value,
     find_column,
-    read_ids,
     read_texts,
     take_rows,
     without_maps,
@@ -62,19 +61,24 @@ class LinkBatches:
     is opened in each process when it is needed first; several objects with the same
     settings share it, and one thread at a time uses it.
 
-    pipeline (str | Path | None): Folder or package; None = a blank pipeline that
-        detects the names of the knowledge base.
-    text (str), id (str): Columns of the text and the id of a document.
-    keep (Sequence[str]): Columns to repeat for each mention.
-    candidates (bool): Return the candidates; else their column is null.
-    max_chars (int): Maximum number of characters of a document.
-    batch_size (int): Maximum of documents in memory at once.
-    lang (str | None): Language of the blank pipeline; None = "en".
-    copy_to (str | Path | None): Folder on the local disk of each machine, into which
-        the knowledge base is copied once; see `copy_kb`.
-    settings (Any): `kb`, `kb_digest`, `mentions`, `engine` and `precision`, see
-        `complete_pipeline`; and options of linking. With `copy_to`, `kb` may be a URL.
-    RAISES (SapbertError): If a setting is not possible; nothing is opened.
+    Args:
+        pipeline: Folder or package; None = a blank pipeline that detects the names of
+            the knowledge base.
+        text: Column of the text of a document.
+        id: Column of its id.
+        keep: Columns to repeat for each mention.
+        candidates: Return the candidates; else their column is null.
+        max_chars: Maximum number of characters of a document.
+        batch_size: Maximum of documents in memory at once.
+        lang: Language of the blank pipeline; None = "en".
+        copy_to: Folder on the local disk of each machine, into which the knowledge base
+            is copied once; see `copy_kb`.
+        settings: `kb`, `kb_digest`, `mentions`, `engine` and `precision`, see
+            `complete_pipeline`; and options of linking. With `copy_to`, `kb` may be a
+            URL.
+
+    Raises:
+        SapbertError: If a setting is not possible; nothing is opened.
     """
 
     def __init__(
@@ -101,9 +105,8 @@ class LinkBatches:
             raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
         if isinstance(keep, str) or len({*keep}) < len(keep):
             raise SapbertError(Errors.E372.format(got=repr(keep)))
-        for name in keep:
-            if name in MENTION_SCHEMA.names:
-                raise SapbertError(Errors.E372.format(got=repr(name)))
+        if taken := [name for name in keep if name in MENTION_SCHEMA.names]:
+            raise SapbertError(Errors.E372.format(got=repr(taken[0])))
         check_range("max_chars", max_chars, 1, LONGEST)
         check_range("batch_size", batch_size, 1, MOST_TOGETHER)
         self.text, self.id, self.keep = text, id, tuple(keep)
@@ -116,30 +119,30 @@ class LinkBatches:
         self.settings = json.dumps(settings, default=os.fspath, sort_keys=True)
 
     def open(self) -> OpenedPipeline:
-        """Return the pipeline of this process, opened when first needed.
-
-        RAISES (SapbertError): If the pipeline or the knowledge base is missing or
-            damaged.
-        """
+        """Return the pipeline of this process; see `open_once`."""
         return open_once(self.settings)
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         """Link the documents of a table.
 
-        table (pa.Table | pa.RecordBatch): A document a row; a text that is null is a
-            document without mentions.
-        RETURNS (pa.Table): The columns of `MENTION_SCHEMA`, then those to keep, with
-            their types. A row for each mention, in the order of the documents, and for
-            a document that failed one row with its `error`.
-        RAISES (SapbertError): If a column is missing or has another type, or the
-            pipeline cannot be opened.
+        Args:
+            table: A document a row; a text that is null is a document without mentions.
+
+        Returns:
+            The columns of `MENTION_SCHEMA`, then those to keep, with their types. A row
+            for each mention, in the order of the documents, and for a document that
+            failed one row with its `error`.
+
+        Raises:
+            SapbertError: If a column is missing or has another type, or the pipeline
+                cannot be opened.
         """
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         texts = read_texts(table, self.text)
-        ids = read_ids(table, self.id)
+        ids = read_texts(table, self.id, numbers=True)
         kept = [find_column(table, name) for name in self.keep]
-        # of the documents of the rows; a chunk is sorted by length and not by place
+        # of the documents of the rows; a chunk is sorted by length
         numbers: list[int] = []
         batches: list[pa.RecordBatch] = []
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
@@ -147,90 +150,58 @@ class LinkBatches:
             opened = self.open()
             with opened.use():
                 for chunk in plan_chunks(lengths, most=self.batch_size):
-                    found = self.link_chunk(opened, chunk, texts, ids, lengths)
-                    for of_documents, batch in found:
-                        numbers += of_documents
+                    for linked, batch in self.link_chunk(opened, chunk, texts, ids):
+                        numbers += linked
                         batches.append(batch)
         rows = pa.Table.from_batches(batches, MENTION_SCHEMA)
         order = np.argsort(numbers, kind="stable")
         rows = rows.take(pa.array(order, pa.int64()))
-        places = pa.array(np.array(numbers, np.int64)[order])
+        documents = pa.array(np.array(numbers, np.int64)[order])
         for name, column in zip(self.keep, kept, strict=True):
-            rows = rows.append_column(table.field(name), take_rows(column, places))
+            rows = rows.append_column(table.field(name), take_rows(column, documents))
         return rows
 
     def iterate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Link the documents of record batches, one batch at a time.
-
-        batches (Iterable[pa.RecordBatch]): See `__call__`.
-        YIELDS (pa.RecordBatch): The rows of the documents of each, in order.
-        """
+        """Yield the rows of the documents of each record batch; see `__call__`."""
         for batch in batches:
             yield from self(batch).combine_chunks().to_batches(ROWS_PER_BATCH)
 
     def link_chunk(
-        self,
-        opened: OpenedPipeline,
-        chunk: np.ndarray,
-        texts: Any,
-        ids: Any,
-        lengths: np.ndarray,
+        self, opened: OpenedPipeline, chunk: np.ndarray, texts: Any, ids: Any
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Link some documents together.
+        """Yield the rows of some documents, and the number of the document of each.
 
-        chunk (np.ndarray): Their places in the table. Shape: (n,).
-        texts (pa.Array), ids (pa.Array), lengths (np.ndarray): Of the whole table.
-        YIELDS (tuple[list[int], pa.RecordBatch]): Rows, and the place of the document
-            of each.
+        `chunk` has their numbers in the columns `texts` and `ids`.
         """
-        failed: dict[int, str] = {}
+        failed: dict[int, list[Any]] = {}
         documents: dict[int, Document] = {}
-        for place in chunk.tolist():
-            id: Any = decode_value(ids[place])
+        for number in chunk.tolist():
+            id: Any = decode_value(ids[number])
             try:
-                text = self.check_text(texts[place], id, int(lengths[place]))
-                documents[place] = Document(id, text)
+                documents[number] = Document(id, self.read_text(texts[number], id))
             except SapbertError as error:
-                failed[place] = str(error)
-        numbers, batch = self.link_documents(opened, documents, failed)
-        yield numbers, batch
-        rows = [[decode_value(ids[place]), error] for place, error in failed.items()]
-        yield [*failed], make_batch(rows, FAILED, kb_digest=opened.digest)
-
-    def link_documents(
-        self,
-        opened: OpenedPipeline,
-        documents: dict[int, Document],
-        failed: dict[int, str],
-    ) -> tuple[list[int], pa.RecordBatch]:
-        """Return the rows of some documents, and the place of the document of each.
-
-        documents (dict[int, Document]): By their places.
-        failed (dict[int, str]): Updated: errors of components by places.
-        """
+                failed[number] = [id, str(error)]
         names, key = opened.linker.attrs, opened.linker.spans_key
         columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
         numbers: list[int] = []
         rows: list[list[Any]] = []
         results = run_batch(opened.nlp, [*documents.values()], skip=[])
-        for place, doc in zip(documents, results, strict=True):
+        for (number, document), doc in zip(documents.items(), results, strict=True):
             if isinstance(doc, ComponentError):
-                failed[place] = str(doc)
+                failed[number] = [document.id, str(doc)]
                 continue
             entities = describe_entities(doc, spans_key=key, names=names)
-            linked = LinkedDoc(documents[place].id, "", entities)
-            rows += mention_rows([linked], columns)
-            numbers += [place] * len(entities)
-        return numbers, make_batch(rows, columns, kb_digest=opened.digest)
+            rows += mention_rows([LinkedDoc(document.id, "", entities)], columns)
+            numbers += [number] * len(entities)
+        yield numbers, make_batch(rows, columns, kb_digest=opened.digest)
+        errors = [*failed.values()]
+        yield [*failed], make_batch(errors, FAILED, kb_digest=opened.digest)
 
-    def check_text(self, value: pa.Scalar, id: str | None, length: int) -> str:
-        """Return the text of a document.
-
-        RAISES (SapbertError): If it is too long, not UTF-8, or would take hours.
-        """
+    def read_text(self, value: pa.Scalar, id: str | None) -> str:
+        """Return a text that is UTF-8, not too long, and does not take hours."""
+        length = pc.utf8_length(value).as_py()
         if length > self.max_chars:
-            limits = {"limit": self.max_chars, "length": length}
-            raise SapbertError(Errors.E374.format(**limits))
+            raise SapbertError(Errors.E374.format(limit=self.max_chars, length=length))
         text = decode_value(value)
         if text is None:
             raise SapbertError(Errors.E375)
@@ -251,9 +222,8 @@ class LinkBatches:
     def fingerprint(self, previous: str) -> str:
         """Return the fingerprint of the result, for the cache of `datasets`.
 
-        previous (str): Fingerprint of the documents.
-        RETURNS (str): Differs if the settings, the version of this package, the
-            pipeline or the knowledge base do.
+        It differs if the settings, the version of this package, the pipeline or the
+        knowledge base do, or `previous`, the fingerprint of the documents.
         """
         opened = self.open()
         described = [
@@ -269,8 +239,7 @@ class LinkBatches:
     def spark_schema(self, documents: Any = None) -> Any:
         """Return the schema of the rows for `DataFrame.mapInArrow`.
 
-        documents (pyspark.sql.DataFrame | None): The documents, if columns are kept.
-        RETURNS (pyspark.sql.types.StructType): The schema.
+        If columns are kept, it needs the `DataFrame` of the documents.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -281,11 +250,10 @@ class LinkBatches:
 
 
 def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
-    """Group documents of similar lengths; those without text are left out.
+    """Yield the numbers of up to `most` documents of similar lengths.
 
-    lengths (np.ndarray): Their numbers of characters. Shape: (n,).
-    most (int): Maximum of documents in a group.
-    YIELDS (np.ndarray): Places of documents, the shortest first. Shape: (up to most,).
+    The shortest come first, and those without text are left out. Shape: (n,) → (up to
+    most,).
     """
     order = np.argsort(lengths, kind="stable")
     order = order[np.searchsorted(lengths[order], 1) :]

@@ -37,23 +37,29 @@ def copy_kb(
     The copy is verified, and has its name only when it is complete. Other processes
     of the machine wait for it.
 
-    source (str | None): A folder, the name of an installed knowledge base, or a URL of
-        fsspec, e.g. `s3://bucket/kb` or `zip://kb::/mnt/kb.zip`; None = the only one
-        that is installed.
-    folder (str | Path): The folder; it may have copies of several knowledge bases.
-    digest (str | None): The digest of the knowledge base; None = any. With it, the
-        source is not read if the copy is there.
-    RETURNS (Path): The copy, which has the first digits of the digest in its name.
-    RAISES (SapbertError): If the source is missing, damaged or has another digest, or
-        the disk has no room.
+    Args:
+        source: A folder, the name of an installed knowledge base, or a URL of fsspec,
+            e.g. `s3://bucket/kb` or `zip://kb::/mnt/kb.zip`; None = the only one that
+            is installed.
+        folder: It may have copies of several knowledge bases.
+        digest: The digest of the knowledge base; None = any. With it, the source is not
+            read if the copy is there.
+
+    Returns:
+        The copy, which has the first digits of the digest in its name.
+
+    Raises:
+        SapbertError: If the source is missing, damaged or has another digest, or the
+            disk has no room.
     """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        values = {"path": folder, "reason": error.strerror}
-        raise SapbertError(Errors.E004.format(**values)) from None
-    if digest is not None and is_complete(copy_path(folder, digest)):
+        raise SapbertError(
+            Errors.E004.format(path=folder, reason=error.strerror)
+        ) from None
+    if digest is not None and (copy_path(folder, digest) / CURRENT).is_file():
         return copy_path(folder, digest)
     files, root = open_source(source)
     current = f"{root}/{CURRENT}"
@@ -61,16 +67,18 @@ def copy_kb(
     meta = f"{root}/{version}/{FILE}"
     manifest = parse_manifest(read_file(files, meta, MAX_BYTES), meta)
     if digest not in (None, manifest.digest):
-        values = {"expected": digest, "got": manifest.digest}
-        raise SapbertError(Errors.E351.format(path=root, **values))
+        raise SapbertError(
+            Errors.E351.format(path=root, expected=digest, got=manifest.digest)
+        )
     copy = copy_path(folder, manifest.digest)
     with lock_file(copy.with_name(f".{copy.name}.lock"), copy, wait=-1):
-        if not is_complete(copy):
+        # Its files are verified when it is opened.
+        if not (copy / CURRENT).is_file():
             check_room(folder, manifest)
             with write_folder_atomically(copy, KB_FOLDER) as part:
                 for name, record in manifest.files.items():
-                    place = f"{root}/{record.version or version}/{name}"
-                    copy_file(files, place, part / ONLY / name, record)
+                    path = f"{root}/{record.version or version}/{name}"
+                    copy_file(files, path, part / ONLY / name, record)
                 content, _ = format_manifest(own_files(manifest))
                 (part / ONLY / FILE).write_bytes(content)
                 use_version(part, ONLY)
@@ -82,18 +90,14 @@ def copy_path(folder: Path, digest: str) -> Path:
     return folder / f"kb-{digest[:16]}"
 
 
-def is_complete(copy: Path) -> bool:
-    """Return whether a copy is there; its files are verified when it is opened."""
-    return (copy / CURRENT).is_file()
-
-
 def check_room(folder: Path, manifest: Manifest) -> None:
     """Raise an error if a disk has less room than a knowledge base needs."""
     size = sum(record.size for record in manifest.files.values())
     free = shutil.disk_usage(folder).free
     if size > free:
-        values = {"size": size / 1e6, "free": free / 1e6}
-        raise SapbertError(Errors.E377.format(path=folder, **values))
+        raise SapbertError(
+            Errors.E377.format(path=folder, size=size / 1e6, free=free / 1e6)
+        )
 
 
 def open_source(source: str | None) -> tuple[Any, str]:
@@ -115,25 +119,20 @@ def name_failure(path: str) -> Iterator[None]:
     except SapbertError:
         raise
     except Exception as error:  # each file system has its own
-        kind = type(error).__name__
-        raise SapbertError(Errors.E376.format(path=path, kind=kind)) from None
+        raise SapbertError(
+            Errors.E376.format(path=path, kind=type(error).__name__)
+        ) from None
 
 
 def read_file(files: Any, path: str, most: int) -> bytes:
-    """Return the content of a file.
-
-    most (int): Number of bytes; the rest is not read.
-    """
+    """Return the first bytes of a file, at most `most`."""
     with name_failure(path), files.open(path, "rb") as file:
         content: bytes = file.read(most)
     return content
 
 
 def copy_file(files: Any, path: str, target: Path, record: FileRecord) -> None:
-    """Copy a file, and check its size and its digest on the way.
-
-    RAISES (SapbertError): If it is missing or different.
-    """
+    """Copy a file, and check its size and its digest on the way."""
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     with name_failure(path), files.open(path, "rb") as file, open(target, "wb") as copy:

@@ -27,9 +27,6 @@ class OpenedPipeline:
     Without zones a worker keeps each new word until it ends. But in a zone the
     tokenizer caches no word, and takes 20 times as long for those that are not cached.
     So the first words of the documents are cached; later ones are freed with a batch.
-
-    nlp (Language): The pipeline.
-    linker (SapbertLinker): Its linker.
     """
 
     def __init__(self, nlp: "Language", linker: "SapbertLinker") -> None:
@@ -55,11 +52,7 @@ class OpenedPipeline:
 
 
 def open_once(settings: str) -> OpenedPipeline:
-    """Return the pipeline of some settings, opened when this process needs it first.
-
-    settings (str): `LinkBatches.settings`, JSON.
-    RAISES (SapbertError): If the pipeline or its knowledge base cannot be opened.
-    """
+    """Return the pipeline of `LinkBatches.settings`, opened when first needed."""
     with OPENING:
         return open_settings(settings)
 

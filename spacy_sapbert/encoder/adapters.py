@@ -42,12 +42,11 @@ class SavedAdapter(BaseModel):
 def make_adapter(model: Any, reduction: int) -> "nn.ModuleDict":
     """Build the modules of an adapter for an encoder, which is not changed.
 
+    They are `layers`, a bottleneck each, and `coupling`, two nets.
+
     Args:
         reduction: Width of the encoder divided by that of the bottlenecks. For
             BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
-
-    Returns:
-        `layers`, a bottleneck each, and `coupling`, two nets.
     """
     from torch import nn
 
@@ -104,10 +103,7 @@ def run_bottleneck(
     """Run a bottleneck, as a hook on the norm that ends a layer.
 
     The input of the bottleneck is the normed states. Its residual is the states before
-    the norm (`args`), and the same norm follows again.
-
-    Source:
-        Pfeiffer et al. (2021), AdapterFusion: where it is in the layer.
+    the norm (`args`), and the same norm follows again: Pfeiffer et al. (2021).
     """
     # `forward`, since calling the module would run this hook again.
     return norm.forward(args[0] + bottleneck(normed))
@@ -118,12 +114,8 @@ def run_coupling(
 ) -> "Tensor":
     """Run the invertible part, as a hook on the embeddings.
 
-    Args:
-        nets: From the right half to the left one, and back.
-        states: Embedded tokens. Shape: (n, length, width).
-
-    Source:
-        Dinh et al. (2015), NICE: additive coupling.
+    The nets lead from the right half of the states, of shape (n, length, width), to the
+    left one, and back: the additive coupling of Dinh et al. (2015).
     """
     import torch
 
@@ -131,15 +123,6 @@ def run_coupling(
     left = states[..., :half] + nets[0](states[..., half:])
     right = states[..., half:] + nets[1](left)
     return torch.cat((left, right), dim=-1)
-
-
-def own_weights(model: Any) -> dict[str, "Tensor"]:
-    """Return the weights of an encoder without those of its adapter, by name."""
-    return {
-        name: weights
-        for name, weights in model.state_dict().items()
-        if not name.startswith(PREFIX)
-    }
 
 
 def has_adapter(folder: Path) -> bool:
@@ -155,33 +138,24 @@ def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
     save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
     reduction = model.sapbert_adapter_reduction
     saved = SavedAdapter(format=1, base=base, reduction=reduction)
-    text = saved.model_dump_json(indent=2)
-    (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
+    (folder / SETTINGS_FILE).write_text(saved.model_dump_json(indent=2) + "\n", "utf8")
 
 
 def read_adapter(folder: Path) -> SavedAdapter:
-    """Read what `save_adapter` wrote about an adapter.
-
-    Raises:
-        SapbertError: The file is missing, damaged or of a later format.
-    """
+    """Read what `save_adapter` wrote about an adapter."""
     path = folder / SETTINGS_FILE
     try:
         return SavedAdapter.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        reason = f"`{'.'.join(map(str, problem['loc']))}`: {problem['msg']}"
+    except (ValidationError, OSError) as error:
+        reason = str(error)
+        if isinstance(error, ValidationError):
+            problem = error.errors(include_input=False)[0]
+            reason = f"`{'.'.join(map(str, problem['loc']))}`: {problem['msg']}"
         raise SapbertError(Errors.E210.format(path=path, reason=reason)) from None
-    except OSError as error:
-        raise SapbertError(Errors.E210.format(path=path, reason=error)) from None
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
-    """Add a saved adapter to the encoder that it was trained in.
-
-    Raises:
-        SapbertError: The adapter is missing or damaged, or does not fit.
-    """
+    """Add a saved adapter to the encoder that it was trained in."""
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -194,11 +168,9 @@ def attach_adapter(model: Any, folder: Path) -> None:
     adapter.to_empty(device=model.device)
     try:
         adapter.load_state_dict(load_file(path))
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, RuntimeError) as error:
         reason = f"{error}."
-        raise SapbertError(Errors.E211.format(path=path, reason=reason)) from None
-    except RuntimeError as error:
-        # The message of torch names a hundred weights.
-        reason = "its weights have other names or shapes than this encoder needs."
+        if isinstance(error, RuntimeError):  # of torch: it names a hundred weights
+            reason = "its weights have other names or shapes than this encoder needs."
         raise SapbertError(Errors.E211.format(path=path, reason=reason)) from error
     place_adapter(model, adapter, reduction)

@@ -168,10 +168,8 @@ class Encoder:
             Unit vectors in float32, zero for no token ids. Shape: (n, width).
         """
         vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
-        order = sorted(
-            (i for i, ids in enumerate(token_ids) if ids),
-            key=lambda i: len(token_ids[i]),
-        )
+        readable = [number for number, ids in enumerate(token_ids) if ids]
+        order = sorted(readable, key=lambda number: len(token_ids[number]))
         size = self.config.names_per_pass
         for start in range(0, len(order), size):
             batch = order[start : start + size]
@@ -202,11 +200,7 @@ class Encoder:
 
 
 def measure_width(engine: Engine, length: int, name: str | Path) -> int:
-    """Return the columns of a vector, from a trial with `length` tokens.
-
-    Raises:
-        SapbertError: The encoder `name` has fewer positions, or it fails.
-    """
+    """Return the columns of a vector of the encoder `name`, from a trial."""
     if 0 < engine.positions < length:
         raise SapbertError(
             Errors.E230.format(limit=engine.positions, name=name, got=length)
@@ -226,10 +220,7 @@ def pad_token_ids(
     token_ids: Sequence[TokenIds], pad: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return padded token ids and mask, int64. Shape: (n, longest) each."""
-    lengths = np.array([len(ids) for ids in token_ids])
-    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
-    padded = np.full(mask.shape, pad, dtype=np.int64)
-    padded[mask.astype(bool)] = np.fromiter(
-        (id for ids in token_ids for id in ids), dtype=np.int64, count=lengths.sum()
-    )
-    return padded, mask
+    longest = max(map(len, token_ids))
+    padded = np.array([[*ids, *[pad] * (longest - len(ids))] for ids in token_ids])
+    lengths = np.array([[len(ids)] for ids in token_ids])
+    return padded, (np.arange(longest) < lengths).astype(np.int64)

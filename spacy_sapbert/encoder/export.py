@@ -22,16 +22,8 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     `openvino.convert_model` sends telemetry over the network. The frontend for PyTorch
     graphs, which is used here, does not.
 
-    Args:
-        source: The encoder folder of a knowledge base.
-        target: A folder, created if it does not exist.
-
-    Returns:
-        The smallest cosine between the vectors of both engines.
-
-    Raises:
-        SapbertError: OpenVINO is not installed, cannot read the encoder, or computes
-            other vectors.
+    Returns the smallest cosine between the vectors of both engines; a low one is an
+    error.
     """
     openvino = import_openvino()
     model = load_model(str(source), trusted=False)
@@ -45,20 +37,10 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
 
 
 def convert_graph(model: Any, folder: Path) -> Any:
-    """Convert an encoder of PyTorch to a graph of OpenVINO.
+    """Convert an encoder of PyTorch, in evaluation mode, to a graph of OpenVINO.
 
-    Args:
-        model: The encoder, in evaluation mode.
-        folder: Its folder, for the error.
-
-    Returns:
-        openvino.Model: Token ids and mask → token states, for any shape.
-
-    Raises:
-        SapbertError: OpenVINO cannot convert it.
-
-    Source:
-        openvino.frontend, in the order of openvino.convert_model.
+    The graph has token ids and mask → token states, for any shape. SOURCE:
+    openvino.frontend, in the order of openvino.convert_model.
     """
     import torch
     from openvino import PartialShape

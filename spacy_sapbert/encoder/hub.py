@@ -44,13 +44,13 @@ def ask_hub(
 
     try:
         info = HfApi(endpoint=endpoint).model_info(name, timeout=seconds)
+        return Answer(None, info.sha, [file.rfilename for file in info.siblings or ()])
     except HFValidationError:
         return Answer("this is no folder, and cannot be a hub id.")
     except RepositoryNotFoundError:
         return Answer("the hub has no such encoder, or not without a token.")
     except Exception as error:  # of requests or httpx, by the version
         return Answer(f"the hub did not answer ({type(error).__name__}).")
-    return Answer(None, info.sha, [each.rfilename for each in info.siblings or ()])
 
 
 def choose_weights(files: Iterable[str]) -> list[str]:
@@ -81,11 +81,7 @@ def find_cached(name: str) -> Path | None:
 
 
 def check_published(name: str) -> Answer:
-    """Check that the hub or its cache has an encoder, and return the hub's answer.
-
-    Raises:
-        SapbertError: Neither has it, or it has no weights that can be read.
-    """
+    """Check that the hub or its cache has an encoder, and return the hub's answer."""
     answer = ask_hub(name)
     if answer.problem is None:
         if ADAPTER_WEIGHTS not in answer.files and not choose_weights(answer.files):
@@ -99,9 +95,6 @@ def fetch_encoder(name: str) -> Path:
     """Return the folder of an encoder of the hub, in the hub's cache.
 
     If the hub cannot be asked, the cache is used as it is.
-
-    Raises:
-        SapbertError: See `check_published`; or a file cannot be fetched.
     """
     from huggingface_hub import snapshot_download
 

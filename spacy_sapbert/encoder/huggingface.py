@@ -13,15 +13,10 @@ from warnings import warn
 from ..errors import Errors, SapbertError, Warnings
 from ..system.forks import ProcessLock
 from ..system.writing import FolderKind
+from .adapters import PREFIX as ADAPTER_PREFIX
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
-from .adapters import (
-    attach_adapter,
-    has_adapter,
-    own_weights,
-    read_adapter,
-    save_adapter,
-)
+from .adapters import attach_adapter, has_adapter, read_adapter, save_adapter
 from .hub import fetch_encoder
 from .pooling import POOLINGS
 from .safety import (
@@ -44,7 +39,6 @@ ENCODER_FOLDER = FolderKind(
     SETTINGS_FILE,
     lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
 )
-PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")
 MODULES_FILE = "modules.json"  # of sentence-transformers
 MODULE_FOLDER = re.compile(r"\w*")
 MODULES = frozenset(["Transformer", "Pooling", "Normalize"])
@@ -66,28 +60,15 @@ class EncoderSettings:
 
 
 def read_settings(folder: Path) -> EncoderSettings:
-    """Read the settings of an encoder; the defaults where it has none.
-
-    Args:
-        folder: The encoder folder, or a hub id.
-
-    Raises:
-        SapbertError: See `read_own_settings`.
-    """
+    """Read the settings of an encoder; see `read_own_settings`. Else the defaults."""
     return EncoderSettings(**read_own_settings(folder))
 
 
 def read_own_settings(folder: Path) -> dict[str, Any]:
-    """Read which settings an encoder has, without defaults.
+    """Read which settings an encoder (a folder or a hub id) has, without defaults.
 
     A folder with only an adapter has the settings of its base. One of
     sentence-transformers has a pooling.
-
-    Args:
-        folder: The encoder folder, or a hub id.
-
-    Raises:
-        SapbertError: The file is not valid, or there is no such encoder.
     """
     if not folder.is_dir():
         check_encoder_name(folder.as_posix())
@@ -106,16 +87,12 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_settings(data: Any) -> EncoderSettings:
-    """Return the settings in parsed JSON.
-
-    Raises:
-        SapbertError: A setting is missing, unknown or of another type.
-    """
+    """Return the settings in parsed JSON, which must have all of them."""
     expected = asdict(EncoderSettings())
     if (
         not isinstance(data, dict)
-        or data.keys() != expected.keys()
-        or any(type(data[key]) is not type(value) for key, value in expected.items())
+        or {name: type(value) for name, value in data.items()}
+        != {name: type(value) for name, value in expected.items()}
         or data["max_length"] < 3
     ):
         raise SapbertError(Errors.E202.format(expected=expected))
@@ -134,11 +111,7 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
 def read_modules(folder: Path) -> dict[str, Path]:
     """Read the folders of the parts of an encoder of sentence-transformers, by kind.
 
-    Returns:
-        Empty for another encoder.
-
-    Raises:
-        SapbertError: The file is not valid, or a folder is outside.
+    Another encoder has none. A folder outside is an error.
     """
     path = folder / MODULES_FILE
     if not path.is_file():
@@ -150,25 +123,25 @@ def read_modules(folder: Path) -> dict[str, Path]:
         }
     except (ValueError, OSError, RecursionError, TypeError, KeyError):
         modules = {}
+    reason = None
     if "Transformer" not in modules:
         reason = "it names no `Transformer`"
     elif not all(MODULE_FOLDER.fullmatch(name) for name in modules.values()):
         reason = "it names a folder that is not beside it"
-    else:
-        return {kind: folder / name for kind, name in modules.items()}
-    raise SapbertError(Errors.E234.format(path=path, reason=reason))
+    if reason is not None:
+        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+    return {kind: folder / name for kind, name in modules.items()}
 
 
 def read_modules_pooling(folder: Path) -> str | None:
     """Return the pooling of an encoder of sentence-transformers; None if it has none.
 
-    Raises:
-        SapbertError: It has a part or a pooling that this package lacks.
+    A part or a pooling that this package lacks is an error.
     """
     modules = read_modules(folder)
-    path = folder / MODULES_FILE
     if others := sorted(modules.keys() - MODULES):
         reason = f"it has a part {others[0]!r}"
+        path = folder / MODULES_FILE
         raise SapbertError(Errors.E234.format(path=path, reason=reason))
     if "Pooling" not in modules:
         return None
@@ -178,13 +151,13 @@ def read_modules_pooling(folder: Path) -> str | None:
     if modes is None:
         flags = [key for key, value in config.items() if value is True]
         modes = [key for key in flags if key.startswith("pooling_mode_")]
+    mode = modes[0] if isinstance(modes, list) and len(modes) == 1 else modes
     names = {name: name for name in POOLINGS}
     names |= {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-    modes = [modes] if isinstance(modes, str) else modes
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in names:
+    if not isinstance(mode, str) or mode not in names:
         reason = f"its pooling is {modes}"
         raise SapbertError(Errors.E234.format(path=path, reason=reason))
-    return names[modes[0]]
+    return names[mode]
 
 
 def find_transformer(folder: Path) -> Path:
@@ -193,30 +166,18 @@ def find_transformer(folder: Path) -> Path:
 
 
 def check_encoder_name(name: str) -> None:
-    """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
-
-    Raises:
-        SapbertError: The name is a path without an encoder folder.
-    """
+    """Check a folder or hub id, so that no misspelt folder is looked up on the hub."""
     path = Path(name)
     if path.is_dir():
         check_encoder_folder(find_transformer(path))
-    elif (
-        path.is_absolute()
-        or name.startswith(".")
-        or path.exists()
-        or path.parent != Path()
-        and path.parent.is_dir()
-    ):
+        return
+    in_folder = path.parent != Path() and path.parent.is_dir()
+    if path.is_absolute() or name.startswith(".") or path.exists() or in_folder:
         raise SapbertError(Errors.E208.format(path=path))
 
 
 def locate_encoder(name: str) -> Path:
-    """Return the folder with weights and tokenizer of a folder or hub id.
-
-    Raises:
-        SapbertError: There is no such encoder, or its files cannot be fetched.
-    """
+    """Return the folder with weights and tokenizer of a folder or hub id."""
     check_encoder_name(name)
     if Path(name).is_dir():
         return find_transformer(Path(name))
@@ -226,25 +187,19 @@ def locate_encoder(name: str) -> Path:
 
 
 def find_base(folder: Path) -> Path:
-    """Return the folder with the weights: itself, or the base of its adapter.
-
-    Raises:
-        SapbertError: The base is missing or has an adapter itself.
-    """
+    """Return the folder with the weights: itself, or the base of its adapter."""
     if not has_adapter(folder) or has_weights(folder):
         return folder
-    path = folder / ADAPTER_FILE
     base = read_adapter(folder).base
-    if base is None:
-        reason = "it names none, and the folder has no other weights."
-        raise SapbertError(Errors.E212.format(path=path, reason=reason))
     try:
+        if base is None:
+            raise ValueError("it names none, and the folder has no other weights.")
         located = locate_encoder(base)
-    except SapbertError as error:
+        if has_adapter(located):
+            raise ValueError(f"{base} has an adapter itself.")
+    except ValueError as error:  # SapbertError is one too
+        path = folder / ADAPTER_FILE
         raise SapbertError(Errors.E212.format(path=path, reason=error)) from None
-    if has_adapter(located):
-        reason = f"{base} has an adapter itself."
-        raise SapbertError(Errors.E212.format(path=path, reason=reason))
     return located
 
 
@@ -266,7 +221,9 @@ def load_encoder(name: str) -> tuple[Any, Any]:
 
     folder = locate_encoder(name)
     source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
-    check_tokenizer_libraries(source)
+    # transformers does not name the libraries that it needs without `tokenizer.json`.
+    if not (source / "tokenizer.json").is_file() and any(source.glob("*.model")):
+        check_piece_libraries()
     with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=True
@@ -274,19 +231,11 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     return tokenizer, load_model(str(folder))
 
 
-def check_tokenizer_libraries(folder: Path) -> None:
-    """Check that the libraries that read a file of sentencepiece are installed.
-
-    They are needed only where there is no `tokenizer.json`. transformers does not name
-    them.
-
-    RAISES (SapbertError): If one is missing.
-    """
-    if (folder / "tokenizer.json").is_file() or not any(folder.glob("*.model")):
-        return
+def check_piece_libraries() -> None:
+    """Check that the libraries that read a file of sentencepiece are installed."""
     try:
-        for library in PIECE_LIBRARIES:
-            import_module(library)
+        import_module("sentencepiece")
+        import_module("google.protobuf")
     except ImportError as error:
         raise SapbertError(
             Errors.E521.format(
@@ -371,7 +320,6 @@ def save_encoder(
     Args:
         folder: An existing folder.
         tokenizer: Of transformers.
-        model: The encoder, with or without an adapter.
         adapter_base: Folder or hub id of the encoder's own weights, which are then not
             written; None = the folder holds everything. The folder must have no
             weights yet.
@@ -385,9 +333,12 @@ def save_encoder(
         tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
     if adapter_base is None:
-        model.save_pretrained(
-            folder, state_dict=own_weights(model), safe_serialization=True
-        )
+        weights = {
+            key: value
+            for key, value in model.state_dict().items()
+            if not key.startswith(ADAPTER_PREFIX)
+        }
+        model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
     if adapter_base is not None or hasattr(model, "sapbert_adapter"):
         save_adapter(folder, model, base=adapter_base)
     write_settings(folder, settings)

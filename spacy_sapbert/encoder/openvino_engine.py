@@ -45,11 +45,7 @@ SEVERAL = "Concat"  # has any number of inputs
 
 
 def import_openvino() -> Any:
-    """Import OpenVINO without its converter, which sends telemetry when imported.
-
-    Raises:
-        SapbertError: It is not installed.
-    """
+    """Import OpenVINO without its converter, which sends telemetry when imported."""
     withheld = "openvino" not in sys.modules and CONVERTER not in sys.modules
     if withheld:
         # OpenVINO ignores a converter that cannot be imported.
@@ -67,11 +63,7 @@ def import_openvino() -> Any:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an encoder that was exported into its own folder; see `Encoder.open`.
-
-    An exported encoder is part of a knowledge base, so its tokenizer and graph are
-    checked even if it is trusted.
-    """
+    """Load an encoder that was exported into its own folder; see `Encoder.open`."""
     import_openvino()
     folder = Path(source)
     if not (folder / FOLDER / GRAPH_FILE).is_file():
@@ -86,8 +78,7 @@ def open_exported(
 ) -> "OpenVinoEngine":
     """Load an exported encoder from its folder and that of the original.
 
-    Raises:
-        SapbertError: A file is missing or damaged.
+    It is part of a knowledge base, so the graph is checked even if it is trusted.
     """
     check_graph(exported / GRAPH_FILE)
     tokenizer = load_tokenizer(encoder, settings.max_length)
@@ -102,9 +93,6 @@ def check_graph(path: Path) -> None:
 
     It does so for operations with too few inputs or with a state, and the size of a
     constant can overflow in it.
-
-    Raises:
-        SapbertError: The graph is damaged, or has other operations than an export.
     """
     try:
         weights = path.with_suffix(".bin").stat().st_size
@@ -148,11 +136,7 @@ def count_threads() -> int:
 
 
 class OpenVinoEngine:
-    """See `Engine`.
-
-    Args:
-        config: The content of config.json.
-    """
+    """See `Engine`. `config` is the content of config.json."""
 
     def __init__(
         self,
@@ -172,11 +156,7 @@ class OpenVinoEngine:
         self.opened: Any = None
 
     def request(self) -> Any:
-        """Return the openvino.InferRequest of this process, compiled when first used.
-
-        Raises:
-            SapbertError: OpenVINO cannot read the graph.
-        """
+        """Return the openvino.InferRequest of this process, compiled at first use."""
         if self.process != os.getpid():
             openvino = import_openvino()
             if self.opened is not None:

@@ -53,20 +53,12 @@ NOT_FINITE, ALL_ZERO = "not finite", "all zero"
 
 
 def is_encoder_file(name: str) -> bool:
-    """Return whether the encoder of a knowledge base may have a file.
-
-    Args:
-        name: Relative to the folder of the encoder, with `/`.
-    """
+    """Return whether the encoder of a knowledge base may have a file, by its path."""
     return name in ENCODER_FILES or SHARD.fullmatch(name) is not None
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of an encoder; empty if there is no such file.
-
-    Raises:
-        SapbertError: It is damaged.
-    """
+    """Read a JSON object of an encoder; empty if there is no such file."""
     try:
         data = json.loads(path.read_text("utf8")) if path.is_file() else {}
         if not isinstance(data, dict):
@@ -105,10 +97,7 @@ def has_weights(folder: Path) -> bool:
 def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
     """Check that loading an encoder, which may have only an adapter, runs no code.
 
-    Raises:
-        SapbertError: It has no weights, its configuration names code, its weights are
-            outside, or its adapter is incomplete; if it is not trusted, it needs
-            something outside.
+    If it is not trusted, it needs nothing outside of its folder either.
     """
     if has_adapter(folder):
         adapter = read_adapter(folder)
@@ -129,19 +118,22 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
     for name in (CONFIG_FILE, TOKENIZER_FILE):
         if "auto_map" in read_json(folder / name):
             raise SapbertError(Errors.E207.format(path=folder / name))
-    if trusted:
-        return
+    if not trusted:
+        check_contained(folder)
+
+
+def check_contained(folder: Path) -> None:
+    """Check that an encoder needs nothing outside of its folder."""
     for path in sorted(folder.iterdir()):
         if path.is_file() and not is_encoder_file(path.name):
             refuse(path, "it is not a file of an encoder")
-    config = read_json(folder / CONFIG_FILE)
+    path = folder / CONFIG_FILE
+    config = read_json(path)
     if str(config.get("model_type")) not in MODEL_TYPES:
-        types = sorted(MODEL_TYPES)
-        refuse(folder / CONFIG_FILE, f"its `model_type` is none of {types}")
+        refuse(path, f"its `model_type` is none of {sorted(MODEL_TYPES)}")
     for key in sorted(FOREIGN_KEYS & config.keys()):
         if config[key] is not None:
-            reason = f"it has `{key}`, which may load something else"
-            refuse(folder / CONFIG_FILE, reason)
+            refuse(path, f"it has `{key}`, which may load something else")
 
 
 def refuse(path: Path, reason: str) -> NoReturn:
@@ -154,9 +146,6 @@ def check_pickled(path: Path) -> None:
 
     Since torch 2.6, `weights_only` makes tensors and nothing else of a pickle. On the
     device "meta" they take no memory.
-
-    Raises:
-        SapbertError: It is damaged, or has something else.
     """
     import torch
 
@@ -164,12 +153,10 @@ def check_pickled(path: Path) -> None:
         weights = torch.load(
             path, map_location="meta", weights_only=True, mmap=zipfile.is_zipfile(path)
         )
+        if not all(isinstance(value, torch.Tensor) for value in weights.values()):
+            raise TypeError
     except Exception as error:  # torch raises almost any for a damaged file
         raise SapbertError(Errors.E233.format(path=path)) from error
-    if not isinstance(weights, dict) or not all(
-        isinstance(value, torch.Tensor) for value in weights.values()
-    ):
-        raise SapbertError(Errors.E233.format(path=path))
 
 
 def is_needed(name: str) -> bool:
@@ -182,32 +169,22 @@ def is_needed(name: str) -> bool:
 
 
 def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
-    """Check that an encoder has trained weights; see `find_bad_weight`.
+    """Check that an encoder has trained weights, and none but the pooler's is missing.
 
-    Args:
-        missing: Weights that its files did not have.
-        name: The folder or hub id, for the error.
-
-    Raises:
-        SapbertError: One is missing other than the pooler's, or is not trained.
+    `missing` are weights that its files did not have.
     """
     if needed := sorted(filter(is_needed, missing)):
         raise SapbertError(
             Errors.E226.format(name=name, count=len(needed), example=needed[0])
         )
     if bad := find_bad_weight(model):
-        weight, problem = bad
-        raise SapbertError(
-            Errors.E227.format(name=name, weight=weight, problem=problem)
-        )
+        raise SapbertError(Errors.E227.format(name=name, weight=bad[0], problem=bad[1]))
 
 
 def find_bad_weight(model: Any) -> tuple[str, str] | None:
-    """Find a weight that no trained encoder has.
+    """Return the name of the first weight that is not trained, and what it is.
 
-    Returns:
-        The first weight that is not finite, or that is a matrix of zeros, by name, and
-        what it is; None if there is none.
+    It is not finite, or it is a matrix of zeros.
     """
     for name, weights in model.state_dict().items():
         if not weights.is_floating_point() or not weights.numel():

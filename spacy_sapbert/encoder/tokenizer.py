@@ -43,9 +43,6 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
 
     Of tokenizer_config.json only the special tokens are read. Its other settings may
     name classes and files, and tokenizer.json has what they changed.
-
-    Raises:
-        SapbertError: A file is missing or damaged.
     """
     from tokenizers import Tokenizer
 

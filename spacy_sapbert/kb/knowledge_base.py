@@ -19,7 +19,7 @@ from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.verification import verify_files
 from .folder.versions import Version, read_version
-from .indexes.registry import Index
+from .indexes.backend import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
 from .search import EmbeddedTexts, MentionSearch, RelatedConcept

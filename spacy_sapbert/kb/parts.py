@@ -11,8 +11,9 @@ from ..system.forks import ProcessLock
 from .database import Database
 from .folder.records import NGRAM_FILES, NGRAMS, OVERLAY, RANKER_FILE, STORE_FILE
 from .folder.versions import Version
+from .indexes.backend import Index
 from .indexes.layered import LayeredIndex
-from .indexes.registry import Index, index_files, load_index
+from .indexes.registry import index_files, load_index
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
 

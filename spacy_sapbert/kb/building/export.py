@@ -13,15 +13,7 @@ from ..folder.versions import read_version
 def export_kb(folder: Path) -> float:
     """Publish a version whose encoder OpenVINO can run too; the index does not change.
 
-    Args:
-        folder: The knowledge base.
-
-    Returns:
-        See `export_encoder`.
-
-    Raises:
-        SapbertError: If the knowledge base is damaged, read-only or locked, or as
-            `export_encoder` does.
+    Returns the smallest cosine of `export_encoder`.
     """
     with lock_kb(folder):
         version = read_version(folder)

@@ -1,9 +1,8 @@
-"""concepts.jsonl → the distinct tokenised names, and concepts.db."""
+"""Concepts → the distinct tokenised names, and concepts.db."""
 
 from array import array
 from collections.abc import Iterable
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept
 from ..folder.records import Counts
 from ..store import name_key
-from .store_writer import StoreWriter, create_store
+from .store_writer import StoreWriter
 
 CONCEPTS_AT_ONCE = 2_000  # tokenised together
 
@@ -20,9 +19,10 @@ CONCEPTS_AT_ONCE = 2_000  # tokenised together
 class Names:
     """The distinct tokenised names, numbered in the order in which they come.
 
-    rows (dict[bytes, int]): The row of each key.
-    ids (array): The token ids of all rows, one after the other.
-    ends (array): The end of each row in `ids`.
+    Attributes:
+        rows: The row of each key.
+        ids: The token ids of all rows, one after the other.
+        ends: The end of each row in `ids`.
     """
 
     def __init__(self) -> None:
@@ -54,14 +54,9 @@ class Names:
 def read_names(
     concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter | None = None
 ) -> tuple[Names, Counts]:
-    """Number the names to embed.
+    """Number the names to embed, count them for meta.json, and write the concepts.
 
-    concepts (Iterable[Concept]): Each concept once.
-    encoder (Encoder): The encoder.
-    store (StoreWriter | None): Where to write the concepts.
-    RETURNS (tuple[Names, Counts]): The names, and the counts for meta.json.
-    RAISES (SapbertError): If a concept comes twice and is written, or the encoder can
-        read no name.
+    A concept that comes twice and is written is an error, and so are no readable names.
     """
     names = Names()
     concept_count = alias_count = unreadable = 0
@@ -79,23 +74,11 @@ def read_names(
                 store.add(concept, list(islice(rest, len(concept.aliases))))
     if not names.rows:
         raise SapbertError(Errors.E311.format(concepts=concept_count))
+    if store is not None:
+        store.finish(names.rows)
     return names, Counts(
         concepts=concept_count,
         aliases=alias_count,
         rows=len(names.rows),
         unreadable=unreadable,
     )
-
-
-def write_store(
-    concepts: Iterable[Concept], path: Path, encoder: Encoder
-) -> tuple[Names, Counts]:
-    """Write concepts.db, and number the names to embed; see `read_names`.
-
-    path (Path): The file to write.
-    """
-    path.unlink(missing_ok=True)
-    with create_store(path) as store:
-        names, counts = read_names(concepts, encoder, store)
-        store.finish(names.rows)
-    return names, counts

@@ -10,34 +10,36 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.writing import fcntl
-from ..indexes.choice import Choice
+from ...system.writing import fcntl, write_json
+from ..folder.publication import lock_file
+from ..indexes.backend import Backend
+from ..indexes.registry import choose_index, make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
 SHARDS = "shard-*"
+SHARD_ROWS = 8_192  # names embedded between two saves
 # What a stopped build leaves. Without the plan the rest is not used, so it goes first.
 LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
 
 
-def open_lock(path: Path, *, shared: bool) -> int | None:
+def open_lock(path: Path, *, shared: bool) -> int:
     """Open a file and lock it, until it is closed or the process ends.
 
-    RETURNS (int | None): Its descriptor; None if another process holds the lock. A file
-        system without locks is no error.
-    RAISES (OSError): If the file cannot be opened, or was removed before it was locked.
+    A BlockingIOError if another process holds the lock, and a FileNotFoundError if the
+    file was removed before. A file system without locks is not an error.
     """
+    if fcntl is None:  # Windows has no such locks, and removes no open file
+        return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(
-            handle, fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        )
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        return None
+        raise
     except OSError:
         pass  # this file system has no locks
     try:
@@ -54,46 +56,38 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
     """Create the folder in which a knowledge base is built, or continue it.
 
     A process that fails leaves the folder only if there are vectors to continue with.
-
-    output (Path): The knowledge base.
-    shared (bool): For a worker, which ends without a knowledge base and leaves the
-        folder; others may work beside it.
-    YIELDS (Path): The folder, locked where the system has locks.
-    RAISES (SapbertError): If another process builds the same knowledge base, or the
-        folder cannot be written.
+    The lock of a worker is shared: others may work at the same time, but none builds.
+    It ends without a knowledge base and leaves the folder.
     """
     work = output.with_name(f".{output.name}.build")
     handle = None
     try:
-        while fcntl is not None and handle is None:
+        while handle is None:
             work.mkdir(parents=True, exist_ok=True)
             # Another process that has just ended removes the folder.
             with suppress(FileNotFoundError):
                 handle = open_lock(work / LOCK, shared=shared)
-                if handle is None:
-                    raise SapbertError(Errors.E350.format(path=output, work=work))
-        work.mkdir(parents=True, exist_ok=True)
         yield work
         if not shared:
             remove_work_folder(work, output)
+    except BlockingIOError:
+        raise SapbertError(Errors.E350.format(path=output, work=work)) from None
     except OSError as error:
         raise SapbertError(
             Errors.E004.format(path=output, reason=error.strerror or error)
         ) from error
     finally:
-        owned = handle is not None or fcntl is None
-        if owned and not shared and not any(work.glob(SHARDS)):
-            remove_work_folder(work, output)
         if handle is not None:
+            if not shared and not any(work.glob(SHARDS)):
+                remove_work_folder(work, output)
             os.close(handle)
 
 
 def remove_work_folder(work: Path, output: Path) -> None:
-    """Remove the folder of a build: a part of it would be no build to continue.
+    """Remove the folder of a build; a part of it would not be a build to continue.
 
-    work (Path): The folder. It gets the name of what writers of the knowledge base
-        leave if they are killed, which the next one removes.
-    output (Path): The knowledge base.
+    It gets the name of what writers of the knowledge base leave if they are killed,
+    which the next one removes.
     """
     aside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     with suppress(OSError):
@@ -110,20 +104,24 @@ def read_json(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
+def describe_index(index: Backend | None) -> dict[str, Any]:
+    """Return what a plan has about an index; None = any."""
+    if index is None:
+        return {}
+    return {"index": {"name": index.name, "settings": index.settings}}
+
+
 def check_plan(
-    folder: Path, plan: dict[str, Any], index: Choice | None, *, replace: bool
+    folder: Path, plan: dict[str, Any], index: Backend | None, *, replace: bool
 ) -> None:
     """Check that the shards in a folder are of a plan; without a plan there are none.
 
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
-    index (Choice | None): None = any.
-    replace (bool): Remove what is of another plan.
-    RAISES (SapbertError): If they are of another plan, and are not to be removed.
+    The plan is everything that decides the vectors, in JSON types. What is of another
+    plan is an error, or is removed with `replace`.
     """
     left = [path for pattern in LEFT for path in folder.glob(pattern)]
     known = read_json(folder / PLAN)
-    new = plan if index is None else plan | {"index": index._asdict()}
+    new = plan | describe_index(index)
     if not left or (known | new == known and known.keys() == {*plan, "index"}):
         return
     if not replace:
@@ -136,34 +134,16 @@ def check_plan(
 
 
 def agree_on_plan(
-    folder: Path, plan: dict[str, Any], index: Choice, *, fixed: bool
-) -> Choice:
-    """Write the plan if there is none yet, else use its index.
+    folder: Path, plan: dict[str, Any], index: Backend | None, *, rows: int
+) -> Backend:
+    """Write the plan if there is none yet, and return its index.
 
-    The libraries that are installed, by which an index is chosen, may differ between
-    machines, which must not cost the vectors.
-
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): See `check_plan`.
-    index (Choice): The index of a new plan.
-    fixed (bool): No other index may be used.
-    RETURNS (Choice): The index of the plan.
-    RAISES (SapbertError): If another process has written another plan meanwhile.
+    The libraries that are installed, by which an index is chosen if none is given, may
+    differ between machines, which must not cost the vectors.
     """
-    handle, part = mkstemp(prefix=f".{PLAN}.", dir=folder)
-    with open(handle, "w", encoding="utf8") as file:
-        json.dump(plan | {"index": index._asdict()}, file, indent=2)
-        file.flush()
-        os.fsync(handle)
-    try:
-        os.link(part, folder / PLAN)
-    except FileExistsError:
-        pass
-    except OSError:  # a disk without links
+    with lock_file(folder / "plan.lock", folder, wait=-1):
         if not (folder / PLAN).exists():
-            os.replace(part, folder / PLAN)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(part)
-    check_plan(folder, plan, index if fixed else None, replace=False)
-    return Choice(**read_json(folder / PLAN)["index"])
+            new = plan | describe_index(index or choose_index(rows))
+            write_json(folder / PLAN, new)
+    check_plan(folder, plan, index, replace=False)
+    return make_backend(**read_json(folder / PLAN)["index"])

@@ -1,11 +1,14 @@
-"""What a build and its workers do first: the index, the encoder, the plan."""
+"""What a build and its workers do first: the encoder, the plan, what can be reused."""
 
 import shutil
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
-from ...encoder.encoder import Encoder, EncoderConfig
+from ...encoder.encoder import Encoder
 from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
     EncoderSettings,
@@ -13,58 +16,95 @@ from ...encoder.huggingface import (
     read_settings,
     save_encoder,
 )
+from ...errors import Errors, SapbertError
+from ...system.progress import show_progress
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
+from ...vocabularies.concepts import Concept, read_concepts
 from ..folder.publication import describe_files
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
-from ..indexes.choice import Choice
-from ..indexes.registry import check_library, complete_settings
-from .plan import check_plan
-from .row_vectors import SHARD_ROWS, open_reused
+from ..indexes.backend import Backend
+from .options import BuildOptions
+from .plan import SHARD_ROWS, agree_on_plan, check_plan, lock_work_folder
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
 
 
-class Preparation(NamedTuple):
-    """What the vectors of a build depend on.
+@dataclass(frozen=True)
+class Preparation:
+    """What a build, or one of its workers, has opened.
 
-    encoder (Encoder): The encoder.
-    settings (EncoderSettings): How it is run.
-    fingerprint (str): Of its files.
-    plan (dict[str, Any]): See `check_plan`.
-    reused (KnowledgeBase | None): Has the vectors of some names.
+    Attributes:
+        work: Folder of the build, locked.
+        copy: A temporary folder with `encoder/`, and `openvino/` if that is the engine.
+        plan: See `check_plan`.
+        reused: Has the vectors of some names.
     """
 
+    concepts_path: Path
+    options: BuildOptions
+    work: Path
+    copy: Path
     encoder: Encoder
-    settings: EncoderSettings
-    fingerprint: str
     plan: dict[str, Any]
     reused: "KnowledgeBase | None"
 
+    def read_concepts(self) -> Iterator[Concept]:
+        """Read the concepts, and show the progress."""
+        concepts: Iterator[Concept] = show_progress(
+            read_concepts(self.concepts_path),
+            unit="concepts",
+            desc="Read",
+            quiet=not self.options.progress,
+        )
+        return concepts
 
-def check_inputs(
+    def agree_on_index(self, rows: int) -> Backend:
+        """Return the index to build, for a number of rows; see `agree_on_plan`."""
+        return agree_on_plan(self.work, self.plan, self.options.index, rows=rows)
+
+
+@contextmanager
+def open_build(
     concepts_path: Path,
     output: Path,
-    backend: str | None,
-    backend_settings: dict[str, int] | None,
+    encoder: str,
+    options: BuildOptions,
     *,
-    force: bool,
-) -> Choice | None:
-    """Check what can be checked before anything is written; see `build_kb`.
+    worker: bool = False,
+) -> Iterator[Preparation]:
+    """Open the encoder, and check that shards of a stopped build are of the same plan.
 
-    RETURNS (Choice | None): The index; None if it is to be chosen.
-    RAISES (SapbertError): If the vocabulary is missing or empty, the output exists, or
-        the index cannot be built.
+    The encoder is a folder or a hub id. Shards of another plan stay if a worker finds
+    them.
     """
     check_not_empty(concepts_path, "concepts")
-    check_folder_output(output, KB_FOLDER, force=force)
-    if backend is None and not backend_settings:
-        return None
-    given = Choice(backend or "hnsw", backend_settings or {})
-    complete_settings(*given)
-    check_library(given.backend)
-    return given
+    check_folder_output(output, KB_FOLDER, force=options.force)
+    with (
+        lock_work_folder(output, shared=worker) as work,
+        TemporaryDirectory(
+            prefix=".encoder.", dir=work, ignore_cleanup_errors=True
+        ) as folder,
+    ):
+        copy, config = Path(folder), options.config
+        settings = copy_encoder(encoder, copy / ENCODER, options.settings)
+        files = describe_files(copy)
+        plan: dict[str, Any] = {
+            "concepts_sha256": file_digest(concepts_path),
+            "fingerprint": encoder_fingerprint(files),
+            "settings": asdict(settings),
+            "engine": config.engine,
+            "precision": config.precision,
+            "names_per_pass": config.names_per_pass,
+            "shard_rows": SHARD_ROWS,
+        }
+        check_plan(work, plan, options.index, replace=options.force and not worker)
+        reused = open_reused(options.reuse, plan) if options.reuse else None
+        if config.engine == "openvino":
+            export_encoder(copy / ENCODER, copy / EXPORTED, settings)
+        opened = Encoder.open(copy / ENCODER, config, settings=settings, trusted=False)
+        yield Preparation(concepts_path, options, work, copy, opened, plan, reused)
 
 
 def copy_encoder(
@@ -72,8 +112,7 @@ def copy_encoder(
 ) -> EncoderSettings:
     """Save an encoder (a folder or a hub id) into a folder, and return its settings."""
     settings = settings or read_settings(Path(name))
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir()
     tokenizer, model = load_encoder(name)
     save_encoder(folder, tokenizer, model, settings)
     card = Path(name) / "README.md"
@@ -82,44 +121,14 @@ def copy_encoder(
     return settings
 
 
-def prepare(
-    work: Path,
-    folder: Path,
-    config: EncoderConfig,
-    *,
-    concepts_path: Path,
-    encoder: str,
-    settings: EncoderSettings | None,
-    index: Choice | None,
-    reuse: Path | None,
-    replace: bool,
-) -> Preparation:
-    """Open the encoder, and check that shards of a stopped build are of the same plan.
+def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
+    """Open a knowledge base whose vectors are as a build would compute them."""
+    from ..knowledge_base import load_kb
 
-    work (Path): Folder of the build.
-    folder (Path): Where to save the encoder: `encoder/`, and `openvino/` if it is run
-        by OpenVINO.
-    config (EncoderConfig): How to run the encoder.
-    index (Choice | None): The index; None = any.
-    replace (bool): Remove shards of another plan.
-    RAISES (SapbertError): If the plan is another, or the encoder or the knowledge base
-        to reuse is not usable.
-    """
-    settings = copy_encoder(encoder, folder / ENCODER, settings)
-    described = describe_files(folder / ENCODER).items()
-    fingerprint = encoder_fingerprint({f"{ENCODER}/{k}": v for k, v in described})
-    plan: dict[str, Any] = {
-        "concepts_sha256": file_digest(concepts_path),
-        "fingerprint": fingerprint,
-        "settings": asdict(settings),
-        "engine": config.engine,
-        "precision": config.precision,
-        "names_per_pass": config.names_per_pass,
-        "shard_rows": SHARD_ROWS,
-    }
-    check_plan(work, plan, index, replace=replace)
-    reused = open_reused(reuse, plan) if reuse else None
-    if config.engine == "openvino":
-        export_encoder(folder / ENCODER, folder / EXPORTED, settings)
-    opened = Encoder.open(folder / ENCODER, config, settings=settings, trusted=False)
-    return Preparation(opened, settings, fingerprint, plan, reused)
+    kb = load_kb(path)
+    # The files of the encoder have the settings too.
+    for name in ("fingerprint", "engine", "precision"):
+        if getattr(kb.manifest.encoder, name) != plan[name]:
+            name = name.replace("fingerprint", "encoder")
+            raise SapbertError(Errors.E393.format(path=path, name=name))
+    return kb

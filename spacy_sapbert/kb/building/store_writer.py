@@ -2,7 +2,9 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +16,25 @@ from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 UNKNOWN_ORIGIN = -1  # of a name without language and source
 
 
+@dataclass
 class StoreWriter:
     """Writes a concepts.db. Numbers continue those of the store that it belongs over.
 
-    connection (sqlite3.Connection): From `create_store`.
-    first_concept (int): Number of the first concept.
-    first_row (int): Number of the first row.
-    first_origin (int): Number of the first origin. There are few combinations of
-        languages and sources, so each combination has a number.
-    extends (bool): The file has concepts already, of which some may be written again.
+    There are few combinations of languages and sources, so each has a number: an
+    origin. If it `extends` a file, some concepts in it may be written again.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        first_concept: int = 0,
-        first_row: int = 0,
-        first_origin: int = 0,
-        *,
-        extends: bool = False,
-    ) -> None:
-        self.extends = extends
-        self.connection = connection
-        self.next_concept = first_concept
-        self.first_row = first_row
-        self.first_origin = first_origin
-        self.origins: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    connection: sqlite3.Connection
+    next_concept: int = 0
+    first_row: int = 0
+    first_origin: int = 0
+    extends: bool = False
+    origins: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = field(
+        default_factory=dict
+    )
 
     def add(self, concept: Concept, rows: Sequence[int | None]) -> None:
-        """Write one concept.
-
-        concept (Concept): The concept.
-        rows (Sequence[int | None]): The row of each alias; None = it has none.
-        RAISES (SapbertError): If a concept with this id was written before.
-        """
+        """Write one concept, and the row of each alias; None = it has none."""
         number, run = self.remove(concept.cui), self.connection.executemany
         try:
             self.connection.execute(
@@ -81,38 +68,36 @@ class StoreWriter:
     def remove(self, cui: str) -> int:
         """Remove what an overlay that is continued has of a concept.
 
-        Returns:
-            The number of the concept, or the next number.
+        Returns the number of the concept, or the next number.
         """
-        if not self.extends:
-            self.next_concept += 1
-            return self.next_concept - 1
         run = self.connection.execute
-        found = run("SELECT id FROM concepts WHERE cui = ?", (cui,)).fetchone()
-        if found is None:
+        old = None
+        if self.extends:
+            old = run("SELECT id FROM concepts WHERE cui = ?", (cui,)).fetchone()
+        if old is None:
             self.next_concept += 1
             return self.next_concept - 1
         for table in ("aliases", "types", "codes", "parents", "retired"):
-            run(f"DELETE FROM {table} WHERE concept = ?", found)
-        run("DELETE FROM concepts WHERE id = ?", found)
-        return int(found[0])
+            run(f"DELETE FROM {table} WHERE concept = ?", old)
+        run("DELETE FROM concepts WHERE id = ?", old)
+        return int(old[0])
 
     def number_origins(self, concept: Concept) -> list[int]:
         """Return the number of the languages and sources of each alias."""
-        found: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
+        origins: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
         for kind, values in enumerate((concept.languages, concept.sources)):
             for value, places in values.items():
                 for place in places:
-                    found[place][kind].append(value)
-        return [
-            self.origins.setdefault(
-                (tuple(languages), tuple(sources)),
-                self.first_origin + len(self.origins),
-            )
-            if languages or sources
-            else UNKNOWN_ORIGIN
-            for languages, sources in found
-        ]
+                    origins[place][kind].append(value)
+        numbers: list[int] = []
+        for languages, sources in origins:
+            number = UNKNOWN_ORIGIN
+            if languages or sources:
+                origin = (tuple(languages), tuple(sources))
+                new = self.first_origin + len(self.origins)
+                number = self.origins.setdefault(origin, new)
+            numbers.append(number)
+        return numbers
 
     def create_overlay_tables(self) -> None:
         """Create the tables that only an overlay has."""
@@ -131,10 +116,7 @@ class StoreWriter:
         )
 
     def finish(self, keys: Iterable[bytes]) -> None:
-        """Write the keys of the rows, the origins and the indices.
-
-        keys (Iterable[bytes]): Keys of the new rows, in order.
-        """
+        """Write the keys of the new rows, in order, the origins and the indices."""
         self.connection.executemany(
             "INSERT OR IGNORE INTO origins VALUES (?, ?, ?)",
             (
@@ -153,43 +135,24 @@ class StoreWriter:
 
 
 @contextmanager
-def open_writer(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file for one transaction.
+def create_store(
+    path: Path, *, first_concept: int = 0, extends: bool = False, **first: Any
+) -> Iterator[StoreWriter]:
+    """Create a concepts.db, or continue one that it extends; see `StoreWriter`.
 
-    RAISES (SapbertError): If the system refuses, e.g. because the disk is full.
+    The writer is inside a transaction; `finish` commits it. A full disk is an error.
     """
     try:
-        connection = sqlite3.connect(path)
-        try:
+        with closing(sqlite3.connect(path)) as connection:
             # The file is renamed only when it is complete, so no journal is needed.
             connection.executescript(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+                + SCHEMA * (not extends)
             )
-            yield connection
-        finally:
-            connection.close()
+            connection.execute("BEGIN")
+            yield StoreWriter(connection, first_concept, extends=extends, **first)
     except sqlite3.Error as error:
         raise SapbertError(Errors.E004.format(path=path, reason=error)) from error
 
 
-@contextmanager
-def create_store(path: Path, **first: Any) -> Iterator[StoreWriter]:
-    """Create a concepts.db.
-
-    path (Path): The file.
-    first (int): Numbers to begin with; see `StoreWriter`.
-    YIELDS (StoreWriter): Inside a transaction; `finish` commits it.
-    RAISES (SapbertError): If the system refuses, e.g. because the disk is full.
-    """
-    with open_writer(path) as connection:
-        connection.executescript(SCHEMA)
-        connection.execute("BEGIN")
-        yield StoreWriter(connection, **first)
-
-
-@contextmanager
-def extend_store(path: Path, **first: Any) -> Iterator[StoreWriter]:
-    """Open the concepts.db of an overlay to continue it; see `create_store`."""
-    with open_writer(path) as connection:
-        connection.execute("BEGIN")
-        yield StoreWriter(connection, extends=True, **first)
+extend_store = partial(create_store, extends=True)  # the concepts.db of an overlay

@@ -1,64 +1,50 @@
 """Exact search: every query against every row, from a memory-mapped file."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
-from .registry import best_first, check_queries
-from .row_file import Vectors, decode_rows, find_bad_vector, value_type, write_rows
+from .backend import Backend, BuildRun, best_first, check_queries, setting
+from .row_file import (
+    Vectors,
+    check_size,
+    decode_rows,
+    name_damage,
+    value_type,
+    write_rows,
+)
 
-LIBRARY = PACKAGE = ""
-FILE, COMPACT_FILE = "index.f32", "index.i16"
-DEFAULTS = {"compact": 0}  # 1 = 16 bits a value; see `row_file`
-RANGES = {"compact": (0, 1)}
-CHANGEABLE: set[str] = set()
+EXACT_ROWS = 20_000  # fewer rows are searched exactly
 BLOCK_ROWS = 65_536
-READ_ROWS = 16_384  # rows read at once from a file or another index
+READ_ROWS = 16_384  # rows read at once from another index
 
 
-def list_files(settings: Mapping[str, int]) -> list[str]:
-    """Return the names of the files."""
-    return [COMPACT_FILE if settings["compact"] else FILE]
+@dataclass(frozen=True)
+class Exact(Backend):
+    """All vectors, one after the other."""
 
+    name = "exact"
+    compact: int = setting(0, 0, 1)  # 1 = 16 bits a value; see `row_file`
 
-def build_index(
-    vectors: Vectors,
-    folder: Path,
-    *,
-    settings: dict[str, int],
-    threads: int,
-    progress: bool,
-    work: Path | None = None,
-) -> None:
-    """Write the vectors one after the other; see `registry.build_index`."""
-    path = folder / list_files(settings)[0]
-    write_rows(vectors, path, compact=bool(settings["compact"]), progress=progress)
+    @property
+    def files(self) -> list[str]:
+        """See `Backend.files`."""
+        return ["index.i16" if self.compact else "index.f32"]
 
+    def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
+        """Write the vectors; see `Backend.build`."""
+        path = folder / self.files[0]
+        write_rows(vectors, path, compact=bool(self.compact), progress=run.progress)
 
-def load_index(
-    paths: Mapping[str, Path], *, settings: dict[str, int], rows: int, width: int
-) -> "ExactIndex":
-    """Check and map the file; see `registry.load_index`."""
-    (path,) = paths.values()
-    layout = value_type(compact=bool(settings["compact"]))
-    try:
-        size = path.stat().st_size
-        if size != rows * width * layout.itemsize or not size:
-            expected = rows * width * layout.itemsize
-            raise ValueError(f"it has {size} bytes and not {expected}")
-        with open(path, "rb") as file:
-            for first in range(0, rows, READ_ROWS):
-                block = np.fromfile(file, layout, min(READ_ROWS, rows - first) * width)
-                vectors = decode_rows(block.reshape(-1, width))
-                if (bad := find_bad_vector(vectors)) is not None:
-                    raise ValueError(f"row {first + bad} has no unit vector")
-    except OSError as error:
-        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
-    except ValueError as error:
-        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
-    return ExactIndex(np.memmap(path, dtype=layout, mode="r", shape=(rows, width)))
+    def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> "ExactIndex":
+        """Map the file; see `Backend.load`."""
+        (path,) = paths.values()
+        layout = value_type(compact=bool(self.compact))
+        with name_damage(path):
+            check_size(path.stat().st_size, rows * width * layout.itemsize)
+            return ExactIndex(np.memmap(path, layout, mode="r", shape=(rows, width)))
 
 
 class ExactIndex:
@@ -86,13 +72,10 @@ class ExactIndex:
 def search_blocks(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with every row, block by block.
+    """Compare every query with every row; see `Index.search`.
 
-    blocks (Iterable[tuple[np.ndarray, np.ndarray]]): Rows, ascending over all blocks,
-        and their vectors. Shape: (m,) and (m, width) each.
-    queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
-    k (int): How many to find.
-    RETURNS (tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    Each block has rows, ascending over all blocks, and their vectors. Shape: (m,) and
+    (m, width).
     """
     rows = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
@@ -111,14 +94,7 @@ def search_rows(
     queries: np.ndarray,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with some rows of any index.
-
-    read_vectors (Callable[[np.ndarray], np.ndarray]): Rows → their vectors.
-    rows (np.ndarray): The rows, ascending. Shape: (m,).
-    queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
-    k (int): Number of rows to find.
-    RETURNS (tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
-    """
+    """Compare every query with some rows, ascending, of any index."""
     parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
     return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
 
@@ -128,10 +104,8 @@ def keep_best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keep the k highest scores; of those that equal the k-th, the smallest rows.
 
-    rows (np.ndarray): In ascending order wherever scores are equal. Shape: (n, m).
-    scores (np.ndarray): Shape: (n, m).
-    k (int): How many to keep.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Shape: (n, min(k, m)) each, rows ascending.
+    Wherever scores are equal, the rows are in ascending order. Shape: (n, m) → (n,
+    min(k, m)).
     """
     if scores.shape[1] <= k:
         return rows, scores

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
+from .row_file import name_damage
 
 HEADER = np.dtype(
     [
@@ -41,7 +41,6 @@ CODES = np.dtype(
     ]
 )
 BLOCK_NODES = 1 << 18
-WORD = 8  # bytes of the length of an array
 MAX_VALUE = 4.0  # of a range; the values of unit vectors are from −1 to 1
 
 
@@ -49,8 +48,10 @@ class Parts:
     """The parts of a mapped file, read one after the other."""
 
     def __init__(self, path: Path) -> None:
+        if not path.stat().st_size:
+            raise ValueError("it is empty")
         self.data = np.memmap(path, dtype=np.uint8, mode="r")
-        self.place = 0
+        self.position = 0
 
     def record(self, layout: np.dtype) -> np.void:
         """Read a record."""
@@ -58,12 +59,11 @@ class Parts:
 
     def numbers(self, layout: np.dtype, many: int) -> np.ndarray:
         """Map numbers of a known count."""
-        end = self.place + many * layout.itemsize
-        if end > len(self.data):
+        start = self.position
+        self.position += many * layout.itemsize
+        if self.position > len(self.data):
             raise ValueError(f"it is truncated, at {len(self.data)} bytes")
-        found = self.data[self.place : end].view(layout)
-        self.place = end
-        return found
+        return self.data[start : self.position].view(layout)
 
     def array(self, layout: str, many: int) -> np.ndarray:
         """Map an array, which begins with its length."""
@@ -76,17 +76,10 @@ class Parts:
 def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None:
     """Check the file of a graph: then faiss reads only inside of what it maps.
 
-    path (Path): The file.
-    rows (int): Number of its rows.
-    width (int): Width of its vectors.
-    links (np.ndarray): Places for links of a node up to each level, from 0.
-        Shape: (levels + 1,).
-    RAISES (SapbertError): If the file is truncated, damaged or not of this layout.
-    SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
+    `links` are the places for links of a node up to each level, from 0. Shape: (levels
+    + 1,). SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
     """
-    try:
-        if not path.stat().st_size:
-            raise ValueError("it is empty")
+    with name_damage(path):
         parts = Parts(path)
         check_header(parts.record(HEADER), b"IHNs", rows, width)
         parts.array("<f8", len(links) - 1)
@@ -103,28 +96,18 @@ def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None
         if search["top"] != levels.max() - 1 or levels[search["entry"]] != levels.max():
             raise ValueError("its first node is not on the highest level")
         check_codes(parts, rows, width)
-        if parts.place != len(parts.data):
+        if parts.position != len(parts.data):
             raise ValueError("its length is not that of its parts")
-    except OSError as error:
-        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
-    except ValueError as error:
-        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
 
 
 def count_rows(path: Path) -> int:
-    """Return the number of rows that the header of a file has; it is not checked.
-
-    RAISES (OSError): If there is no file.
-    """
+    """Return the number of rows in the header of a file, which is not checked."""
     header = np.fromfile(path, HEADER, count=1)
     return int(header["rows"][0]) if len(header) else 0
 
 
 def check_header(header: np.void, kind: bytes, rows: int, width: int) -> None:
-    """Check the header of the graph, or of the codes.
-
-    RAISES (ValueError): If a number is another.
-    """
+    """Raise a ValueError if the header of the graph, or of the codes, is different."""
     expected = {"kind": kind, "width": width, "rows": rows, "trained": 1, "metric": 0}
     for name, value in expected.items():
         if header[name] != value:
@@ -132,45 +115,38 @@ def check_header(header: np.void, kind: bytes, rows: int, width: int) -> None:
 
 
 def check_links(
-    parts: Parts, levels: np.ndarray, starts: np.ndarray, links: np.ndarray
+    parts: Parts, levels: np.ndarray, starts: np.ndarray, capacities: np.ndarray
 ) -> None:
     """Check the links of all nodes.
 
-    levels (np.ndarray): Number of levels of each node. Shape: (rows,).
-    starts (np.ndarray): The place of the links of each node. Shape: (rows + 1,).
-    links (np.ndarray): See `check_graph`.
-    RAISES (ValueError): If a place or a link is not valid.
+    `levels` has the number of levels of each node, `starts` where its links begin, and
+    `capacities` are the `links` of `check_graph`.
     """
     rows = len(levels)
-    total = int(links[levels].sum(dtype=np.int64))
-    found = parts.array("<i4", total)
-    place = 0
+    links = parts.array("<i4", int(capacities[levels].sum(dtype=np.int64)))
+    begin = 0
     for first in range(0, rows, BLOCK_NODES):
-        own = levels[first : first + BLOCK_NODES]
-        counts = links[own].astype(np.int64)
-        ends = place + np.cumsum(counts)
-        begin = starts[first : first + len(own) + 1].astype(np.int64)
-        if begin[0] != place or (begin[1:] != ends).any():
+        block_levels = levels[first : first + BLOCK_NODES]
+        ends = begin + np.cumsum(capacities[block_levels], dtype=np.int64)
+        expected = np.concatenate([[begin], ends])
+        if (starts[first : first + len(expected)] != expected).any():
             raise ValueError("the place of the links of a node is wrong")
-        place = int(ends[-1])
-        block = found[begin[0] : place]
+        block = links[begin : ends[-1]]
+        begin = int(ends[-1])
         # As numbers without a sign, −1 is the largest; one more makes it 0.
         if ((block.view("<u4") + np.uint32(1)) > rows).any():
             raise ValueError("a link is out of range")
         # Links of level 0 may lead to any node.
-        for level in range(1, int(own.max())):
-            high = begin[:-1][own > level]
-            slots = np.arange(links[level], links[level + 1])
-            targets = found[high[:, None] + slots]
+        for level in range(1, int(block_levels.max())):
+            high = expected[:-1][block_levels > level]
+            slots = np.arange(capacities[level], capacities[level + 1])
+            targets = links[high[:, None] + slots]
             if (levels[targets[targets >= 0]] <= level).any():
                 raise ValueError("a link leads to a node that is not on its level")
 
 
 def check_codes(parts: Parts, rows: int, width: int) -> None:
-    """Check the ranges and the number of the codes.
-
-    RAISES (ValueError): If a number is not valid.
-    """
+    """Raise a ValueError if a range or the number of the codes is not valid."""
     check_header(parts.record(HEADER), b"IxSQ", rows, width)
     codes = parts.record(CODES)
     if (codes["type"], codes["width"], codes["bytes"]) != (0, width, width):

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
-from .row_file import Vectors
+from .row_file import Vectors, check_size, name_damage
 
 FILE = "index.pca"
 SAMPLE = 100_000  # rows that the directions are computed from
@@ -13,20 +12,17 @@ BLOCK_ROWS = 8192
 LEAST_NORM = np.float32(1e-6)
 
 
-def sample_rows(vectors: Vectors, most: int = SAMPLE) -> np.ndarray:
-    """Return vectors spread evenly over all rows. Shape: (up to most, width)."""
-    numbers = np.linspace(0, len(vectors) - 1, min(most, len(vectors)))
+def sample_rows(vectors: Vectors) -> np.ndarray:
+    """Return vectors spread evenly over all rows. Shape: (up to SAMPLE, width)."""
+    numbers = np.linspace(0, len(vectors) - 1, min(SAMPLE, len(vectors)))
     return np.asarray(vectors[np.unique(numbers.astype(np.int64))], dtype=np.float32)
 
 
 def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
-    """Compute the directions that keep most of the cosines.
+    """Compute the directions that keep most of the cosines of a sample.
 
-    The vectors are not centred: it is their products that are to be kept.
-
-    sample (np.ndarray): Unit vectors. Shape: (n, full width).
-    width (int): Number of directions; at most the full width.
-    RETURNS (np.ndarray): Orthonormal columns, float32. Shape: (full width, width).
+    The vectors are not centred: it is their products that are to be kept. The result
+    has orthonormal columns, float32. Shape: (n, full width) → (full width, width).
     """
     moments = np.zeros((sample.shape[1],) * 2)
     for start in range(0, len(sample), BLOCK_ROWS):
@@ -49,21 +45,7 @@ def project(vectors: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
 
 
 def read_projection(path: Path, *, full: int, width: int) -> np.ndarray:
-    """Read the directions of an index.
-
-    full (int): Width of the vectors.
-    width (int): Number of directions.
-    RAISES (SapbertError): If the file is damaged.
-    """
-    try:
-        if path.stat().st_size != 4 * full * width:
-            raise ValueError("it has another size")
-        directions = np.fromfile(path, "<f4").reshape(full, width)
-        squares = np.einsum("fw,fw->w", directions, directions)
-        if not (np.abs(squares - 1) < 1e-3).all():
-            raise ValueError("a direction has not the length 1")
-    except OSError as error:
-        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
-    except ValueError as error:
-        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
-    return directions
+    """Read the directions of an index. Shape: (full, width)."""
+    with name_damage(path):
+        check_size(path.stat().st_size, 4 * full * width)
+        return np.fromfile(path, "<f4").reshape(full, width)

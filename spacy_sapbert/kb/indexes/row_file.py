@@ -6,8 +6,10 @@ and numpy decodes it several times faster than float16. A cosine changes by less
 """
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -35,6 +37,23 @@ class Vectors(Protocol):
         """Return some rows. Shape: (n, width)."""
 
 
+@contextmanager
+def name_damage(path: Path) -> Iterator[None]:
+    """Raise the error of a file of an index for a ValueError or OSError within."""
+    try:
+        yield
+    except OSError as error:
+        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
+    except ValueError as error:
+        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
+
+
+def check_size(size: int, expected: int) -> None:
+    """Raise a ValueError if a file has another size, or is empty."""
+    if size != expected or not size:
+        raise ValueError(f"it has {size} bytes and not {expected}")
+
+
 def value_type(*, compact: bool) -> np.dtype:
     """Return the type of a value in a file."""
     return np.dtype("<i2" if compact else "<f4")
@@ -55,10 +74,7 @@ def decode_rows(values: np.ndarray) -> np.ndarray:
 
 
 def find_bad_vector(vectors: np.ndarray) -> int | None:
-    """Return the first row that is no finite unit vector, None if all are.
-
-    vectors (np.ndarray): float32. Shape: (n, width).
-    """
+    """Return the first row that is not a finite unit vector, None if all are."""
     squares = np.einsum("nd,nd->n", vectors, vectors)
     good = np.abs(squares - 1) < UNIT_TOLERANCE  # false for NaN
     return None if good.all() else int(np.argmin(good))
@@ -68,24 +84,12 @@ class RowFile:
     """Vectors in a file, read row by row without mapping it.
 
     A mapped file counts as memory of the process, and ends it with a signal if it is
-    cut; here this is an error.
-
-    path (Path): The file.
-    rows (int): Number of its rows.
-    width (int): Width of its vectors.
-    compact (bool): 16 bits a value.
-    writable (bool): Create the file if it is missing, to write rows.
-    RAISES (SapbertError): If it cannot be opened, or has another size.
+    cut; here this is an error. So is a file of another size, or a row that is read and
+    is not a unit vector.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        rows: int,
-        width: int,
-        compact: bool = True,
-        writable: bool = False,
+        self, path: Path, *, rows: int, width: int, compact: bool = True
     ) -> None:
         self.path = path
         self.shape = (rows, width)
@@ -93,19 +97,10 @@ class RowFile:
         self.lock = ProcessLock()
         self.type = value_type(compact=compact)
         self.row_bytes = width * self.type.itemsize
-        flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
-        try:
-            self.handle = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        with name_damage(path):
+            self.handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             self.close = finalize(self, os.close, self.handle)
-            size = os.fstat(self.handle).st_size
-            if writable and size != rows * self.row_bytes:
-                os.ftruncate(self.handle, rows * self.row_bytes)
-                size = rows * self.row_bytes
-        except OSError as error:
-            raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
-        if size != rows * self.row_bytes or not size:
-            reason = f"it has {size} bytes and not {rows * self.row_bytes}"
-            raise SapbertError(Errors.E343.format(path=path, reason=reason))
+            check_size(os.fstat(self.handle).st_size, rows * self.row_bytes)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -119,73 +114,39 @@ class RowFile:
             return os.read(self.handle, many * self.row_bytes)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return some rows in float32; those of a slice are next to each other.
-
-        RAISES (SapbertError): If the file was cut, or a row is no unit vector.
-        """
-        if not isinstance(rows, slice) and are_neighbours(rows):
-            rows = slice(int(rows[0]), int(rows[-1]) + 1)
+        """Return some rows in float32."""
         if isinstance(rows, slice):
-            first, last, _ = rows.indices(len(self))
-            many = max(0, last - first)
-            data = self.read(first, many)
-        else:
-            many = len(rows)
-            numbers = np.asarray(rows, dtype=np.int64).tolist()
-            data = b"".join([self.read(number, 1) for number in numbers])
-        if len(data) != many * self.row_bytes:
+            rows = np.arange(*rows.indices(len(self)))
+        numbers = rows.tolist()
+        runs = list_runs(rows)
+        data = b"".join([self.read(numbers[at], end - at) for at, end in runs])
+        if len(data) != len(numbers) * self.row_bytes:
             reason = "it was cut while it was used"
             raise SapbertError(Errors.E343.format(path=self.path, reason=reason))
-        vectors = decode_rows(
-            np.frombuffer(data, self.type).reshape(many, self.shape[1])
-        )
+        values = np.frombuffer(data, self.type).reshape(len(numbers), self.shape[1])
+        vectors = decode_rows(values)
         if (bad := find_bad_vector(vectors)) is not None:
-            row = bad + first if isinstance(rows, slice) else rows[bad]
-            raise SapbertError(Errors.E391.format(path=self.path, row=row))
+            raise SapbertError(Errors.E391.format(path=self.path, row=numbers[bad]))
         return vectors
 
-    def write(self, rows: np.ndarray, stored: np.ndarray) -> None:
-        """Write some rows.
 
-        rows (np.ndarray): Their numbers. Shape: (n,).
-        stored (np.ndarray): Their values, from `encode_rows`. Shape: (n, width).
-        RAISES (OSError): If the system refuses, e.g. because the disk is full.
-        """
-        order = np.argsort(rows, kind="stable")
-        # Rows that are next to each other are written at once.
-        numbers = np.asarray(rows)[order]
-        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
-        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
-            os.lseek(self.handle, int(numbers[start]) * self.row_bytes, os.SEEK_SET)
-            write_all(self.handle, stored[order[start:end]].tobytes())
-
-    def sync(self) -> None:
-        """Flush what was written to the disk."""
-        os.fsync(self.handle)
+def list_runs(rows: np.ndarray) -> Iterable[tuple[int, int]]:
+    """Return where each run of rows that follow each other begins, and ends."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1).tolist()
+    return zip(starts, [*starts[1:], len(rows)], strict=False)
 
 
-def are_neighbours(rows: np.ndarray) -> bool:
-    """Return whether each row follows the one before."""
-    if len(rows) < 2 or rows[-1] - rows[0] != len(rows) - 1:
-        return False
-    return bool((np.diff(rows) == 1).all())
-
-
-def write_all(handle: int, data: bytes) -> None:
-    """Write bytes to a descriptor; the system may take them in parts."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+def write_at(file: BinaryIO, rows: np.ndarray, stored: np.ndarray) -> None:
+    """Write some rows, from `encode_rows`, to their places in a file."""
+    order = np.argsort(rows)
+    rows, stored = rows[order], stored[order]
+    for start, end in list_runs(rows):
+        file.seek(int(rows[start]) * stored[0].nbytes)
+        file.write(stored[start:end].tobytes())
 
 
 def write_rows(vectors: Vectors, path: Path, *, compact: bool, progress: bool) -> None:
-    """Write vectors to a file; a file of the same kind is linked, not copied.
-
-    vectors (Vectors): Unit vectors. Shape: (rows, width).
-    path (Path): The file.
-    compact (bool): 16 bits a value.
-    progress (bool): Show a bar.
-    """
+    """Write unit vectors to a file; a file of the same kind is linked, not copied."""
     if isinstance(vectors, RowFile) and vectors.compact == compact:
         link_file(vectors.path, path)
         return

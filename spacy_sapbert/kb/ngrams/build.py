@@ -17,10 +17,11 @@ NAMES_AT_ONCE = 50_000  # whose 3-grams are sorted in memory
 class Run(NamedTuple):
     """The 3-grams of a block of names.
 
-    names (int): Number of names.
-    grams (np.ndarray): The distinct 3-grams, ascending. Shape: (grams,).
-    counts (np.ndarray): Occurrences of each. Shape: (grams,).
-    distinct (np.ndarray): Number of names with each. Shape: (grams,).
+    Attributes:
+        names: Number of names.
+        grams: The distinct 3-grams, ascending. Shape: (grams,).
+        counts: Occurrences of each. Shape: (grams,).
+        distinct: Number of names with each. Shape: (grams,).
     """
 
     names: int
@@ -37,29 +38,23 @@ def iter_names(store: Store, rows: range) -> Iterator[str]:
         yield from (entries[row][0].alias if row in entries else "" for row in block)
 
 
-def build_ngrams(names: Iterable[str], folder: Path) -> dict[str, int]:
+def build_ngrams(names: Iterable[str], folder: Path) -> None:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
-    The names are read once. Blocks of them are sorted by 3-gram, written to a temporary
-    file, and then merged for each 3-gram.
-
-    names (Iterable[str]): The name of row 0, row 1, …
-    folder (Path): The folder to write, created if it does not exist.
-    RETURNS (dict[str, int]): Number of `names`, `distinct` 3-grams and `ngrams`.
+    The names of row 0, row 1, … are read once. Blocks of them are sorted by 3-gram,
+    written to a temporary file, and then merged for each 3-gram.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
         runs = sort_names(names, scratch)
         scratch.seek(0)
-        return write_index(runs, scratch, folder)
+        write_index(runs, scratch, folder)
 
 
 def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the mask of the first occurrence of each 3-gram in each row.
 
-    grams (np.ndarray): Ascending. Shape: (n,).
-    rows (np.ndarray): Ascending for each 3-gram. Shape: (n,).
-    RETURNS (np.ndarray): bool. Shape: (n,).
+    Both are ascending, the rows for each 3-gram. Shape: (n,).
     """
     first = np.ones(len(grams), dtype=bool)
     first[1:] = (grams[1:] != grams[:-1]) | (rows[1:] != rows[:-1])
@@ -69,9 +64,7 @@ def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
     """Sort the 3-grams of all names, block by block.
 
-    names (Iterable[str]): The names.
-    scratch (IO[bytes]): The rows of each block are written to it, sorted by 3-gram.
-    RETURNS (list[Run]): One for each block.
+    The rows of each block are written to `scratch`, sorted by 3-gram.
     """
     runs: list[Run] = []
     total = 0
@@ -88,14 +81,10 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
     return runs
 
 
-def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> dict[str, int]:
+def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
     """Merge the blocks for each 3-gram, and compute the weights.
 
-    runs (list[Run]): From `sort_names`.
-    scratch (IO[bytes]): The file that it wrote, at its start.
-    folder (Path): The folder to write.
-    RETURNS (dict[str, int]): See `build_ngrams`.
-    SOURCE: The weights are those of scikit-learn's TfidfTransformer.
+    The weights are those of scikit-learn's TfidfTransformer.
     """
     nothing = np.zeros(0, dtype=np.int64)
     grams = np.unique(np.concatenate([nothing, *(run.grams for run in runs)]))
@@ -132,4 +121,3 @@ def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> dict[str, 
     arrays = {"grams": grams, "starts": starts, "weights": weights, "scales": scales}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array.astype(FILES[name]), allow_pickle=False)
-    return {"names": total, "distinct": len(grams), "ngrams": int(starts[-1])}

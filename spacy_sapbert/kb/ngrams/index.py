@@ -6,8 +6,8 @@ between two blanks, and no 3-gram crosses a word boundary.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tokenize import TokenError
 from unicodedata import combining, normalize
 
 import numpy as np
@@ -18,16 +18,6 @@ MAX_CHARACTERS = 1000  # of a text, as for the encoder
 BLANK = ord(" ")
 BITS = 21  # of a character's number: three of them fit into 63 bits
 
-# What numpy raises for a file that is damaged.
-UNREADABLE = (
-    OSError,
-    ValueError,
-    TypeError,
-    SyntaxError,
-    TokenError,
-    OverflowError,
-    MemoryError,
-)
 # The files, and the type of the array in each.
 FILES: dict[str, str] = {
     "grams": "<i8",  # the 3-grams as numbers, ascending (grams,)
@@ -52,9 +42,8 @@ def fold_name(text: str) -> str:
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Split names into character 3-grams.
 
-    names (Iterable[str]): Any texts.
-    RETURNS (tuple[np.ndarray, np.ndarray]): The 3-grams as numbers, in the order of the
-        text, and the number of the name of each, int64. Shape: (n,) each.
+    Returns the 3-grams as numbers, in the order of the text, and the number of the name
+    of each, int64. Shape: (n,) each.
     """
     texts = [fold_name(name) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -68,22 +57,20 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     return grams[kept], owners[kept]
 
 
-def best_places(cosines: np.ndarray, k: int) -> np.ndarray:
-    """Return the places of the k highest cosines above zero, the highest first.
+def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
+    """Return the rows of the k highest cosines above zero, the highest first.
 
-    cosines (np.ndarray): Shape: (n,).
-    k (int): Number of places.
-    RETURNS (np.ndarray): Equal cosines in order of place. Shape: (up to k,).
+    Equal cosines are in order of row. Shape: (n,) → (up to k,).
     """
     # Most rows share little with a mention: try the others first.
-    places = np.flatnonzero(cosines > cosines.max(initial=0) / 2)
-    if len(places) < k:
-        places = np.flatnonzero(cosines > 0)
-    if len(places) > k:
-        last = np.partition(cosines[places], len(places) - k)[len(places) - k]
-        places = places[cosines[places] >= last]
-    order = np.lexsort((places, -cosines[places]))
-    return places[order[:k]]
+    rows = np.flatnonzero(cosines > cosines.max(initial=0) / 2)
+    if len(rows) < k:
+        rows = np.flatnonzero(cosines > 0)
+    if len(rows) > k:
+        last = np.partition(cosines[rows], len(rows) - k)[len(rows) - k]
+        rows = rows[cosines[rows] >= last]
+    order = np.lexsort((rows, -cosines[rows]))
+    return rows[order[:k]]
 
 
 def list_paths(folder: Path) -> dict[str, Path]:
@@ -92,84 +79,52 @@ def list_paths(folder: Path) -> dict[str, Path]:
 
 
 def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
-    """Map an inverted index whose files have been verified.
+    """Map an inverted index, by keys in `FILES`, whose files have been verified.
 
-    paths (Mapping[str, Path]): Each file of `build_ngrams`, by its key in `FILES`.
-    rows (int): Number of rows of the index of the knowledge base.
-    RAISES (SapbertError): If a file is missing or damaged, or has other rows.
+    A file that cannot be read, or has another type or number of rows, is an error.
     """
     arrays: dict[str, np.ndarray] = {}
-
-    def damaged(name: str, reason: str) -> SapbertError:
-        return SapbertError(Errors.E591.format(path=paths[name], reason=reason))
-
     for name, kind in FILES.items():
+        reason = None
         try:
             # Without `view`, each slice would be a memmap, which is slow.
             array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
-        except UNREADABLE as error:
+            if array.dtype != kind or array.ndim != 1:
+                reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
+            elif name == "scales" and len(array) != rows:
+                reason = f"it holds {len(array)} numbers and not {rows}"
+            arrays[name] = array
+        except Exception as error:  # numpy raises almost any for a damaged header
             reason = f"it cannot be read ({type(error).__name__})"
-            raise damaged(name, reason) from None
-        if array.dtype != kind or array.ndim != 1:
-            found = f"{array.dtype} of shape {array.shape}"
-            raise damaged(name, f"it holds {found}, not a row of {kind}")
-        arrays[name] = array
-    starts, places = arrays["starts"], arrays["rows"]
-    sizes = {
-        "starts": len(arrays["grams"]) + 1,
-        "weights": len(arrays["grams"]),
-        "scales": rows,
-        "rows": int(starts[-1]) if len(starts) else 0,
-    }
-    for name, size in sizes.items():
-        if len(arrays[name]) != size:
-            reason = f"it holds {len(arrays[name])} numbers and not {size}"
-            raise damaged(name, reason)
-    if starts[0] != 0 or (np.diff(starts) < 0).any():
-        raise damaged("starts", "its numbers are not ascending from 0")
-    if len(places) and not 0 <= places.min() <= places.max() < rows:
-        raise damaged("rows", f"it has numbers that are not in 0 to {rows - 1}")
-    for name in ("weights", "scales"):
-        if not np.isfinite(arrays[name]).all():
-            raise damaged(name, "it has numbers that are not finite")
-    return NgramIndex(*(arrays[name] for name in FILES))
+        if reason is not None:
+            raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+    return NgramIndex(*arrays.values())
 
 
+@dataclass(frozen=True, eq=False)
 class NgramIndex:
     """The rows of each 3-gram; see `FILES`.
 
-    beside (tuple[np.ndarray, np.ndarray] | None): 3-grams of an index that is searched
-        together with this one, ascending, and their weights: they count in the length
-        of a mention. Shape: (others,) each.
+    `beside` are the 3-grams of an index that is searched together with this one,
+    ascending, and their weights: they count in the length of a mention.
     """
 
-    def __init__(
-        self,
-        grams: np.ndarray,
-        starts: np.ndarray,
-        rows: np.ndarray,
-        weights: np.ndarray,
-        scales: np.ndarray,
-        *,
-        beside: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        self.grams = grams
-        self.starts = starts
-        self.rows = rows
-        self.weights = weights
-        self.scales = scales
-        self.beside = beside
+    grams: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+    weights: np.ndarray
+    scales: np.ndarray
+    beside: tuple[np.ndarray, np.ndarray] | None = field(default=None, kw_only=True)
 
     def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
-        """Yield the rows and the weight of each 3-gram of a mention.
+        """Yield the rows and the weight of each distinct 3-gram of a mention.
 
-        YIELDS (tuple[np.ndarray, float]): For each distinct 3-gram its rows, ascending,
-            once for each occurrence, and what an occurrence adds to the cosine before
-            the scale of the row.
+        The rows are ascending, once for each occurrence. The weight is what an
+        occurrence adds to the cosine before the scale of the row.
         """
         grams, counts = np.unique(extract_ngrams([text])[0], return_counts=True)
-        known, places = find_grams(self.grams, grams)
-        weights = self.weights[places].astype(np.float64)
+        known, numbers = find_grams(self.grams, grams)
+        weights = self.weights[numbers].astype(np.float64)
         parts = weights * counts[known]  # of its vector, before normalisation
         squares = np.square(parts).sum()
         if self.beside is not None:
@@ -178,22 +133,17 @@ class NgramIndex:
             factors = self.beside[1][others[only]].astype(np.float64)
             squares += np.square(factors * counts[more][only]).sum()
         length = np.sqrt(squares)
-        for place, part in zip(places, parts * weights / (length or 1), strict=True):
-            yield self.rows[self.starts[place] : self.starts[place + 1]], part
+        for gram, part in zip(numbers, parts * weights / (length or 1), strict=True):
+            yield self.rows[self.starts[gram] : self.starts[gram + 1]], part
 
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find the most similar names of each mention, by exact search.
 
-        texts (Sequence[str]): The mentions.
-        k (int): Number of rows for each.
-        allowed (np.ndarray | None): Mask of the rows to search, bool; None = all.
-            Shape: (rows,).
-        RETURNS (tuple[np.ndarray, np.ndarray]): Rows, int64, and cosines, float32, the
-            best first, equal ones by row. If fewer rows share a 3-gram, the rest is row
-            −1 with 0. Shape: (n, up to k) each.
-        RAISES (SapbertError): If `allowed` is not a mask of the rows.
+        Returns rows, int64, and cosines, float32, the best first, equal ones by row. If
+        fewer rows share a 3-gram, or `allowed`, a mask of all rows, has fewer, the rest
+        is row −1 with 0. Shape: (n, up to k) each.
         """
         scales = self.scales
         if allowed is not None:
@@ -211,10 +161,10 @@ class NgramIndex:
         cosines = np.empty(len(scales), dtype=np.float32)
         for number, text in enumerate(texts):
             sums.fill(0)
-            for found, part in self.weigh(text):
-                np.add.at(sums, found, part)
+            for gram_rows, part in self.weigh(text):
+                np.add.at(sums, gram_rows, part)
             np.multiply(sums, scales, out=cosines, casting="same_kind")
-            best = best_places(cosines, k)
+            best = find_highest(cosines, k)
             rows[number, : len(best)] = best
             scores[number, : len(best)] = cosines[best]
         return rows, scores
@@ -222,33 +172,25 @@ class NgramIndex:
     def similarity(
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Compute the cosines of mentions and some rows.
-
-        texts (Sequence[str]): The mentions.
-        rows (Sequence[np.ndarray]): Rows for each mention. Shape: (m,) each.
-        RETURNS (list[np.ndarray]): Cosines, float32. Shape: (m,) each.
-        """
+        """Return the cosines of each mention and some rows, float32. Shape: (m,)."""
         results: list[np.ndarray] = []
-        for text, own_rows in zip(texts, rows, strict=True):
-            sums = np.zeros(len(own_rows))
-            for found, part in self.weigh(text):
-                ends = np.searchsorted(found, own_rows, side="right")
-                sums += (ends - np.searchsorted(found, own_rows)) * part
-            results.append((sums * self.scales[own_rows]).astype(np.float32))
+        for text, compared in zip(texts, rows, strict=True):
+            sums = np.zeros(len(compared))
+            for gram_rows, part in self.weigh(text):
+                ends = np.searchsorted(gram_rows, compared, side="right")
+                sums += (ends - np.searchsorted(gram_rows, compared)) * part
+            results.append((sums * self.scales[compared]).astype(np.float32))
         return results
 
 
-def find_grams(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find 3-grams among others.
+def find_grams(known: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find 3-grams among known ones, which are ascending.
 
-    known (np.ndarray): Ascending. Shape: (n,).
-    wanted (np.ndarray): Shape: (m,).
-    RETURNS (tuple[np.ndarray, np.ndarray]): The mask of those that are known, bool,
-        shape: (m,), and their places, shape: (found,).
+    Returns the mask of those that are known, and their numbers there.
     """
-    places = np.searchsorted(known, wanted)
-    found = np.searchsorted(known, wanted, side="right") > places
-    return found, places[found]
+    numbers = np.searchsorted(known, grams)
+    is_known = np.searchsorted(known, grams, side="right") > numbers
+    return is_known, numbers[is_known]
 
 
 def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
@@ -267,12 +209,10 @@ def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
     squares = np.square(counts * weights[cells[0]])
     lengths = np.sqrt(np.bincount(cells[1], squares, minlength=len(index.scales)))
     scales = np.divide(1, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-    return NgramIndex(
-        index.grams,
-        index.starts,
-        index.rows,
-        weights.astype(FILES["weights"]),
-        scales.astype(FILES["scales"]),
+    return replace(
+        index,
+        weights=weights.astype(FILES["weights"]),
+        scales=scales.astype(FILES["scales"]),
         beside=(base.grams, base.weights),
     )
 
@@ -282,8 +222,7 @@ class NgramLayers:
 
     def __init__(self, base: NgramIndex, added: NgramIndex) -> None:
         added = weigh_as_built(added, base)
-        arrays = (base.grams, base.starts, base.rows, base.weights, base.scales)
-        base = NgramIndex(*arrays, beside=(added.grams, added.weights))
+        base = replace(base, beside=(added.grams, added.weights))
         self.parts = [(0, base), (len(base.scales), added)]
 
     def search(
@@ -293,10 +232,9 @@ class NgramLayers:
         rows: list[np.ndarray] = []
         scores: list[np.ndarray] = []
         for first, index in self.parts:
-            size = len(index.scales)
-            own = None if allowed is None else allowed[first : first + size]
-            found, cosines = index.search(texts, k, allowed=own)
-            rows.append(np.where(found >= 0, found + first, -1))
+            mask = None if allowed is None else allowed[first:][: len(index.scales)]
+            part_rows, cosines = index.search(texts, k, allowed=mask)
+            rows.append(np.where(part_rows >= 0, part_rows + first, -1))
             scores.append(cosines)
         return np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
 
@@ -304,14 +242,11 @@ class NgramLayers:
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """See `NgramIndex.similarity`."""
-        results = [np.zeros(len(own_rows), dtype=np.float32) for own_rows in rows]
+        results = [np.zeros(len(compared), dtype=np.float32) for compared in rows]
         for first, index in self.parts:
-            size = len(index.scales)
-            masks = [
-                (own_rows >= first) & (own_rows < first + size) for own_rows in rows
-            ]
-            own = [w[mask] - first for w, mask in zip(rows, masks, strict=True)]
-            found = index.similarity(texts, own)
-            for result, mask, cosines in zip(results, masks, found, strict=True):
-                result[mask] = cosines
+            masks = [(r >= first) & (r < first + len(index.scales)) for r in rows]
+            parts = [r[mask] - first for r, mask in zip(rows, masks, strict=True)]
+            cosines = index.similarity(texts, parts)
+            for result, mask, part in zip(results, masks, cosines, strict=True):
+                result[mask] = part
         return results

@@ -16,6 +16,7 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
+from spacy_sapbert.kb.building.worker import embed_shards
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -133,6 +134,18 @@ def test_build_kb_setting_out_of_range_is_an_error_before_anything_is_written(
         build_kb(
             concepts_file, tmp_path / "kb", str(tiny_encoder), backend_settings={"M": 0}
         )
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "build",
+    [build_kb, lambda *paths, **options: embed_shards(*paths, (0, 1), **options)],
+)
+def test_build_kb_option_that_is_none_is_an_error(
+    build: Callable[..., Any], concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(TypeError, match="'back_end'"):
+        build(concepts_file, tmp_path / "kb", str(tiny_encoder), back_end="hnsw")
     assert [*tmp_path.iterdir()] == []
 
 

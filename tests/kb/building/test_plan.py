@@ -1,49 +1,42 @@
 """The plan of a build: written once, and shards of another one are kept."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.plan import agree_on_plan, check_plan
-from spacy_sapbert.kb.indexes.choice import Choice
+from spacy_sapbert.kb.indexes.backend import Backend
+from spacy_sapbert.kb.indexes.exact import Exact
+from spacy_sapbert.kb.indexes.faiss_graph import Faiss
+from spacy_sapbert.kb.indexes.hnsw import Hnsw
 
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
 OTHER = {"concepts_sha256": "1", "engine": "openvino"}
-HNSW, FAISS = Choice("hnsw", {"pca": 128}), Choice("faiss", {})
-LEFT = ("shard-000000.npy", "shard-000001.done", "vectors", "index.faiss", "plan.json")
+HNSW, FAISS = Hnsw(pca=128), Faiss()
+LEFT = ("shard-000000.npy", "shard-000001.npy", "vectors", "index.faiss", "plan.json")
 
 
 def leave_shards(folder: Path) -> None:
     """Write the plan and what a stopped build may leave."""
-    agree_on_plan(folder, PLAN, HNSW, fixed=False)
+    agree_on_plan(folder, PLAN, HNSW, rows=1)
     for name in LEFT[:-1]:
         (folder / name).touch()
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    return {path.name for path in folder.iterdir()} - {"plan.lock"}
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_agree_on_plan_uses_the_index_of_the_first(
-    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not links:
-        monkeypatch.setattr(os, "link", refuse_link)
-    assert agree_on_plan(tmp_path, PLAN, HNSW, fixed=False) == HNSW
-    assert agree_on_plan(tmp_path, PLAN, FAISS, fixed=False) == HNSW
-    assert agree_on_plan(tmp_path, PLAN, HNSW, fixed=True) == HNSW
+def test_agree_on_plan_uses_the_index_of_the_first(tmp_path: Path) -> None:
+    assert agree_on_plan(tmp_path, PLAN, None, rows=20_000) == Exact()
+    assert agree_on_plan(tmp_path, PLAN, None, rows=30_000) == Exact()
+    assert agree_on_plan(tmp_path, PLAN, Exact(), rows=30_000) == Exact()
     with pytest.raises(SapbertError, match="E394.*index"):
-        agree_on_plan(tmp_path, PLAN, FAISS, fixed=True)
+        agree_on_plan(tmp_path, PLAN, FAISS, rows=30_000)
     with pytest.raises(SapbertError, match="E394.*engine"):
-        agree_on_plan(tmp_path, OTHER, HNSW, fixed=False)
+        agree_on_plan(tmp_path, OTHER, None, rows=30_000)
     assert names(tmp_path) == {"plan.json"}
-
-
-def refuse_link(*_: object) -> None:
-    raise PermissionError("no links here")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +44,7 @@ def refuse_link(*_: object) -> None:
     [(OTHER, None, "engine"), (PLAN, FAISS, "index"), (PLAN | {"x": 1}, None, "x")],
 )
 def test_check_plan_keeps_shards_of_another_plan_unless_they_are_to_be_replaced(
-    plan: dict[str, str], index: Choice | None, name: str, tmp_path: Path
+    plan: dict[str, str], index: Backend | None, name: str, tmp_path: Path
 ) -> None:
     leave_shards(tmp_path)
     with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\).*--force"):
@@ -63,7 +56,7 @@ def test_check_plan_keeps_shards_of_another_plan_unless_they_are_to_be_replaced(
 
 @pytest.mark.parametrize("index", [None, HNSW])
 def test_check_plan_keeps_shards_of_the_same_plan(
-    index: Choice | None, tmp_path: Path
+    index: Backend | None, tmp_path: Path
 ) -> None:
     check_plan(tmp_path, PLAN, index, replace=False)
     leave_shards(tmp_path)

@@ -16,12 +16,12 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.names import Names
 from spacy_sapbert.kb.building.row_vectors import (
     embed_shard,
+    list_shards,
     merge_shards,
-    shard_path,
     write_shard,
 )
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
+from spacy_sapbert.kb.indexes.row_file import encode_rows
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -50,7 +50,7 @@ def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("calls", [0, 1, 2])
 @pytest.mark.parametrize(
     ("target", "name"),
-    [(Path, "rename"), (os, "truncate"), (RowFile, "sync"), (RowFile, "write")],
+    [(os, "truncate"), (os, "fsync"), (row_vectors, "write_at")],
 )
 def test_merge_shards_stopped_continues(
     target: Any,
@@ -65,9 +65,8 @@ def test_merge_shards_stopped_continues(
     vectors = np.random.default_rng(0).normal(size=(18, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     order = np.random.default_rng(1).permutation(18)
-    for number, start in enumerate(range(0, 18, 4)):
-        values = encode_rows(vectors[order[start : start + 4]], compact=compact)
-        write_shard(shard_path(tmp_path, number), values)
+    for path, rows in list_shards(tmp_path, order):
+        write_shard(path, encode_rows(vectors[rows], compact=compact))
     with monkeypatch.context() as patched:
         patched.setattr(target, name, stop_after(getattr(target, name), calls))
         with pytest.raises(Stopped):
@@ -76,7 +75,6 @@ def test_merge_shards_stopped_continues(
     np.testing.assert_array_equal(
         encode_rows(merged[:], compact=compact), encode_rows(vectors, compact=compact)
     )
-    assert not [*tmp_path.glob("shard-*.npy")]
     assert not any(path.stat().st_size for path in tmp_path.glob("shard-*"))
     again = merge_shards(order, tmp_path, width=8, compact=compact)
     np.testing.assert_array_equal(again[:], merged[:])
@@ -99,7 +97,7 @@ def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
     build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
     with monkeypatch.context() as patched:
-        patched.setattr(RowFile, "sync", stop_after(RowFile.sync, 2))
+        patched.setattr(os, "truncate", stop_after(os.truncate, 2))
         with pytest.raises(Stopped):
             build_kb(concepts_file, tmp_path / "kb", **build)
     with monkeypatch.context() as patched:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacy_sapbert.kb.indexes.backend import Index
 from spacy_sapbert.kb.indexes.registry import (
-    Index,
+    BACKENDS,
     build_index,
-    index_files,
-    load_backend,
     load_index,
+    make_backend,
 )
 
 MakeIndex = Callable[..., Index]
@@ -33,8 +33,8 @@ def open_index() -> MakeIndex:
     """Opens the index of a folder; its settings are those given, else the defaults."""
 
     def load(folder: Path, backend: str, rows: int, width: int, **given: int) -> Index:
-        settings = {**load_backend(backend).DEFAULTS, **given}
-        paths = {name: folder / name for name in index_files(backend, settings)}
+        settings = make_backend(backend, given).settings
+        paths = {name: folder / name for name in make_backend(backend, given).files}
         return load_index(
             paths, backend=backend, settings=settings, rows=rows, width=width
         )
@@ -47,7 +47,7 @@ def make_index(open_index: MakeIndex) -> MakeIndex:
     """Builds an index of vectors in a folder with one thread, and opens it."""
 
     def make(folder: Path, backend: str, vectors: np.ndarray, **given: int) -> Index:
-        if library := load_backend(backend).LIBRARY:
+        if library := BACKENDS[backend].library:
             pytest.importorskip(library)
         folder.mkdir(exist_ok=True)
         build_index(vectors, folder, backend=backend, settings=given, threads=1)

@@ -4,40 +4,40 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.kb.indexes import choice
-from spacy_sapbert.kb.indexes.choice import choose_index
+from spacy_sapbert.kb.indexes import registry
+from spacy_sapbert.kb.indexes.registry import choose_index, make_backend
 
 
 @pytest.mark.parametrize(
     ("rows", "missing", "expected"),
     [
-        (20_000, (), ("exact", {})),
-        (20_001, (), ("hnsw", {})),
-        (3_000_000, (), ("hnsw", {})),
-        (3_000_001, (), ("faiss", {})),
-        (20_001, ("hnsw",), ("faiss", {})),
-        (20_001, ("hnsw", "faiss"), ("exact", {})),
-        (3_000_001, ("hnsw", "faiss"), ("exact", {})),
+        (20_000, (), "exact"),
+        (20_001, (), "hnsw"),
+        (3_000_000, (), "hnsw"),
+        (3_000_001, (), "faiss"),
+        (20_001, ("hnsw",), "faiss"),
+        (20_001, ("hnsw", "faiss"), "exact"),
+        (3_000_001, ("hnsw", "faiss"), "exact"),
     ],
 )
 def test_choose_index_by_rows_and_libraries(
     rows: int,
     missing: tuple[str, ...],
-    expected: tuple[str, dict[str, int]],
+    expected: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "is_usable", lambda backend: backend not in missing)
+    monkeypatch.setattr(registry, "is_usable", lambda backend: backend not in missing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose_index(rows) == expected
+        assert choose_index(rows) == make_backend(expected)
 
 
 def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "is_usable", lambda backend: backend != "faiss")
+    monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "faiss")
     with pytest.warns(UserWarning, match="W558.*3,000,001.*pip install faiss-cpu"):
-        assert choose_index(3_000_001) == ("hnsw", {"pca": 128})
+        assert choose_index(3_000_001) == make_backend("hnsw", {"pca": 128})
 
 
 HIDDEN = """
@@ -47,8 +47,8 @@ for name in {hidden!r}:
 from pathlib import Path
 from spacy_sapbert import build_kb, load_kb
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes import choice
-choice.EXACT_ROWS = 1
+from spacy_sapbert.kb.indexes import registry
+registry.EXACT_ROWS = 1
 concepts, encoder, folder, old = map(Path, sys.argv[1:])
 print(build_kb(concepts, folder, str(encoder)).index.backend)
 print(load_kb(folder).link(["fever"])[0].cui)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.indexes.backend import Index
 from spacy_sapbert.kb.indexes.faiss_file import CODES, HEADER, SEARCH
-from spacy_sapbert.kb.indexes.registry import Index
 
 pytest.importorskip("faiss")
 MakeIndex = Callable[..., Index]

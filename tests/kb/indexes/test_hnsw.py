@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes import hnsw
+from spacy_sapbert.kb.indexes.backend import Index
+from spacy_sapbert.kb.indexes.hnsw import FILE, Hnsw
 from spacy_sapbert.kb.indexes.hnsw_file import HEADER
-from spacy_sapbert.kb.indexes.registry import (
-    Index,
-    build_index,
-    check_settings,
-)
+from spacy_sapbert.kb.indexes.registry import build_index, check_settings
 
 pytest.importorskip("hnswlib")
 MakeIndex = Callable[..., Index]
@@ -76,14 +73,14 @@ def test_build_index_setting_out_of_range_is_an_error(
 
 
 def test_check_settings_missing_setting_is_an_error() -> None:
-    settings = {name: n for name, n in hnsw.DEFAULTS.items() if name != "seed"}
+    settings = {name: n for name, n in Hnsw().settings.items() if name != "seed"}
     with pytest.raises(SapbertError, match="but seed is missing"):
         check_settings("hnsw", settings)
 
 
 def bend(path: Path, case: str, *, rows: int, width: int) -> None:
     """Change one number of an index, as a damage or a hostile author would."""
-    M = hnsw.DEFAULTS["M"]
+    M = Hnsw.M
     node = [("links", "<u4", (1 + 2 * M,)), ("vector", "<f4", (width,)), ("row", "<u8")]
     with open(path, "rb") as file:
         header = np.fromfile(file, HEADER, 1)
@@ -141,7 +138,7 @@ def test_load_index_damaged_or_crafted_graph_is_an_error(
 ) -> None:
     rows, width = 300, 8
     make_index(tmp_path, "hnsw", unit_rows(rows, width, 5))
-    path = tmp_path / hnsw.FILE
+    path = tmp_path / FILE
     bend(path, "", rows=rows, width=width)
     open_index(tmp_path, "hnsw", rows, width)  # nothing was changed
     bend(path, case, rows=rows, width=width)
