@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import __version__
 from ..errors import Errors, SapbertError, check_range
 from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
@@ -39,6 +38,7 @@ from ..formats.inputs.rows import list_columns
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
 from ..pipeline.running import complete_pipeline
+from ..system.version import __version__
 from .columns import (
     decode_value,
     find_column,

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..system.reading import file_digest
+from ..system.version import __version__
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
 from .gold_mentions import (
     GoldMention,

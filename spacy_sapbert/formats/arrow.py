@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import __version__
+from ..system.version import __version__
 from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate, read_tie
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import IO, Any
 
-from .. import __version__
 from ..errors import Errors, SapbertError
+from ..system.version import __version__
 from .entities import LinkedDoc, LinkedEntity, blank_breaks
 
 COLUMNS = (

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..errors import Errors, SapbertError, check_range
 from ..formats.documents import Document, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
@@ -33,6 +32,7 @@ from ..formats.registry import (
 )
 from ..linking.link import BROADER
 from ..system.progress import show_progress
+from ..system.version import __version__
 from ..system.writing import check_replaceable
 from .batches import LINKER, find_linker
 from .running import (

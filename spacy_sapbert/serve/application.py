@@ -9,8 +9,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from .. import __version__
 from ..errors import Errors, SapbertError
+from ..system.version import __version__
 from .api import columns, concepts, health, linking, reviews
 from .guard import Application, Guard
 from .logs import EventLog

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...errors import Errors, SapbertError
 from ...system.terminal import msg
+from ...system.version import __version__
 from ...system.writing import link_file, sync_path, write_json
 from ..database import Database
 from ..folder.publication import (

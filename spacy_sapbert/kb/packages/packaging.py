@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ... import __version__
 from ...errors import Errors, SapbertError
+from ...system.version import __version__
 from ...system.writing import check_outputs
 from ..folder.installed import ENTRY_POINTS
 from ..knowledge_base import load_kb

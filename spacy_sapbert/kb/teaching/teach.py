@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ... import __version__
+from ...system.version import __version__
 from ...system.writing import check_folder_output, remove_path, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay

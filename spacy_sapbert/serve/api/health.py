@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ... import __version__
+from ...system.version import __version__
 from ..service import require_open
 
 router = APIRouter(tags=["service"])

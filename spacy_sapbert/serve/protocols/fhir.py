@@ -14,10 +14,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from ... import __version__
 from ...errors import Errors
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
+from ...system.version import __version__
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
 from ..search import search_concepts

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ... import __version__
 from ...errors import SapbertError
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
+from ...system.version import __version__
 from ...vocabularies.concepts import Concept
 from ..problems import status_of
 from ..requests import check_texts
