@@ -24,7 +24,7 @@ NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
 VERSION = re.compile(r"v[1-9]\d{0,8}")
 DRAFT = re.compile(r"\.version\..+\.tmp")  # a version that is not published
-INDEX_FILE = re.compile(r"index\.(f32|i16|pca|hnsw|faiss)")  # of any backend
+INDEX_FILE = re.compile(r"index\.[a-z0-9]{1,16}")  # of any backend
 MAX_WIDTH = 1 << 16
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError, Warnings
+from ...system.plugins import load_plugins
 from .backend import Backend, BuildRun, Index
 from .exact import EXACT_ROWS, Exact
 from .faiss_graph import Faiss
@@ -16,7 +17,13 @@ from .hnsw import Hnsw
 from .row_file import Vectors
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Hnsw, Faiss, Exact)}
+PLUGINS = "spacy_sapbert_backends"  # entry points of other packages: each a `Backend`
 HNSW_ROWS = 3_000_000  # more need some 6 GB of memory and more, at width 384
+
+
+def list_backends() -> dict[str, type[Backend]]:
+    """Return the backends by name, with those of other packages."""
+    return BACKENDS | load_plugins(PLUGINS)
 
 
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
@@ -24,9 +31,10 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
 
     A backend or a setting that is unknown, or out of range, is an error.
     """
-    if name not in BACKENDS:
-        raise SapbertError(Errors.E302.format(known=sorted(BACKENDS), backend=name))
-    known = sorted(item.name for item in fields(BACKENDS[name]))
+    backends = BACKENDS if name in BACKENDS else list_backends()
+    if name not in backends:
+        raise SapbertError(Errors.E302.format(known=sorted(backends), backend=name))
+    known = sorted(item.name for item in fields(backends[name]))
     given = settings or {}
     if unknown := sorted(given.keys() - {*known}):
         raise SapbertError(
@@ -34,12 +42,12 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
                 backend=name, unknown=unknown[0], known=", ".join(known) or "none"
             )
         )
-    return BACKENDS[name](**given)
+    return backends[name](**given)
 
 
 def is_usable(name: str) -> bool:
     """Return whether the library of a backend is installed."""
-    library = BACKENDS[name].library
+    library = list_backends()[name].library
     try:
         return not library or find_spec(library) is not None
     except ValueError:  # in `sys.modules`, and made unusable there
@@ -52,7 +60,7 @@ def check_library(backend: Backend) -> None:
         if backend.library:
             import_module(backend.library)
     except ImportError:
-        usable = ", ".join(sorted(filter(is_usable, BACKENDS)))
+        usable = ", ".join(sorted(filter(is_usable, list_backends())))
         raise SapbertError(
             Errors.E390.format(
                 library=backend.library, package=backend.package, usable=usable
