@@ -4,10 +4,16 @@ What the code declares is not copied by hand: a part stands between
 `<!-- name: start -->` and `<!-- name: end -->`.
 """
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
@@ -67,6 +73,53 @@ def list_inputs() -> str:
     return make_table(*rows)
 
 
+def list_commands() -> str:
+    """Return all commands with their options, as `--help` prints them."""
+    return "\n\n".join(describe_command(get_command(app), "spacy sapbert"))
+
+
+def describe_command(command: Any, name: str) -> Iterator[str]:
+    """Yield the sections of a command, or of the commands in a group."""
+    if hasattr(command, "commands"):
+        for part, inner in command.commands.items():
+            if not inner.hidden:
+                yield from describe_command(inner, f"{name} {part}")
+        return
+    yield f"## {name.removeprefix('spacy sapbert ')}"
+    summary, *examples = inspect.cleandoc(command.help or "").split("\n\n")
+    yield f"`{summary}`"
+    shown = [item for item in command.params if not getattr(item, "hidden", False)]
+    rows = [("argument or option", "what")]
+    for item in shown:
+        names = ", ".join(
+            f"`{option}`" for option in (*item.opts, *item.secondary_opts)
+        )
+        if item.param_type_name == "argument":
+            names = f"`{(item.metavar or item.name or '').upper()}`"
+        text = " ".join((getattr(item, "help", "") or "").split())
+        if item.default and isinstance(item.default, (str, int)) and "--" in names:
+            text += f" [{item.default}]"
+        rows.append((names, text.replace("|", "\\|")))
+    yield make_table(*rows)
+    commands = [" ".join(text.split()) for text in examples]
+    runs = [text.removeprefix("Example: ") for text in commands if "Example: " in text]
+    if runs:
+        yield "```\n" + "\n".join(runs) + "\n```"
+    yield from (text for text in commands if "Example: " not in text)
+
+
+def list_messages(messages: type) -> str:
+    """Return a table of the errors or the warnings, by code."""
+    codes = sorted(code for code in dir(messages) if re.fullmatch(r"[EW]\d{3}", code))
+    rows = [("code", "text")]
+    for code in codes:
+        text = getattr(messages, code).removeprefix(f"[{code}] ")
+        rows.append(
+            (code, re.sub(r"\{([a-z_]+)[^{}]*\}", r"*\1*", text).replace("|", "\\|"))
+        )
+    return make_table(*rows)
+
+
 def generate_pages() -> dict[Path, Mapping[str, str]]:
     """Return the generated parts of each page, by name."""
     return {
@@ -74,6 +127,11 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
             "options": list_options(),
             "filter": list_fields(),
+        },
+        DOCS / "reference.md": {"commands": list_commands()},
+        DOCS / "errors.md": {
+            "errors": list_messages(Errors),
+            "warnings": list_messages(Warnings),
         },
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
     }
