@@ -55,6 +55,8 @@ setup(
     extras_require={
         "package": ["build>=1", "setuptools>=70.1"],
         "evaluation": ["scipy>=1.11", "scikit-learn>=1.3"],
+        # the losses of training besides Multi-Similarity
+        "losses": ["pytorch-metric-learning>=2.4"],
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
         "openvino": ["openvino>=2024.4"],
         # for Parquet and `LinkBatches`
