@@ -211,6 +211,8 @@ def train(
                 stopping or is_late or progress.step % section.checkpoint_every == 0
             )
             if "accuracy" in entry or (is_due and not is_finished()):
+                if ranks.is_first:
+                    os.fsync(log_file.fileno())  # the checkpoint relies on it
                 save()
                 saved = time.monotonic()
     if not is_finished():
