@@ -29,16 +29,11 @@ LABEL_TYPES = {  # the labels of NCBI disease and BC5CDR
 
 
 class Row(NamedTuple):
-    """One line of the table.
-
-    settings (dict[str, Any]): Of the linker.
-    abbreviations (bool): Whether abbreviations are expanded.
-    base (str | None): The line that it is compared with.
-    """
+    """One line of the table: settings of the linker."""
 
     settings: dict[str, Any]
-    abbreviations: bool = False
-    base: str | None = "plain"
+    abbreviations: bool = False  # whether they are expanded
+    base: str | None = "plain"  # the line that it is compared with
 
 
 NONE: dict[str, Any] = {"tie_evidence": ()}
@@ -77,10 +72,7 @@ ROWS = {
 
 
 class GoldFile(NamedTuple):
-    """Documents, and the right concepts of each mention of each; empty = not scored.
-
-    summary (str): Its counts in words.
-    """
+    """Documents, and the right concepts of each mention of each; empty = not scored."""
 
     docs: list[Doc]
     golds: list[list[Any]]
@@ -90,10 +82,7 @@ class GoldFile(NamedTuple):
 def read_gold_file(
     path: Path, nlp: Language, aliases: dict[str, str], prefix: str, limit: int
 ) -> GoldFile:
-    """Read documents, and select the mentions whose ids are all in the vocabulary.
-
-    RAISES (SapbertError): If no mention is left.
-    """
+    """Read documents, and select the mentions whose ids are all in the vocabulary."""
     linker: Any = nlp.get_pipe("sapbert_linker")
     resolve = make_resolver(kb_lookup(linker.kb), aliases)
     docs: list[Doc] = []

@@ -177,10 +177,7 @@ def measure_kb(
 
 
 def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
-    """Return what makes vectors of generated names from those of knowledge bases.
-
-    kbs (list[KnowledgeBase]): Of one encoder.
-    """
+    """Return what makes vectors of generated names from those of one encoder."""
     concepts = [concept for kb in kbs for concept in kb.concepts()]
     known: dict[bytes, int] = {}
     parts: list[np.ndarray] = []

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="forks with limits"),
 ]
-TRIES = 4  # of each kind of damage
+TRIES = 30  # of each kind of damage
 SECONDS, MEMORY = 30, 2000 << 20  # limits of each
 GARBLED = 512  # bytes
 VALUES: list[Any] = [0, -1, 1, 2, 7, 1 << 31, 1 << 62, 0.5, 1e308, -1e308, True]
