@@ -26,14 +26,11 @@ Answers = Sequence[Sequence[tuple[str, float]]]  # ids and scores for each menti
 
 
 class Corpus(NamedTuple):
-    """Documents, the gold mention of each of their entities, and all mentions.
-
-    mentions (int): Also those inside of tokens or of others, which are no entities.
-    """
+    """Documents, the gold mention of each of their entities, and all mentions."""
 
     docs: list[Doc]
     golds: list[GoldMention]
-    mentions: int
+    mentions: int  # also those inside of tokens or of others, which are no entities
 
 
 def parse_config(values: Sequence[str]) -> dict[str, Any]:
@@ -52,13 +49,10 @@ def parse_config(values: Sequence[str]) -> dict[str, Any]:
 def read_gold_docs(
     path: Path, nlp: Language, *, prefix: str = "", limit: int = 0
 ) -> Iterator[tuple[Doc, list[GoldMention]]]:
-    """Read annotated documents in PubTator's format.
+    """Yield annotated documents in PubTator's format, and their gold mentions.
 
-    prefix (str): Added to ids without a colon.
-    limit (int): First documents; 0 = all.
-    YIELDS (tuple[Doc, list[GoldMention]]): A Doc whose mentions are in the span group
-        `GOLD`, and in its entities without those inside of others or of tokens; the
-        gold mentions in the order of the group.
+    The mentions of a Doc are in the span group `GOLD`, in this order, and in its
+    entities without those inside of others or of tokens.
     """
     with warnings.catch_warnings():  # of mentions that are no entities
         warnings.simplefilter("ignore", UserWarning)
@@ -75,10 +69,7 @@ def read_gold_docs(
 def read_corpus(
     path: Path, *, labels: Sequence[str] = (), prefix: str = "", limit: int = 0
 ) -> Corpus:
-    """Read the annotated documents that have entities; no `labels` = all.
-
-    RAISES (SapbertError): If no mention with an id is left.
-    """
+    """Read the annotated documents that have entities; no `labels` = all."""
     corpus, mentions = Corpus([], [], 0), 0
     nlp = spacy.blank("en")
     for doc, golds in read_gold_docs(path, nlp, prefix=prefix, limit=limit):
@@ -101,11 +92,7 @@ def score_links(
     resolve: Resolve,
     aliases: dict[str, str],
 ) -> dict[str, float]:
-    """Compute the accuracy of a side by concepts, of the mentions with an id.
-
-    RETURNS (dict[str, float]): The last keys of `FIGURES`; the number of mentions that
-        were `judged`, and their `coverage` by the dictionary.
-    """
+    """Compute the accuracy of a side by concepts, of the mentions with an id."""
     strict, first, covered = [], [], []
     for gold, found in zip(golds, answers, strict=True):
         if gold.parts:

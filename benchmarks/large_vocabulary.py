@@ -46,13 +46,7 @@ def frequent_words(concepts: Sequence[Concept], most: int = WORDS) -> list[str]:
 def generate_concepts(
     concepts: Sequence[Concept], words: Sequence[str], names: int, seed: int
 ) -> Iterator[Concept]:
-    """Yield generated concepts until there are enough names.
-
-    concepts (Sequence[Concept]): The real ones.
-    words (Sequence[str]): The qualifiers.
-    names (int): Number of generated names.
-    seed (int): Equal seeds give equal concepts.
-    """
+    """Yield concepts made of real ones and of qualifiers, with so many names."""
     rng = random.Random(seed)
     drawn = iter_choices(NAMES_SHARES, rng)
     written = number = turn = 0
@@ -74,10 +68,7 @@ def generate_concepts(
 
 
 def write_rows(concept: Concept, atoms: Iterator[int], file: BinaryIO) -> int:
-    """Write the rows of a concept to MRCONSO; return their number.
-
-    atoms (Iterator[int]): Number of rows of each name.
-    """
+    """Write the rows of a concept to MRCONSO, so many `atoms` a name; count them."""
     lines = []
     for place, alias in enumerate(concept.aliases):
         status, kind = ("P", "PF") if not place else ("S", "VO")
@@ -149,9 +140,10 @@ class MixedVectors:
     the vectors of the real name and of its qualifier, each with the number of its token
     ids as weight: nearly what an encoder with mean pooling gives.
 
-    known (dict[bytes, int]): Token ids of the real names and words, as bytes, and the
-        row of their vector.
-    vectors (np.ndarray): Shape: (n, width).
+    Args:
+        known: Token ids of the real names and words, as bytes, and the row of their
+            vector.
+        vectors: Shape: (n, width).
     """
 
     def __init__(self, known: dict[bytes, int], vectors: np.ndarray) -> None:
@@ -159,10 +151,9 @@ class MixedVectors:
         self.vectors = vectors
 
     def split(self, ids: tuple[int, ...]) -> tuple[int, int, float] | None:
-        """Return the rows of a name and of its qualifier, and the weight of this.
+        """Return the rows of a name and its qualifier, and the weight of the latter.
 
-        ids (tuple[int, ...]): Token ids, with those of begin and end.
-        RETURNS (tuple[int, int, float] | None): None if they are not known.
+        The token ids have those of begin and end. None if they are not known.
         """
         whole = self.known.get(np.array(ids, dtype="<i4").tobytes())
         if whole is not None:
@@ -180,10 +171,7 @@ class MixedVectors:
         return None
 
     def mix(self, names: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return vectors, and which of the names are not known.
-
-        RETURNS (tuple[np.ndarray, np.ndarray]): Shape: (n, width) and (n,).
-        """
+        """Return vectors, (n, width), and which of the names are not known, (n,)."""
         parts = [self.split(ids) for ids in names]
         missing = np.array([part is None for part in parts])
         rows = np.array([part or (0, 0, 0.0) for part in parts])

@@ -1,22 +1,16 @@
 """scispaCy's linker or an older version and ours on the same documents, in one table.
 
 Each links the gold mentions of the documents through `nlp.pipe` on the same cores, in
-separate processes that take turns. scispaCy needs its own environment, because it
-supports neither numpy 2 nor a newer SciPy:
+separate processes that take turns. scispaCy needs an environment of its own:
 
     python3.11 -m venv .venv-scispacy
     .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
         "spacy<3.8" "numpy<2" "scipy<1.11" click
-    spacy sapbert kb build medic.jsonl models/medic --encoder models/minilm
-        --pooling mean
     python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz medic.jsonl --kb
         models/medic --label Disease --scispacy-python .venv-scispacy/bin/python
 
-For OpenVINO run `spacy sapbert kb export models/medic` and add `--config
-encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
-encoder.precision=bf16`. With `--before ../old`, a checkout of an older version of this
-project is measured too. If it cannot read the knowledge base, build one of the same
-concepts and encoder with it, and name that by `--before-kb`.
+With `--before ../old`, a checkout of an older version of this project is measured too.
+If it cannot read the knowledge base, name one that it built by `--before-kb`.
 
 scispaCy's `EntityLinker` has its default settings, with the index that its
 `create_tfidf_ann_index` builds of the concepts, except that concepts without a
@@ -79,15 +73,12 @@ FIGURES: dict[str, tuple[str, str, bool]] = {
 
 
 class Worker(NamedTuple):
-    """Interpreter, command of `linking_side` and settings of a side.
-
-    checkout (Path | None): Of the version of this package to use. [this one]
-    """
+    """Interpreter, command of `linking_side` and settings of a side."""
 
     python: str
     command: str
     settings: dict[str, Any]
-    checkout: Path | None = None
+    checkout: Path | None = None  # of the version of this package to use
 
 
 def describe_doc(tokens: Doc | Span, entities: Iterable[Span]) -> dict[str, Any]:
@@ -108,10 +99,7 @@ def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> list[Any]:
 
 
 def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
-    """Write concepts as JSON lines of scispaCy's `Entity`.
-
-    SOURCE: scispacy.linking_utils.Entity.
-    """
+    """Write concepts as JSON lines of scispacy.linking_utils.Entity."""
     with write_atomically(path) as file:
         for concept in concepts:
             entity = {
@@ -137,8 +125,9 @@ def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
     With this whole checkout on its path, spaCy would find the entry points of this
     package in an environment that lacks its libraries.
 
-    checkout (Path | None): Another checkout of this project, whose package can be
-        imported too, with its own entry points in place of the installed ones.
+    Args:
+        checkout: Another checkout of this project, whose package can be imported too,
+            with its own entry points in place of the installed ones.
     """
     with TemporaryDirectory() as folder:
         (Path(folder) / CODE.name).symlink_to(CODE)
@@ -154,10 +143,7 @@ def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
 def make_scispacy_worker(
     python: str, concepts: Path, out: Path, linker: dict[str, Any]
 ) -> Worker:
-    """Build scispaCy's index of the concepts if it is missing.
-
-    linker (dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
-    """
+    """Build scispaCy's index of the concepts if it is missing."""
     out = out.absolute() / file_digest(concepts)[:16]
     out.mkdir(parents=True, exist_ok=True)
     entities, index = out / "entities.jsonl", out / "index"
@@ -186,10 +172,7 @@ def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
 def measure_round(
     worker: Worker, documents: Sequence[Any], singles: Sequence[Any], cores: list[int]
 ) -> dict[str, Any]:
-    """Measure one side once, single mentions in another process with an empty cache.
-
-    RETURNS (dict[str, Any]): The result of `measure_side`.
-    """
+    """Measure one side once, single mentions in another process with an empty cache."""
     result = run_worker(worker, documents=documents, singles=[], cores=cores)
     alone = run_worker(worker, documents=documents[:1], singles=singles, cores=cores)
     result["figures"] = {**alone["figures"], **result["figures"]}

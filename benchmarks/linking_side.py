@@ -23,16 +23,12 @@ WARM_UP = 20  # first calls of one mention, not measured
 
 
 class Side(NamedTuple):
-    """A pipeline, ready to link.
-
-    answers (Callable[[Span], Iterable[Any]]): Returns the ids of concepts with their
-        scores for an entity, the best first; none if it is not linked.
-    libraries (Sequence[str]): Packages whose versions matter.
-    """
+    """A pipeline, ready to link."""
 
     nlp: Any
+    # an entity → ids of concepts with their scores, the best first
     answers: Callable[[Any], Iterable[Any]]
-    libraries: Sequence[str]
+    libraries: Sequence[str]  # packages whose versions matter
 
 
 def make_ours(settings: dict[str, Any]) -> Side:
@@ -54,10 +50,7 @@ def make_ours(settings: dict[str, Any]) -> Side:
 
 
 def make_scispacy(settings: dict[str, Any]) -> Side:
-    """Load scispaCy's `EntityLinker` with the `entities` and `index` of `build_index`.
-
-    settings (dict[str, Any]): These paths, and `linker`, its keyword arguments.
-    """
+    """Load scispaCy's `EntityLinker` with the entities and index of `build_index`."""
     import spacy
     from scispacy.candidate_generation import CandidateGenerator, LinkerPaths
     from scispacy.linking import EntityLinker
@@ -153,11 +146,14 @@ def measure_side(
 ) -> dict[str, Any]:
     """Load a pipeline and link with it.
 
-    request (dict[str, Any]): `settings` for `make_side`; `documents`, the first of
-        which is linked alone, the others twice; `singles`, each linked alone.
-    started (float): Start of the process, by `time.monotonic`.
-    RETURNS (dict[str, Any]): `figures` by the keys of `linking.FIGURES`; the `answers`
-        to each entity of the first pass; `versions` of libraries.
+    Args:
+        request: `settings` for `make_side`; `documents`, the first of which is linked
+            alone, the others twice; `singles`, each linked alone.
+        started: Start of the process, by `time.monotonic`.
+
+    Returns:
+        `figures` by the keys of `linking.FIGURES`; the `answers` to each entity of the
+        first pass; `versions` of libraries.
     """
     with time_imports() as imports:
         side = make_side(request["settings"])

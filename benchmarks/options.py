@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
 from benchmarks.harness import machine_line, markdown_table, run_cli
-from benchmarks.kb_options import measure_broader, measure_filters
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
@@ -30,16 +29,11 @@ LABEL_TYPES = {  # the labels of NCBI disease and BC5CDR
 
 
 class Row(NamedTuple):
-    """One line of the table.
-
-    settings (dict[str, Any]): Of the linker.
-    abbreviations (bool): Whether abbreviations are expanded.
-    base (str | None): The line that it is compared with.
-    """
+    """One line of the table: settings of the linker."""
 
     settings: dict[str, Any]
-    abbreviations: bool = False
-    base: str | None = "plain"
+    abbreviations: bool = False  # whether they are expanded
+    base: str | None = "plain"  # the line that it is compared with
 
 
 NONE: dict[str, Any] = {"tie_evidence": ()}
@@ -77,25 +71,8 @@ ROWS = {
 }
 
 
-class Outcome(NamedTuple):
-    """The result of one line of the table for the mentions of a file.
-
-    right (np.ndarray): Whether all parts are among the first k. Shape: (n, KS).
-    decided (np.ndarray): What put each first candidate before a tied one; empty
-        without a tie. Shape: (n,).
-    possible (np.ndarray): Whether one of the tied candidates is right. Shape: (n,).
-    """
-
-    right: np.ndarray
-    decided: np.ndarray
-    possible: np.ndarray
-
-
 class GoldFile(NamedTuple):
-    """Documents, and the right concepts of each mention of each; empty = not scored.
-
-    summary (str): Its counts in words.
-    """
+    """Documents, and the right concepts of each mention of each; empty = not scored."""
 
     docs: list[Doc]
     golds: list[list[Any]]
@@ -105,10 +82,7 @@ class GoldFile(NamedTuple):
 def read_gold_file(
     path: Path, nlp: Language, aliases: dict[str, str], prefix: str, limit: int
 ) -> GoldFile:
-    """Read documents, and select the mentions whose ids are all in the vocabulary.
-
-    RAISES (SapbertError): If no mention is left.
-    """
+    """Read documents, and select the mentions whose ids are all in the vocabulary."""
     linker: Any = nlp.get_pipe("sapbert_linker")
     resolve = make_resolver(kb_lookup(linker.kb), aliases)
     docs: list[Doc] = []
@@ -132,31 +106,28 @@ def read_gold_file(
 
 def score_mention(
     candidates: Sequence[dict[str, Any]], parts: Sequence[Any], aliases: dict[str, str]
-) -> tuple[list[bool], str, bool]:
-    """Score the candidates of a mention in the order of the linker.
+) -> list[bool]:
+    """Return whether all parts of a mention are among the first k, in linker's order.
 
-    parts (Sequence[frozenset[str]]): The right concepts of each part.
-    RETURNS (tuple[list[bool], str, bool]): As the fields of `Outcome`.
+    Args:
+        parts: The right concepts of each part.
     """
     cuis = [aliases.get(found["cui"], found["cui"]) for found in candidates]
     ranking = [(-float(rank), cui) for rank, cui in enumerate(dict.fromkeys(cuis))]
-    right = [bool(score_ranking(ranking, parts, k)[0]) for k in KS]
-    if not candidates:
-        return right, "", False
-    best = candidates[0]["score"]
-    pairs = zip(cuis, candidates, strict=True)
-    tied = dict.fromkeys((best, cui) for cui, found in pairs if found["score"] == best)
-    possible = bool(score_ranking(list(tied), parts, 1)[0])
-    return right, candidates[0]["tie"] or "", possible
+    return [bool(score_ranking(ranking, parts, k)[0]) for k in KS]
 
 
 def score_row(
     nlp: Language, file: GoldFile, row: Row, aliases: dict[str, str], title: str
-) -> Outcome:
-    """Link copies of the documents with the settings of a line, and score them."""
+) -> np.ndarray:
+    """Link copies of the documents with the settings of a line.
+
+    Returns:
+        Whether all parts of each mention are among the first k. Shape: (n, KS).
+    """
     disabled = [] if row.abbreviations else ["sapbert_abbreviations"]
     settings = {"sapbert_linker": row.settings}
-    scores: list[tuple[list[bool], str, bool]] = []
+    scores: list[list[bool]] = []
     with nlp.select_pipes(disable=disabled):
         linked = nlp.pipe((doc.copy() for doc in file.docs), component_cfg=settings)
         bar = tqdm(linked, title, len(file.docs), disable=None, unit=" docs")
@@ -167,14 +138,14 @@ def score_row(
                 for candidates, parts in zip(found, gold, strict=True)
                 if parts
             ]
-    return Outcome(*map(np.array, zip(*scores, strict=True)))
+    return np.array(scores)
 
 
-def format_change(outcome: Outcome, base: Outcome | None) -> str:
+def format_change(right: np.ndarray, base: np.ndarray | None) -> str:
     """Format the difference in Acc@1 from another line, in points."""
     if base is None:
         return "–"
-    change = outcome.right[:, 0].astype(int) - base.right[:, 0]
+    change = right[:, 0].astype(int) - base[:, 0]
     better, worse = int((change > 0).sum()), int((change < 0).sum())
     if not better and not worse:
         return "0"
@@ -183,56 +154,24 @@ def format_change(outcome: Outcome, base: Outcome | None) -> str:
     return f"{100 * change.mean():+.2f} (+{better:,} −{worse:,}), {shown}"
 
 
-def format_accuracy(outcomes: dict[str, dict[str, Outcome]]) -> list[str]:
+def format_accuracy(outcomes: dict[str, dict[str, np.ndarray]]) -> list[str]:
     """Format the accuracies of all files; `outcomes` by file and line."""
     rows = {line: [line] for found in outcomes.values() for line in found}
     for found in outcomes.values():
-        for line, outcome in found.items():
-            first, fifth = (f"{mean:.4f}" for mean in outcome.right.mean(axis=0))
+        for line, right in found.items():
+            first, fifth = (f"{mean:.4f}" for mean in right.mean(axis=0))
             base = found.get(ROWS[line].base or "")
-            rows[line] += [first, format_change(outcome, base), fifth]
+            rows[line] += [first, format_change(right, base), fifth]
     titles = [title for name in outcomes for title in (name, "change", "Acc@5")]
     return markdown_table(["Options", *titles], rows.values())
 
 
-def format_ties(outcomes: dict[str, Outcome]) -> list[str]:
-    """Format what decides ties at the first place, of the lines that change only ties.
-
-    For each line: how many ties evidence decides, how many of these are right, how many
-    the order of ids would get right, and how many of all ties are right.
-    """
-    plain = outcomes["plain"]
-    tied = plain.decided != ""
-    rows = []
-    for line, outcome in outcomes.items():
-        row = ROWS[line]
-        if not row.abbreviations and "fusion" not in row.settings:
-            decides = tied & ~np.isin(outcome.decided, ("", "id"))
-            right, by_id = (o.right[decides, 0].sum() for o in (outcome, plain))
-            rows.append(
-                (line, decides.sum(), right, by_id, outcome.right[tied, 0].sum())
-            )
-    header = ("Options", "decides", "right there", "by id there", "right of all")
-    return [
-        f"{tied.sum():,} of {len(tied):,} mentions ({100 * tied.mean():.1f} %) have a "
-        "tie at the first place. One of the tied concepts is right for "
-        f"{plain.possible[tied].sum():,}.",
-        "",
-        *markdown_table(header, rows),
-    ]
-
-
 app = make_app(add_completion=False)
-app.command("filters")(measure_filters)
-app.command("broader")(measure_broader)
 
 
 @app.callback()
 def options() -> None:
-    """Measure the options of the linker.
-
-    Example: python -m benchmarks.options filters models/kb mentions.tsv
-    """
+    """Measure the options of the linker."""
 
 
 @app.command("all")
@@ -253,7 +192,7 @@ def measure_all(
     nlp.add_pipe("sapbert_abbreviations")
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb), "spans_key": GOLD})
     typer.echo(f"{machine_line()}.")
-    outcomes: dict[str, dict[str, Outcome]] = {}
+    outcomes: dict[str, dict[str, np.ndarray]] = {}
     for path in documents:
         file = read_gold_file(path, nlp, known, prefix, limit)
         typer.echo(f"{path.name}: {file.summary}.")
@@ -262,8 +201,6 @@ def measure_all(
             for line, row in ROWS.items()
         }
     typer.echo("\n".join(["", *format_accuracy(outcomes)]))
-    for name, found in outcomes.items():
-        typer.echo("\n".join(["", f"**{name}**", "", *format_ties(found)]))
 
 
 if __name__ == "__main__":

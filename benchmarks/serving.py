@@ -28,20 +28,13 @@ HEADER = ("request", "clients", "requests", "errors", "requests/s")
 
 
 class Load(NamedTuple):
-    """What clients have measured.
+    """What clients have measured."""
 
-    seconds (list[float]): Of each request.
-    errors (int): Requests without status 200.
-    elapsed (float): Seconds of all.
-    jobs (float): Requests that were linked together, on average.
-    computed (float): Seconds that the service computed.
-    """
-
-    seconds: list[float]
-    errors: int
-    elapsed: float
-    jobs: float
-    computed: float
+    seconds: list[float]  # of each request
+    errors: int  # requests without status 200
+    elapsed: float  # seconds of all
+    jobs: float  # requests that were linked together, on average
+    computed: float  # seconds that the service computed
 
 
 @contextmanager

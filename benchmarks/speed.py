@@ -1,41 +1,31 @@
 """Speed and memory of the linker: the tables of docs/speed.md but for scispaCy's."""
 
-import multiprocessing
-import os
-import random
+import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import islice
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import spacy
 import typer
 from spacy.language import Language
-from spacy.tokens import Doc, Span
-from spacy.util import minibatch
+from spacy.tokens import Doc
 
-from benchmarks.engines import measure_engines, measure_mining
+from benchmarks.engines import measure_engines
 from benchmarks.gold_docs import parse_config, read_corpus
 from benchmarks.harness import (
     machine_line,
     print_table,
-    read_memory,
     run_cli,
 )
-from benchmarks.new_process import (
-    measure_build,
-    measure_busy,
-    measure_opening,
-    measure_sharing,
-)
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from spacy_sapbert.linking.ranking import has_text
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.system.terminal import msg
 
 KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
@@ -53,17 +43,52 @@ STEPS: dict[str, tuple[str, ...]] = {
     "annotate": ("spacy_sapbert.pipeline.linker.write_links",),
 }
 REST = "the rest"  # ranking, ties, gathering of mentions, spaCy
-PROCESSES, BATCH_SIZE, MENTIONS = 2, 32, 8  # workers, Docs in a batch, in a Doc
-ZONE = 1000  # documents in a memory zone
-REPORTED = (1_000, 10_000, 50_000, 100_000)  # documents
+
+PROCESS_ROUNDS = 5  # processes for each line
+COMPONENTS: dict[str, list[str]] = {  # the packages whose entry points spaCy sees
+    "none": [],
+    "ours": ["spacy_sapbert"],
+    "spacy-transformers'": ["spacy_transformers"],
+    "all": [""],
+}
+# Times the steps in a new process whose spaCy sees the entry points of some packages.
+PROGRAM = """
+import json, sys, time
+steps = {}
+def timed(name, work):
+    start = time.perf_counter()
+    result = work()
+    steps[name] = time.perf_counter() - start
+    return result
+kb, *packages = sys.argv[1:]
+import spacy, catalogue
+list_points = catalogue.Registry._get_entry_points
+def list_some(self):
+    return [
+        point
+        for point in list_points(self)
+        if self.entry_point_namespace != "spacy_factories"
+        or any(point.value.startswith(package) for package in packages)
+    ]
+catalogue.Registry._get_entry_points = list_some
+nlp = timed("blank", lambda: spacy.blank("en"))
+if kb:
+    from spacy.tokens import Span
+    config = {"kb": kb}
+    timed("`nlp.add_pipe`", lambda: nlp.add_pipe("sapbert_linker", config=config))
+    timed("knowledge base opened and verified (`nlp.initialize`)", nlp.initialize)
+    def link(text):
+        doc = nlp.make_doc(text)
+        doc.ents = [Span(doc, 0, len(doc), "X")]
+        return nlp(doc)
+    first = "first mention: index and encoder loaded"
+    timed(first, lambda: link("not the name of any disease"))
+    timed("second mention", lambda: link("nor is this one"))
+print(json.dumps(steps))
+"""
 
 app = make_app(add_completion=False)
 app.command("engines")(measure_engines)
-app.command("mining")(measure_mining)
-app.command("opening")(measure_opening)
-app.command("build")(measure_build)
-app.command("busy")(measure_busy)
-app.command("sharing")(measure_sharing)
 
 
 @app.callback()
@@ -147,130 +172,43 @@ def profile(
     )
 
 
-class PipeRun(NamedTuple):
-    """One run of `nlp.pipe`.
-
-    first (float): Seconds until the first Doc.
-    seconds (float): Seconds from the first Doc to the last.
-    memory (list[dict[str, int]]): From `read_memory`, of each worker.
-    links (list[list[str]]): The ids of the candidates of each mention.
-    """
-
-    first: float
-    seconds: float
-    memory: list[dict[str, int]]
-    links: list[list[str]]
+def run_program(kb: str, packages: list[str]) -> Any:
+    """Return the seconds of each step of `PROGRAM`."""
+    command = [sys.executable, "-c", PROGRAM, kb, *packages]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def read_texts(mentions: Path) -> list[str]:
-    """Read the distinct mentions of a file that can be linked."""
-    texts = dict.fromkeys(gold.mention for gold in read_mentions(mentions))
-    return [text for text in texts if has_text(text)]
+def format_times(values: list[float]) -> str:
+    """Format median and range."""
+    median = statistics.median(values)
+    return f"{median:.3f} s ({min(values):.3f}–{max(values):.3f})"
 
 
-def make_docs(nlp: Language, texts: Sequence[str]) -> list[Doc]:
-    """Return Docs of `MENTIONS` mentions each, which are their entities."""
-    docs = []
-    for some in minibatch(texts, MENTIONS):
-        doc = Doc(nlp.vocab, words=list(some))
-        doc.ents = [Span(doc, i, i + 1, label="X") for i in range(len(doc))]
-        docs.append(doc)
-    return docs
-
-
-def run_pipe(nlp: Language, docs: Sequence[Doc], n_process: int) -> PipeRun:
-    """Run a pipeline over copies of Docs with an empty cache."""
-    nlp.get_pipe("sapbert_linker").kb.clear_cache()  # type: ignore[attr-defined]
-    links: list[list[str]] = []
-    memory: list[dict[str, int]] = []
-    start = first = time.perf_counter()
-    copies = (doc.copy() for doc in docs)
-    linked = nlp.pipe(copies, n_process=n_process, batch_size=BATCH_SIZE)
-    for number, doc in enumerate(linked, 1):
-        if number == 1:
-            first = time.perf_counter()
-        links += [[found["cui"] for found in ent._.candidates] for ent in doc.ents]
-        if number == len(docs):
-            workers = [child.pid or 0 for child in multiprocessing.active_children()]
-            memory = [read_memory(pid) for pid in workers or [os.getpid()]]
-    return PipeRun(first - start, time.perf_counter() - first, memory, links)
-
-
-@app.command("processes")
-def processes(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
-    mentions: Path = typer.Argument(..., help="Gold mentions."),
+@app.command("opening")
+def measure_opening(
+    kb: Path = typer.Argument(..., help="Folder of a knowledge base."),
 ) -> None:
-    """kb/ + mentions -> table of start methods: speed, memory, equality
+    """kb/ -> times of `spacy.blank`, and of opening the knowledge base
 
-    Each method runs the same Docs through `nlp.pipe(n_process=…)`, from a process that
-    has linked before. RSS counts shared pages in each worker, PSS divides them.
+    `spacy.blank` imports every installed component. So it is timed with no components,
+    with ours, with spacy-transformers' (which this package needs) and with all.
 
-    Example: python -m benchmarks.speed processes models/kb mentions.tsv
+    Example: python -m benchmarks.speed opening models/kb
     """
-    texts = read_texts(mentions)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
-    docs = make_docs(nlp, texts)
-    run_pipe(nlp, docs[:BATCH_SIZE], 1)  # loads everything
-    one = run_pipe(nlp, docs, 1)
-    runs = {"one": one}
-    for method in multiprocessing.get_all_start_methods():
-        multiprocessing.set_start_method(method, force=True)
-        runs[f"{PROCESSES} × {method}"] = run_pipe(nlp, docs, PROCESSES)
-    rows = []
-    for name, run in runs.items():
-        memory = [
-            f"{statistics.fmean(m.get(key, 0) for m in run.memory) / 1024:,.0f} MB"
-            for key in ("Rss", "Pss")
-        ]
-        speed = f"{len(run.links) / run.seconds:,.0f}"
-        equal = "yes" if run.links == one.links else "no"
-        rows.append((name, f"{run.first:.1f} s", speed, *memory, equal))
+    blank: dict[str, list[float]] = {name: [] for name in COMPONENTS}
+    opened: list[dict[str, float]] = []
+    for _ in range(PROCESS_ROUNDS):  # in turns, so that a busy moment affects all lines
+        for name, packages in COMPONENTS.items():
+            blank[name].append(run_program("", packages)["blank"])
+        opened.append(run_program(str(kb), ["spacy_sapbert"]))
     msg.text(machine_line())
-    header = ("Processes", "First Doc", "Mentions/s", "RSS", "PSS", "Equal")
-    print_table(header, rows)
-    msg.text(f"{len(texts):,} mentions; the speed is that after the first Doc.")
-
-
-def make_texts(mentions: list[str], *, new_words: bool) -> Iterator[str]:
-    """Yield short texts without end; with `new_words`, each has a word of its own."""
-    chance, number = random.Random(0), 0
-    while True:
-        first, second = chance.choices(mentions, k=2)
-        number += 1
-        extra = f" See record x{number}x." if new_words else ""
-        yield f"The patient was treated for {first}, and had {second} before.{extra}"
-
-
-@app.command("stream")
-def stream(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
-    mentions: Path = typer.Argument(..., help="Gold mentions."),
-    documents: int = typer.Option(100_000, min=ZONE, help="Number of documents."),
-    new_words: bool = typer.Option(False, "--new-words", help="A new word in each."),
-    zone: bool = typer.Option(False, "--zone", help="Run in `nlp.memory_zone()`s."),
-) -> None:
-    """kb/ + mentions -> table of memory over a long stream of short documents
-
-    Example: python -m benchmarks.speed stream models/kb mentions.tsv --new-words --zone
-    """
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_mentions")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
-    texts = make_texts(read_texts(mentions), new_words=new_words)
-    rows, entities, start = [], 0, time.perf_counter()
-    for done in range(ZONE, documents + 1, ZONE):
-        with nlp.memory_zone() if zone else nullcontext():
-            entities += sum(len(doc.ents) for doc in nlp.pipe(islice(texts, ZONE)))
-        if done in REPORTED:
-            taken, memory = time.perf_counter() - start, read_memory(os.getpid())
-            sizes = (
-                f"{memory.get(key, 0) / 1024:,.1f} MB" for key in ("Rss", "Anonymous")
-            )
-            rows.append((f"{done:,}", f"{entities:,}", f"{taken:,.0f} s", *sizes))
-    msg.text(machine_line())
-    print_table(("Documents", "Entities", "Time", "RSS", "without files"), rows)
+    rows = [(name, format_times(seconds)) for name, seconds in blank.items()]
+    print_table(("Components that spaCy sees", '`spacy.blank("en")`'), rows)
+    size = sum(file.size for file in read_version(kb).manifest.files.values())
+    rows = [(step, format_times([run[step] for run in opened])) for step in opened[0]]
+    print_table((f"{kb.name}, {size / 1e6:,.0f} MB", "Time"), rows[1:])
+    msg.text(f"Medians of {PROCESS_ROUNDS} processes, and the ranges.")
 
 
 if __name__ == "__main__":

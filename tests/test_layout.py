@@ -42,7 +42,6 @@ MAY_IMPORT = {
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
-    "training.assets": ("errors", "system"),
     "training.check": ("training.trainer",),
 }
 

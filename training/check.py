@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 from confection import Config
@@ -13,51 +13,31 @@ from confection import Config
 from spacy_sapbert.cli.concepts import split_values
 from spacy_sapbert.encoder.hub import check_published, choose_weights
 from spacy_sapbert.encoder.huggingface import check_encoder_name, find_transformer
+from spacy_sapbert.encoder.safety import CONFIG_FILE, read_json
 from spacy_sapbert.kb.packages.packaging import check_package_name, check_version
 from spacy_sapbert.system.reading import read_line_blocks
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
-from training.data.reporting import Quiet
+from training.data.options import Quiet
 from training.errors import Errors, SapbertError, Warnings
 from training.trainer.settings import complete_encoder, parse_overrides, read_config
 
 GB = 1e9
 FOLDERS = ("corpus", "models", "packages")  # in which the steps write
+WHEELS = ("build", "setuptools")  # without which no package can be built
 # Rules of thumb: bytes of the files of a vocabulary for each name, and what gzip saves
 NAME_BYTES, GZIP_RATIO = 100, 6
-# bytes of a name in concepts.jsonl, pairs.tsv and the tokenised pairs
-CORPUS_BYTES = 400
-# bytes of a name in a knowledge base, besides its vector in float32
-KB_BYTES = 400
 COPIES = 3  # of the knowledge base: itself, in the pipeline, and in its package
+# Bytes of a name in concepts and pairs, and in each knowledge base without its vector
+OUTPUT_BYTES = 400 + COPIES * 400
+BASE_BYTES, BASE_WIDTH = 4.4e8, 768  # BERT-BASE
 # sizes of the weights: moments and weights in two checkpoints, and the encoder
 CHECKPOINTS = 9
-TRAINED = 4  # weights, gradients and two moments, in memory
-STATE_BYTES = 60  # of each token in each column and layer, kept for the gradient
-PROCESS_BYTES = 5e8  # Python and the libraries
-BASE = {"bytes": 4.4e8, "hidden_size": 768, "num_hidden_layers": 12}  # BERT-BASE
-WHEELS = ("build", "setuptools")  # without which no package can be built
-
-
-class Estimate(NamedTuple):
-    """About what a run needs.
-
-    names (int): Names of the vocabulary.
-    disk (int): Bytes of all outputs.
-    memory (int): Bytes of the largest step, not those of a GPU.
-    """
-
-    names: int
-    disk: int
-    memory: int
 
 
 def list_tables(vocabulary: Path) -> list[Path]:
-    """Return the files with the names of a vocabulary.
-
-    RAISES (SapbertError): If it is missing, or no format has such files.
-    """
+    """Return the files with the names of a vocabulary."""
     if guess_format(vocabulary) == "rrf":
         tables = find_table(vocabulary, "MRCONSO")
         if not tables:
@@ -114,29 +94,8 @@ def check_wheels() -> None:
         raise SapbertError(Errors.E626.format(missing=" and ".join(missing)))
 
 
-def read_sizes(base: str) -> dict[str, float]:
-    """Return size of the weights, width and layers of an encoder.
-
-    RETURNS (dict[str, float]): Those of BERT-BASE for a hub id.
-    """
-    from spacy_sapbert.encoder.safety import CONFIG_FILE, read_json
-
-    if not Path(base).is_dir():
-        return dict(BASE)
-    folder = find_transformer(Path(base))
-    config = read_json(folder / CONFIG_FILE)
-    files = choose_weights(path.name for path in folder.iterdir())
-    weights = sum((folder / name).stat().st_size for name in files)
-    return {"bytes": weights, **{k: config.get(k, BASE[k]) for k in [*BASE][1:]}}
-
-
 def count_names(vocabulary: Path, tables: list[Path], languages: str) -> float:
-    """Count the rows of MRCONSO in the languages; estimate those of other vocabularies.
-
-    tables (list[Path]): From `list_tables`.
-    languages (str): See the option of `check`.
-    RAISES (SapbertError): If the file is damaged.
-    """
+    """Count the rows of MRCONSO in the languages, or estimate the names of a file."""
     if guess_format(vocabulary) != "rrf":
         sizes = (
             path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
@@ -151,54 +110,16 @@ def count_names(vocabulary: Path, tables: list[Path], languages: str) -> float:
     return names
 
 
-def estimate_needs(names: float, config: dict[str, Any]) -> Estimate:
-    """Estimate what a run needs.
-
-    names (float): From `count_names`.
-    config (dict[str, Any]): The config of training.
-    """
-    import torch
-
-    sizes = read_sizes(config["encoder"]["base"])
-    width, weights = sizes["hidden_size"], sizes["bytes"]
-    kb = names * (4 * width + KB_BYTES) + weights
-    disk = names * CORPUS_BYTES + COPIES * kb + CHECKPOINTS * weights
-    training = config["training"]
-    batch = 2 * training["batch_size"] * config["encoder"]["max_length"]
-    if training["recompute"]:
-        batch /= training["chunks"]
-    states = batch * width * sizes["num_hidden_layers"] * STATE_BYTES
-    trained = 0 if torch.cuda.is_available() else TRAINED * weights + states
-    memory = PROCESS_BYTES + max(trained, kb)
-    return Estimate(int(names), int(disk), int(memory))
-
-
-def total_memory() -> float:
-    """Return the bytes of memory of this machine; without a limit if unknown."""
-    try:
-        total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        limit = Path("/sys/fs/cgroup/memory.max").read_text("utf8").strip()
-    except (AttributeError, ValueError):  # of Windows
-        return float("inf")
-    except OSError:
-        return total
-    return min(total, float(limit)) if limit.isdigit() else total
-
-
-def compare_disk(need: float) -> None:
-    """Warn if the disk of the outputs has not as many bytes."""
-    free = shutil.disk_usage(find_existing(Path(FOLDERS[1]))).free
-    if need > free:
-        values = {"need": f"{need / GB:.1f}", "free": f"{free / GB:.1f}"}
-        msg.warn(Warnings.W602.format(**values))
-
-
-def compare_memory(need: float) -> None:
-    """Warn if the machine has not as many bytes of memory."""
-    total = total_memory()
-    if need > total:
-        values = {"need": f"{need / GB:.1f}", "total": f"{total / GB:.1f}"}
-        msg.warn(Warnings.W603.format(**values))
+def estimate_disk(names: float, base: str) -> float:
+    """Estimate the bytes of all outputs for so many names and this encoder."""
+    weights, width = BASE_BYTES, BASE_WIDTH
+    if Path(base).is_dir():
+        folder = find_transformer(Path(base))
+        width = read_json(folder / CONFIG_FILE).get("hidden_size", width)
+        files = choose_weights(path.name for path in folder.iterdir())
+        weights = sum((folder / name).stat().st_size for name in files)
+    vectors = COPIES * 4 * width
+    return names * (OUTPUT_BYTES + vectors) + (COPIES + CHECKPOINTS) * weights
 
 
 def check_command(
@@ -216,8 +137,8 @@ def check_command(
     """Check within seconds that every step of `spacy project run all` can run.
 
     All problems are listed, each with its fix, and the exit code is 1. Too little disk
-    or memory for an estimate is only a warning. Settings of training are accepted as by
-    `train`: --encoder.base models/minilm.
+    for an estimate is only a warning. Settings of training are accepted as by `train`:
+    --encoder.base models/minilm.
 
     Example: python -m training check assets/umls --name umls --encoder.base
     models/minilm
@@ -251,14 +172,11 @@ def check_command(
         msg.fail(problem)
     if problems:
         raise typer.Exit(1)
-    need = estimate_needs(names, config)
-    compare_disk(need.disk)
-    compare_memory(need.memory)
+    need = estimate_disk(names, config["encoder"]["base"]) / GB
+    free = shutil.disk_usage(find_existing(Path("models"))).free / GB
+    if need > free:
+        msg.warn(Warnings.W602.format(need=f"{need:.1f}", free=f"{free:.1f}"))
     if not quiet:
-        rows = [
-            ("names, about", f"{need.names:,}"),
-            ("disk, about", f"{need.disk / GB:.1f} GB"),
-            ("memory, about", f"{need.memory / GB:.1f} GB"),
-        ]
+        rows = [("names, about", f"{int(names):,}"), ("disk, about", f"{need:.1f} GB")]
         msg.table(rows)
         msg.good("Every step can run")

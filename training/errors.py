@@ -27,8 +27,8 @@ class Errors(PackageErrors):
     )
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
-        "another {settings}. Pass the same settings to continue, or `--force` to start "
-        "again."
+        "another {settings}. Pass the same settings to continue. To start again, "
+        "remove the checkpoint or pass `--force`."
     )
     E607 = (
         "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
@@ -71,7 +71,7 @@ class Errors(PackageErrors):
         "Run `pip install {package}`, or set `training.tracker` to null."
     )
     E620 = (
-        "Expected {expected} bytes in {path}, but got {got}: it was cut or changed. "
+        "Expected whole tokenised pairs, but {path} was cut or changed: {reason}. "
         "Remove the folder {folder}; the next run makes it again from the pairs."
     )
     E621 = (
@@ -87,19 +87,9 @@ class Errors(PackageErrors):
         "last checkpoint is kept. Lower `--training.optimizer.learning_rate`, or "
         "repeat the command to resume there."
     )
-    E624 = (
-        "Expected the table of this grid or none in {path}, but it has the run "
-        "{name!r}, which is not in the grid. Choose another `--out`, or pass `--force` "
-        "to replace the table."
-    )
     E626 = (
         "Expected the packages that build a wheel, but {missing} is not installed. Run "
         "`pip install build 'setuptools>=70.1'`."
-    )
-    E668 = (
-        "Expected two encoders with weights that can be averaged, but the {problem} of "
-        "{trained} differs from that of {base}. Name an encoder and the base that it "
-        "was trained from."
     )
     E669 = (
         "Expected concepts in {path} with a synonym to hold out, but got none with "
@@ -116,14 +106,6 @@ class Errors(PackageErrors):
     E747 = (
         "Expected a group of mentions that all results have, but {path} has no "
         "{group!r}. Correct `--group`, or evaluate with `--seen`."
-    )
-    E750 = (
-        "Expected the tables `every`, `grid` and `runs` in {path}, but got: {reason}. "
-        "Compare it with `training/configs/ablations/losses.toml`."
-    )
-    E751 = (
-        "Expected the run {name!r} of this grid in {path}, but got a run with other "
-        "settings or inputs. Choose another `--out`, or pass `--force` to replace it."
     )
     E753 = (
         "Expected concepts with {fewest} names or more, but got none. Lower "
@@ -179,33 +161,9 @@ class Errors(PackageErrors):
         "Expected at least one pair of different words, but nothing is left. Dropped: "
         "{dropped}. Name other files."
     )
-    E774 = (
-        "{path}: Expected a whole zip without a password, but it is damaged, cut or "
-        "locked ({reason}). Fetch it again, or unpack it."
-    )
-    E775 = (
-        "Expected word lists in {path}, but no file in it has a name that fits. "
-        "Correct `--members`."
-    )
-    E776 = (
-        "Expected names to learn wordpieces from, but got none. Name a concepts.jsonl "
-        "with names."
-    )
-    E777 = (
-        "Expected a width that is a multiple of {parts}, but got {width}. Correct "
-        "`--width`."
-    )
-    E778 = (
-        "Expected a body with a fast tokenizer of wordpieces, as BERT has, but got "
-        "another kind. Name another encoder as `--body`, or none."
-    )
-    E779 = (
-        "Expected `--body`, or `--width` and `--layers`, but got both. Remove the "
-        "latter: a body has its own width and layers."
-    )
     E780 = (
-        "Expected the language of a gold file in its name, as two small letters like "
-        "in `xlbel_es.test.tsv`, but got {file}. Rename the file and evaluate again."
+        "Expected one language of spaCy in the name of a gold file, as in "
+        "`xlbel_es.test.tsv`, but got {file}. Rename the file and evaluate again."
     )
     E781 = (
         "{path}: Expected one gold file for each language, but {first} and {second} "
@@ -230,10 +188,6 @@ class Warnings(PackageWarnings):
     W602 = (
         "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
         "Make space. It is an estimate; filters of names can make it too high."
-    )
-    W603 = (
-        "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
-        "`--vars.batch_size`, or keep fewer names. It is an estimate."
     )
     W601 = (
         "Expected encoder.{setting} to be {own!r}, as the base {base} was trained, but "

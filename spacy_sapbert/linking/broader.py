@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from .scores import SORT_DIGITS
 
 # A candidate this much (cosine) below the best one has 1/e of its weight; chosen with
-# `python -m benchmarks.options broader`.
+# the figures in experiments/linker/README.md.
 SOFTNESS = 0.1
 
 

@@ -2,15 +2,6 @@
 
 
 class EvaluationErrors:
-    E425 = (
-        "Expected {path} with the SHA-256 {expected}, but got {got}. Delete it and run "
-        "`python -m spacy project assets --extra`. If its publisher has changed it, "
-        "look at what is new, and correct {checksums}."
-    )
-    E426 = (
-        "{path}:{line}: Expected a SHA-256 of 64 digits, two blanks and a path, but "
-        "got something else. Correct the line."
-    )
     E521 = (
         "Expected {library} to be installed, but got: {reason}. Run "
         "`pip install {packages}`."

@@ -4,13 +4,7 @@ from typing import Any
 import numpy as np
 from typer.testing import CliRunner
 
-from benchmarks.options import (
-    Outcome,
-    app,
-    format_change,
-    format_ties,
-    score_mention,
-)
+from benchmarks.options import app, format_change, score_mention
 from spacy_sapbert.kb.building.build import build_kb
 
 TITLE = "Fever, mitral insufficiency (MI), and acetylsalicylic acid."
@@ -41,46 +35,32 @@ def run(*arguments: Any) -> Any:
     return CliRunner().invoke(app, ["all", *map(str, arguments)])
 
 
-def candidate(cui: str, score: float, tie: str | None = None) -> Any:
-    return {"cui": cui, "score": score, "tie": tie}
+def candidate(cui: str, score: float) -> Any:
+    return {"cui": cui, "score": score}
 
 
-def test_score_mention_counts_order_and_possible_ties() -> None:
-    found = [candidate("C1", 1.0, "id"), candidate("C2", 1.0, "id")]
-    found.append(candidate("C3", 0.5))
-    assert score_mention(found, [{"C1"}], {}) == ([True, True], "id", True)
-    assert score_mention(found, [{"C2"}], {}) == ([False, True], "id", True)
-    assert score_mention(found, [{"C3"}], {}) == ([False, True], "id", False)
-    assert score_mention(found, [{"C9"}], {"C1": "C9"}) == ([True, True], "id", True)
-    assert score_mention(found, [{"C1"}, {"C3"}], {}) == ([False, True], "id", False)
-    assert score_mention([], [{"C1"}], {}) == ([False, False], "", False)
+def test_score_mention_counts_the_order_and_all_parts() -> None:
+    found = [
+        candidate(cui, score) for cui, score in (("C1", 1), ("C2", 1), ("C3", 0.5))
+    ]
+    assert score_mention(found, [{"C1"}], {}) == [True, True]
+    assert score_mention(found, [{"C2"}], {}) == [False, True]
+    assert score_mention(found, [{"C9"}], {"C1": "C9"}) == [True, True]
+    assert score_mention(found, [{"C1"}, {"C3"}], {}) == [False, True]
+    assert score_mention([], [{"C1"}], {}) == [False, False]
 
 
-def outcome(right: list[int], decided: list[str]) -> Outcome:
-    hits = np.array([[one, 1] for one in right], dtype=bool)
-    return Outcome(hits, np.array(decided), np.ones(len(right), dtype=bool))
+def hits(*right: int) -> np.ndarray:
+    return np.array([[one, 1] for one in right], dtype=bool)
 
 
 def test_format_change_compares_mention_by_mention() -> None:
-    one = outcome([1, 0, 0, 0], [""] * 4)
-    other = outcome([0, 1, 1, 0], [""] * 4)
+    one, other = hits(1, 0, 0, 0), hits(0, 1, 1, 0)
     assert format_change(other, one) == "+25.00 (+2 −1), p = 1.000"
     assert format_change(one, None) == "–"
     assert format_change(one, one) == "0"
-    better = outcome([1] * 20, [""] * 20)
-    none = outcome([0] * 20, [""] * 20)
-    assert format_change(better, none) == "+100.00 (+20 −0), p < 0.001"
-
-
-def test_format_ties_counts_what_decides() -> None:
-    plain = outcome([1, 0, 0], ["id", "id", ""])
-    label = outcome([1, 1, 0], ["id", "label", ""])
-    abbreviations = outcome([1, 1, 1], ["", "", ""])
-    found = {"plain": plain, "label": label, "abbreviations": abbreviations}
-    text, _, *table = format_ties(found)
-    assert text.startswith("2 of 3 mentions (66.7 %)")
-    assert text.endswith("right for 2.")
-    assert table[2:] == ["| plain | 0 | 0 | 0 | 1 |", "| label | 1 | 1 | 0 | 2 |"]
+    better = format_change(hits(*[1] * 20), hits(*[0] * 20))
+    assert better == "+100.00 (+20 −0), p < 0.001"
 
 
 def test_all_measures_options_in_the_pipeline(
@@ -98,9 +78,6 @@ def test_all_measures_options_in_the_pipeline(
     assert "| abbreviations | 1.0000 | +25.00 (+1 −0), p = 1.000 |" in result.output
     assert "| label as filter | 0.7500 | 0 |" in result.output
     assert "| **+ abbreviations** | 1.0000 |" in result.output
-    ties = result.output.partition("1 of 4 mentions (25.0 %)")[2]
-    assert "| preferred | 0 | 0 | 0 | 0 |" in ties
-    assert "abbreviations" not in ties
     assert "insufficiency" not in result.output
 
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
 from benchmarks.large_vocabulary import (
     MixedVectors,
@@ -9,8 +8,7 @@ from benchmarks.large_vocabulary import (
     generate_concepts,
     write_vocabulary,
 )
-from benchmarks.scale import app, make_rows, time_singles
-from spacy_sapbert.kb.indexes.row_file import RowFile
+from benchmarks.scale import time_singles
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
@@ -50,27 +48,6 @@ def test_mixed_vectors_are_sums_of_those_of_name_and_word() -> None:
     assert missing.tolist() == [False, False, True]
     np.testing.assert_allclose(mixed[0], vectors[0])
     np.testing.assert_allclose(mixed[1], np.array([2, 1, 0, 0]) / np.sqrt(5), atol=1e-6)
-
-
-def test_make_rows_begins_with_the_real_vectors(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    kb = load_kb(sample_kb)
-    path = tmp_path / "rows"
-    make_rows(path, kb, kb.rows + 20, seed=0)
-    rows = RowFile(path, rows=kb.rows + 20, width=32)
-    real = kb.vectors(np.arange(kb.rows))
-    np.testing.assert_allclose(rows[: kb.rows], real, atol=2e-5)
-    cosines = (rows[kb.rows :] * real[np.arange(20) % len(real)]).sum(axis=1)
-    assert (cosines > 0.5).all()
-
-
-def test_edits_change_a_copy_and_find_both_differences(sample_kb: Path) -> None:
-    before = load_kb(sample_kb).manifest
-    printed = CliRunner().invoke(app, ["edits", str(sample_kb)])
-    assert printed.exit_code == 0, printed.output
-    assert "compare: 2" in printed.output  # one concept is new, one is gone
-    assert load_kb(sample_kb).manifest == before
 
 
 def test_time_singles_times_each_query(sample_kb: Path) -> None:

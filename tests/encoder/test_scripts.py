@@ -11,6 +11,7 @@ import spacy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from tokenizers import Tokenizer, normalizers
 
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -21,7 +22,6 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.encoders.embedding import embed_texts
-from training.encoders.new_encoder import make_encoder
 from training.losses import miners as mining  # noqa: F401
 from training.losses import multi_similarity as losses  # noqa: F401 (registers)
 from training.losses import schedules  # noqa: F401
@@ -86,7 +86,7 @@ def list_letters() -> list[str]:
 
 def make_xlm_roberta(folder: Path) -> Path:
     """A cased XLM-RoBERTa with random weights: other special pieces, no wordpieces."""
-    from tokenizers import Tokenizer, normalizers, pre_tokenizers
+    from tokenizers import pre_tokenizers
     from tokenizers.models import Unigram
     from tokenizers.processors import TemplateProcessing
     from transformers import (
@@ -137,12 +137,16 @@ def kb(
     make_bert: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """With a tokenizer as BERT's, and with one of `training.encoders.new_encoder`."""
+    """With a tokenizer as BERT's, and with one that keeps accents and unifies forms."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "bert":
-        make_bert(folder / "encoder", list_letters())
-    else:
-        make_encoder(names_file, folder / "encoder", size=1000, width=32, layers=1)
+    make_bert(folder / "encoder", list_letters())
+    if request.param == "nfkc":
+        path = str(folder / "encoder" / "tokenizer.json")
+        tokenizer = Tokenizer.from_file(path)
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.BertNormalizer(strip_accents=False)]
+        )
+        tokenizer.save(path)
     how = EncoderSettings("mean")
     encoder = str(folder / "encoder")
     build_kb(names_file, folder / "kb", encoder, settings=how, threads=1)

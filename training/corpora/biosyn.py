@@ -34,7 +34,7 @@ from spacy_sapbert.vocabularies.concepts import (
     write_concepts,
 )
 from training.corpora.mention_text import expand_abbreviations, split_composite
-from training.data.reporting import (
+from training.data.options import (
     AliasFile,
     Force,
     Quiet,
@@ -69,16 +69,11 @@ Parts = list[list[str]]
 
 
 class Steps(NamedTuple):
-    """Optional steps.
+    """Optional steps."""
 
-    abbreviations (bool): Expand abbreviations that the document defines.
-    composites (bool): Split mentions of several concepts.
-    part_ids (str): Ids of a part of a composite: "own", or "all" = those of all parts.
-    """
-
-    abbreviations: bool = True
-    composites: bool = True
-    part_ids: str = "own"
+    abbreviations: bool = True  # expand those that the document defines
+    composites: bool = True  # split mentions of several concepts
+    part_ids: str = "own"  # of a part of a composite; "all" = those of all parts
 
 
 ALL_STEPS = Steps()
@@ -92,11 +87,7 @@ def preprocess_name(name: str) -> str:
 def preprocess_concepts(
     concepts: Iterable[Concept], counts: Counter[str]
 ) -> Iterator[Concept]:
-    """Preprocess the names of a dictionary.
-
-    YIELDS (Concept): Each concept that has names left, with distinct names in order.
-    RAISES (SapbertError): At the end, if no concept has a name left.
-    """
+    """Yield each concept that has names left, with distinct names in order."""
     counts.update(dict.fromkeys(COUNTED_NAMES, 0))
     for concept in concepts:
         names = list(map(preprocess_name, concept.aliases))
@@ -136,11 +127,10 @@ class KnownConcepts:
 
 
 def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
-    """Assign ids to the parts of a composite; they can be annotated in another order.
+    """Return the ids of each part of a composite, which may have another order.
 
-    parts (Parts): As many lists of ids.
-    RETURNS (Parts): The ids of each name: those of a concept with exactly that name;
-        the other names get the remaining ids in order.
+    A name of a concept gets the ids of that concept; the other names get the remaining
+    ids in order.
     """
     left = list(parts)
     found: list[list[str] | None] = []
@@ -158,8 +148,7 @@ def split_span(
 ) -> list[GoldSpan]:
     """Split a composite if it has as many parts as concepts.
 
-    RETURNS (list[GoldSpan]): A mention for each part, with the offsets of the whole; or
-        the mention alone.
+    Each part is a mention with the offsets of the whole.
     """
     if not steps.composites or len(span.parts) < 2:
         return [span]
@@ -198,12 +187,13 @@ def preprocess_documents(
     steps: Steps = ALL_STEPS,
     known: KnownConcepts | None = None,
 ) -> Iterator[GoldDocument]:
-    """Preprocess the mentions of a corpus.
+    """Preprocess the mentions of a corpus; their offsets stay those of the text.
 
-    known (KnownConcepts | None): The dictionary; None = no mention is dropped for its
-        ids.
-    YIELDS (GoldDocument): With changed mentions; their offsets stay those of the text.
-    SOURCE: Sung et al. (2020).
+    Args:
+        known: The dictionary; None = no mention is dropped for its ids.
+
+    Source:
+        Sung et al. (2020).
     """
     counts.update(dict.fromkeys(COUNTED_MENTIONS, 0))
     for document in documents:

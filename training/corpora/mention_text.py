@@ -21,11 +21,7 @@ def find_preposition(words: Words) -> int:
 
 
 def share_after_preposition(items: list[Words], place: int) -> Shared:
-    """Share the words before the first item: "cancer of the breast and ovary".
-
-    place (int): Place of the preposition in the first item.
-    RETURNS (Shared): The shared words, with "the", and the items, without "both".
-    """
+    """Share the words before the first item: "cancer of the breast and ovary"."""
     begin, rest = items[0][: place + 1], items[0][place + 1 :]
     items = [
         item[1:] if item[0].lower() == "both" and len(item) > 1 else item
@@ -86,8 +82,10 @@ def split_composite(mention: str, count: int) -> list[str]:
        dystrophy".
     7. Otherwise the last word of the last, "breast and ovarian cancer".
 
-    RETURNS (list[str]): As many parts; the mention alone if no split is possible.
-    SOURCE: After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
+    If no split is possible, the mention is returned alone.
+
+    Source:
+        After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
     """
     items = [item.strip() for item in SEPARATOR.split(" ".join(mention.split()))]
     usable = all(items) and all(map(is_balanced, items))
@@ -104,12 +102,10 @@ def split_composite(mention: str, count: int) -> list[str]:
 def expand_abbreviations(
     mention: str, long_forms: dict[str, str], *, within: tuple[str, ...] = ()
 ) -> str:
-    """Replace short forms by long forms, also inside the long forms.
+    """Replace each token, or two, that are a short form, also around `/` and commas.
 
-    within (tuple[str, ...]): Short forms that are being expanded. They are not expanded
-        again, so the recursion ends.
-    RETURNS (str): With the long form of each token, or two, that equals a short form,
-        also around `/` and before commas. Single blanks.
+    Short forms in long forms are expanded, too, but not those in `within`, which are
+    being expanded, so that the recursion ends.
     """
 
     def expand(token: str) -> str:

@@ -16,6 +16,7 @@ from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
+from training.data.options import Concepts, Force, Quiet, print_counts
 from training.data.pairs import (
     ConceptNames,
     NameTable,
@@ -23,7 +24,6 @@ from training.data.pairs import (
     hash_text,
     write_lines,
 )
-from training.data.reporting import Concepts, Force, Quiet, print_counts
 from training.errors import Errors
 
 
@@ -58,10 +58,10 @@ def draw_family(
 ) -> list[ConceptNames]:
     """Draw the relatives of a concept.
 
-    seed (int): Seed of the draw, with the CUI.
-    RETURNS (list[ConceptNames]): Anchor, sibling, and a parent or child, two names of
-        each. Another parent or child replaces a missing sibling, and a random concept
-        whatever is still missing. Empty if the anchor has no relative.
+    Returns:
+        Anchor, sibling, and a parent or child, two names of each. Another parent or
+        child replaces a missing sibling, and a random concept whatever is still
+        missing. Empty if the anchor has no relative.
     """
     # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
     rng = random.Random(f"{seed} {concept.cui}")

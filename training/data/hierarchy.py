@@ -17,12 +17,7 @@ FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
 
 
 class Distances(NamedTuple):
-    """Distances of two concepts; names of one concept have distance 0.
-
-    siblings (int): If they share a parent.
-    parents (int): If one is a parent of the other.
-    others (int): Otherwise.
-    """
+    """Distances of siblings, of parent and child, and of others; 0 is one concept."""
 
     siblings: int = 1
     parents: int = 2
@@ -40,13 +35,14 @@ DEFAULT_DISTANCES = Distances()
 class Hierarchy(NamedTuple):
     """All steps from a child to a parent, sorted by child and sorted by parent.
 
-    Concepts are hashes of their ids. The children of a parent that is no concept itself
-    are siblings, too. All arrays are int64 of the shape (steps,).
+    Concepts are hashes of their ids. The children of a parent that is not a concept
+    itself are siblings, too. All arrays are int64 of the shape (steps,).
 
-    children (np.ndarray): The children, ascending.
-    parents (np.ndarray): The parent of each.
-    parents_first (np.ndarray): The parents, ascending.
-    children_next (np.ndarray): The child of each.
+    Attributes:
+        children: The children, ascending.
+        parents: The parent of each.
+        parents_first: The parents, ascending.
+        children_next: The child of each.
     """
 
     children: np.ndarray
@@ -98,9 +94,14 @@ def compute_distances(
 
     If two concepts are siblings and also parent and child, the smaller distance counts.
 
-    labels (np.ndarray): Hash of each row's concept, int64. Shape: (n,).
-    RETURNS (np.ndarray): int64; 0 between rows of one concept. Shape: (n, n).
-    SOURCE: HiPrBERT (2023).
+    Args:
+        labels: Hash of each row's concept, int64. Shape: (n,).
+
+    Returns:
+        int64; 0 between rows of one concept. Shape: (n, n).
+
+    Source:
+        HiPrBERT (2023).
     """
     known, places = np.unique(labels, return_inverse=True)  # (m,), (n,)
     found = np.full((len(known), len(known)), distances.others)

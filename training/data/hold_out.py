@@ -19,8 +19,8 @@ from spacy_sapbert.vocabularies.concepts import (
     read_concepts,
     write_concepts,
 )
+from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names, hash_text
-from training.data.reporting import Concepts, Force, Quiet
 from training.errors import Errors, SapbertError
 
 
@@ -84,9 +84,8 @@ def hold_out(
 def draw_synonym(concept: Concept, *, seed: int) -> str | None:
     """Draw a name of a concept that no other of its names resembles.
 
-    Names that differ only in word order, punctuation or a plural *s* are alike.
-
-    RETURNS (str | None): Not the preferred name; None if there is no such name.
+    Names that differ only in word order, punctuation or a plural *s* are alike. It is
+    not the preferred name; None if there is no such name.
     """
     words: dict[str, tuple[str, ...]] = {
         name: tuple(sorted(w.removesuffix("s") for w in re.findall(r"\w+", name)))

@@ -16,7 +16,7 @@ from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.system.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.reporting import Concepts, Force, Quiet, print_counts, show_progress
+from training.data.options import Concepts, Force, Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
@@ -39,10 +39,7 @@ def distinct_names(concept: Concept) -> list[str]:
 
 
 def read_pairs(path: Path) -> Iterator[list[str]]:
-    """Yield the three fields of each line of pairs.tsv, plain or `.gz`.
-
-    RAISES (SapbertError): With file and line, if a line does not have three fields.
-    """
+    """Yield the three fields of each line of pairs.tsv, plain or `.gz`."""
     for line_number, line in read_lines(path):
         fields = line.split("\t")
         if len(fields) != 3:
@@ -53,10 +50,7 @@ def read_pairs(path: Path) -> Iterator[list[str]]:
 
 
 class NameTable:
-    """The names of all concepts in a temporary database.
-
-    scratch (sqlite3.Connection): An empty database.
-    """
+    """The names of all concepts in a temporary database."""
 
     def __init__(self, scratch: sqlite3.Connection) -> None:
         self.scratch = scratch
@@ -84,12 +78,7 @@ class NameTable:
 def filter_languages(
     concepts: Iterable[Concept], languages: Sequence[str], path: Path
 ) -> Iterator[Concept]:
-    """Yield the concepts that have names in some languages, with only these names.
-
-    languages (Sequence[str]): Codes as in the concepts, e.g. "ENG". A name without a
-        language is left out.
-    RAISES (SapbertError): After the last, if no concept has one of the languages.
-    """
+    """Yield the concepts that have names in some languages, with only these names."""
     seen: set[str] = set()
     for concept in concepts:
         seen.update(concept.languages)
@@ -108,13 +97,13 @@ def nth_combination(n: int, index: int) -> tuple[int, int]:
 
 
 def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
-    """Yield pairs of a concept's names.
+    """Yield pairs of a concept's names, at most so many.
 
-    most (int): Number of pairs at most, drawn without building all pairs.
-    seed (int): Seed of the sample, with the CUI: the pairs of a concept do not depend
-        on the other concepts.
-    YIELDS (Pair): CUI and two different names, sorted.
-    SOURCE: Liu et al. (2021), §3.1.
+    They are drawn without building all pairs. The seed of the sample is `seed` with the
+    CUI: the pairs of a concept do not depend on the other concepts.
+
+    Source:
+        Liu et al. (2021), §3.1.
     """
     names = distinct_names(concept)
     total = len(names) * (len(names) - 1) // 2
@@ -133,8 +122,7 @@ def write_lines(
 ) -> int:
     """Write pairs, tab-separated, to a file; return their number.
 
-    describe_empty (Callable[[], str]): Returns the message if there are no pairs.
-    RAISES (SapbertError): If there are no pairs; no file is written.
+    Without pairs no file is written, and the error is `describe_empty()`.
     """
     count = 0
     with write_atomically(path) as file:
@@ -149,11 +137,7 @@ def write_lines(
 def write_pairs(
     concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
 ) -> dict[str, int]:
-    """Write the pairs of a vocabulary, in the order of the concepts.
-
-    path (Path): pairs.tsv, or pairs.tsv.gz.
-    RAISES (SapbertError): If no concept has two names.
-    """
+    """Write the pairs of a vocabulary, in the order of the concepts; return counts."""
     counts = {"concepts": 0, "distinct names": 0, "concepts with two names or more": 0}
     trimmed = f"concepts trimmed to {most} pairs"
     counts[trimmed] = 0

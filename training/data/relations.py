@@ -16,8 +16,8 @@ from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS, find_table, read_rows
+from training.data.options import Concepts, Force, Quiet, print_counts
 from training.data.pairs import NameTable, Pair, hash_text, write_lines
-from training.data.reporting import Concepts, Force, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
@@ -26,11 +26,11 @@ Relation = tuple[str, str, str]  # RELA, CUI2, CUI1
 
 
 def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
-    """Yield the relations that have a name and are not suppressed.
+    """Yield the relations of MRREL.RRF that have a name and are not suppressed.
 
-    path (Path): MRREL.RRF, or the folder of a release.
-    YIELDS (Relation): RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation
-        comes again in the other direction, and for each source.
+    Yields:
+        RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation comes again in
+        the other direction, and for each source.
     """
     parts = [path] if path.is_file() else find_table(path, "MRREL")
     if not parts:
@@ -50,9 +50,13 @@ def pair_relations(
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
-    kept (set[str] | None): The RELA to use; None = all.
-    YIELDS (Pair): Both ids joined by a plus sign, and two different names, sorted by
-        id. Two concepts come once, even if they have several relations.
+    Two concepts come once, even if they have several relations.
+
+    Args:
+        kept: The RELA to use; None = all.
+
+    Yields:
+        Both ids joined by a plus sign, and two different names, sorted by id.
     """
     with open_temporary_db() as scratch:
         table = NameTable(scratch)

@@ -14,8 +14,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.pairs import Pair, distinct_names, write_lines
-from training.data.reporting import (
+from training.data.options import (
     AliasFile,
     Concepts,
     Force,
@@ -23,6 +22,7 @@ from training.data.reporting import (
     print_counts,
     show_progress,
 )
+from training.data.pairs import Pair, distinct_names, write_lines
 from training.errors import Errors, SapbertError
 
 MentionFiles = Annotated[
@@ -70,8 +70,11 @@ def pair_mentions(
 ) -> Iterator[Pair]:
     """Yield each mention with every different name of its concept.
 
-    found (set[str]): Ids of mentions that are in the dictionary; updated.
-    SOURCE: Liu et al. (2021), §4.1, fine-tuning.
+    Args:
+        found: Gets the ids of mentions that are in the dictionary.
+
+    Source:
+        Liu et al. (2021), §4.1, fine-tuning.
     """
     for concept in concepts:
         known = find_ids(concept, mentions, aliases)
@@ -125,10 +128,7 @@ def add_mentions(
     aliases: dict[str, str],
     counts: Counter[str],
 ) -> Iterator[Concept]:
-    """Yield each concept with training mentions as names, without language or source.
-
-    RAISES (SapbertError): At the end, if no id of a mention is in the vocabulary.
-    """
+    """Yield each concept with its training mentions as names without a language."""
     for concept in concepts:
         own = {fold_text(alias) for alias in concept.aliases}
         for cui in find_ids(concept, mentions, aliases):

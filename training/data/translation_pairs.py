@@ -1,95 +1,29 @@
 """Word lists and parallel titles → pairs.tsv: each translation is a concept of its own.
 
-Files can be plain, `.gz`, or in a zip. Training on translations after concepts aligns
-the languages of an encoder.
+Training on translations after concepts aligns the languages of an encoder.
 """
 
 import re
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from fnmatch import fnmatch
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
-from spacy_sapbert.system.reading import (
-    BLOCK_BYTES,
-    check_file,
-    check_unpacked,
-    read_blocks,
-)
+from spacy_sapbert.system.reading import check_file
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
+from training.data.options import Force, Quiet, print_counts
 from training.data.pairs import hash_text, write_lines
-from training.data.reporting import Force, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
 LANGUAGES = re.compile(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])")
 ALL = "all"
-# raised for a zip that is damaged, cut, encrypted or of another method
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
 
 Translation = tuple[str, str]
-
-
-class WordList(NamedTuple):
-    """A file of translations, maybe in a zip, and a function that reads it."""
-
-    path: Path
-    blocks: Callable[[], Iterator[bytes]]
-
-
-@contextmanager
-def open_zip(path: Path, name: str = "") -> Iterator[zipfile.ZipFile]:
-    """Open a zip; its errors become a SapbertError with the name of the file in it."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            yield archive
-    except ZIP_ERRORS as error:
-        raise SapbertError(
-            Errors.E774.format(path=path / name, reason=type(error).__name__)
-        ) from None
-
-
-def read_member(path: Path, name: str) -> Iterator[bytes]:
-    """Yield blocks of a file in a zip, without unpacking it to the disk."""
-    packed, unpacked = path.stat().st_size, 0
-    with open_zip(path, name) as archive, archive.open(name) as file:
-        while block := file.read(BLOCK_BYTES):
-            unpacked += len(block)
-            check_unpacked(path / name, packed, unpacked)
-            yield block
-
-
-def is_hidden(name: str) -> bool:
-    """Return whether a name in a zip is a folder or a hidden file."""
-    file = name.rpartition("/")[2]
-    return not file or file.startswith(".") or name.startswith("__MACOSX/")
-
-
-def list_files(paths: Sequence[Path], members: str) -> list[WordList]:
-    """Return files and the files in zips whose names match a pattern, in this order."""
-    files: list[WordList] = []
-    for path in paths:
-        check_file(path)
-        if path.suffix != ".zip":
-            files.append(WordList(path, partial(read_blocks, [path])))
-            continue
-        with open_zip(path) as archive:
-            names = [n for n in archive.namelist() if fnmatch(n, members)]
-        names = [name for name in names if not is_hidden(name)]
-        if not names:
-            raise SapbertError(Errors.E775.format(path=path))
-        files += [WordList(path / n, partial(read_member, path, n)) for n in names]
-    return files
 
 
 def find_languages(file: Path) -> tuple[str, str] | None:
@@ -105,47 +39,42 @@ def find_languages(file: Path) -> tuple[str, str] | None:
 
 
 def filter_files(
-    files: Sequence[WordList], languages: Sequence[str], report: Report
-) -> list[WordList]:
+    paths: Sequence[Path], languages: Sequence[str], report: Report
+) -> list[Path]:
     """Return the files whose languages are all among these, and count the others."""
     if not languages:
-        return list(files)
-    chosen: list[WordList] = []
+        return list(paths)
+    chosen: list[Path] = []
     known: set[str] = set()
-    for file in files:
-        found = find_languages(file.path)
+    for path in paths:
+        found = find_languages(path)
         if found is None:
-            raise SapbertError(Errors.E770.format(path=file.path))
+            raise SapbertError(Errors.E770.format(path=path))
         known.update(found)
         if {*found} <= {*languages}:
-            chosen.append(file)
+            chosen.append(path)
         else:
             report.dropped["files of other languages"] += 1
     if unknown := sorted({*languages} - known):
-        raise SapbertError(
-            Errors.E771.format(
-                unknown=", ".join(unknown), known=", ".join(sorted(known))
-            )
-        )
+        values = {"unknown": ", ".join(unknown), "known": ", ".join(sorted(known))}
+        raise SapbertError(Errors.E771.format(**values))
     return chosen
 
 
-def read_translations(file: WordList, report: Report) -> Iterator[Translation]:
-    """Read a file of two words or titles on a line.
+def read_translations(path: Path, report: Report) -> Iterator[Translation]:
+    """Yield both sides of each line, two words or titles, with single blanks.
 
     The first line that is not blank decides the separator: a tab, or, if it has none,
     white space, as in MUSE's files, where both sides are one word.
-
-    YIELDS (Translation): Both sides of each line, with single blanks.
     """
     tabs: bool | None = None
-    for number, line in read_good_lines(file.path, report, blocks=file.blocks()):
+    for number, line in read_good_lines(path, report):
         if tabs is None:
             tabs = "\t" in line
         sides = [clean_name(side) for side in line.split("\t" if tabs else None)]
         if len(sides) != 2 or not all(sides):
             between = "a tab" if tabs else "white space"
-            values = {"path": file.path, "line": number, "separator": between}
+            values = {"path": path, "line": number, "separator": between}
             report.skip("bad lines", SapbertError(Errors.E772.format(**values)))
             continue
         yield sides[0], sides[1]
@@ -195,13 +124,10 @@ def write_translation_pairs(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILES…", help="Two words or titles a line; plain, .gz or .zip."
+            metavar="FILES…", help="Two words or titles a line; plain or .gz."
         ),
     ],
     output: Annotated[Path, typer.Option(help="pairs.tsv to write.")],
-    members: Annotated[
-        str, typer.Option(help="Files of a zip, e.g. '*.train.5000.*'.")
-    ] = "*",
     languages: Annotated[
         str,
         typer.Option(help="Both languages of a file are among these: en,fi; or all."),
@@ -218,19 +144,17 @@ def write_translation_pairs(
 
     Example: python -m training translation-pairs en-fi.txt titles.en-fi.tsv.gz
     --output corpus/translations.tsv
-
-    Example: python -m training translation-pairs xling-eval-en.zip --members
-    '*train.freq.5k.*' --languages en,fi,de --output corpus/translations.tsv
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     check_outputs(output, force=force)
     report = Report(on_error=on_error)
+    for path in paths:
+        check_file(path)
     named = [language.strip() for language in languages.split(",")]
-    files = list_files(paths, members)
-    chosen = filter_files(files, () if named == [ALL] else named, report)
-    read = (read_translations(each, report) for each in chosen)
-    usable = filter_translations(chain.from_iterable(read), report)
+    chosen = filter_files(paths, () if named == [ALL] else named, report)
+    read = (pair for path in chosen for pair in read_translations(path, report))
+    usable = filter_translations(read, report)
     translations = sample_translations(usable, sample, seed) if sample else usable
     pairs = (
         (f"translation:{number:06}", one, other)

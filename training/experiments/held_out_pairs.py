@@ -46,10 +46,7 @@ def draw_at_distance(
     table: NameTable,
     rng: random.Random,
 ) -> ConceptNames | None:
-    """Draw a concept with a distance from another; None if none is found.
-
-    distance (int): 1 for siblings, 2 for parent and child, 3 for neither.
-    """
+    """Draw a sibling (1), a parent or child (2), or neither (3) of a concept."""
     label = hash_text(concept.cui)
     near = [*hierarchy.parents_of(label), *hierarchy.children_of(label)]
     for _ in range(TRIES):
@@ -75,10 +72,9 @@ def pair_by_distance(
     most: int,
     seed: int,
 ) -> list[NamePair]:
-    """Draw a pair of each distance for each held-out concept.
+    """Draw a pair of each distance for each held-out concept, `most` of a distance.
 
-    most (int): Pairs of a distance at most.
-    RETURNS (list[NamePair]): By distance, "0" first: two names of one concept.
+    The pairs of distance "0" come first: two names of one concept.
     """
     found: dict[str, list[NamePair]] = {str(each): [] for each in range(4)}
     for concept in held_out:
@@ -114,10 +110,10 @@ def pair_by_relation(
 ) -> list[NamePair]:
     """Draw pairs of the most frequent relations, with at least one held-out concept.
 
-    held_out (set[str]): Ids of the held-out concepts.
-    table (NameTable): All concepts; its database sorts the relations.
-    most (int): Pairs of a relation at most.
-    RETURNS (list[NamePair]): By relation, the most frequent first.
+    Args:
+        held_out: Ids of the held-out concepts.
+        table: All concepts; its database sorts the relations.
+        most: Pairs of a relation at most.
     """
     scratch = table.scratch
     scratch.execute(
@@ -161,14 +157,13 @@ def draw_pairs(
     most: int,
     seed: int = 0,
 ) -> list[NamePair]:
-    """Draw the pairs of names for an evaluation.
+    """Draw the pairs of names for an evaluation, by distance, then by relation.
 
-    concepts_path (Path): concepts.jsonl, with the held-out concepts.
-    held_out_path (Path): concepts.jsonl of the held-out concepts.
-    relations_path (Path | None): MRREL.RRF, or the folder of a release.
-    most (int): Pairs of a distance, and of a relation, at most.
-    RETURNS (list[NamePair]): By distance, then by relation.
-    RAISES (SapbertError): If there is only one distance.
+    Args:
+        concepts_path: concepts.jsonl, with the held-out concepts.
+        held_out_path: concepts.jsonl of the held-out concepts.
+        relations_path: MRREL.RRF, or the folder of a release.
+        most: Pairs of a distance, and of a relation, at most.
     """
     with open_temporary_db() as scratch:
         table = NameTable(scratch)

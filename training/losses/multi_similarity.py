@@ -20,16 +20,21 @@ def multi_similarity_loss(
 ) -> Tensor:
     """Compute the Multi-Similarity loss.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
-    scale_pos (float): Weight of the least similar positives, above 0.
-    scale_neg (float): Weight of the most similar negatives, above 0.
-    offset (float): The cosine that separates the two, −1 to 1.
-    RETURNS (Tensor): The mean over all anchors; an anchor without a pair counts 0.
-        Without any pair it is 0 and still has a gradient. Shape: ().
-    SOURCE: Wang et al. (2019), Eq. 15, with the roles of the constants as in their
-        code; Liu et al. (2021), Eq. 2 prints them swapped.
+    Args:
+        vectors: Unit-length rows. Shape: (n, width).
+        positives: Mask of the positives, row by anchor, bool. Shape: (n, n).
+        negatives: Mask of the negatives, row by anchor, bool. Shape: (n, n).
+        scale_pos: α, weight of the least similar positives, above 0.
+        scale_neg: β, weight of the most similar negatives, above 0.
+        offset: ε (λ of Wang et al.), the cosine that separates the two, −1 to 1.
+
+    Returns:
+        The mean over all anchors; an anchor without a pair counts 0. Without any pair
+        it is 0 and still has a gradient. Shape: ().
+
+    Source:
+        Wang et al. (2019), Eq. 15, with the roles of the constants as in their code;
+        Liu et al. (2021), Eq. 2 prints them swapped.
     """
     vectors = vectors.float()
     cosines = vectors @ vectors.T  # (n, n)
@@ -38,26 +43,35 @@ def multi_similarity_loss(
     return (pulls / scale_pos + pushes / scale_neg).mean()
 
 
+def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
+    """Compute log(1 + Σ exp(x)) over the masked entries of each row of (n, n)."""
+    kept = exponents.masked_fill(~mask, -torch.inf)
+    one = kept.new_zeros(len(kept), 1)  # exp(0) = 1
+    return torch.cat([one, kept], dim=1).logsumexp(dim=1)
+
+
 def hierarchical_loss(
     vectors: Tensor,
     distances: Tensor,
-    names: Tensor,
+    name_ids: Tensor,
     thresholds: Sequence[int],
     loss: Loss,
 ) -> Tensor:
-    """Compute a loss at each distance of a hierarchy.
+    """Compute the sum of a loss over the distances of a hierarchy.
 
     For each threshold the pairs up to it are positives and the others negatives.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    distances (Tensor): Distance between the concepts of two rows. Shape: (n, n).
-    names (Tensor): The name of each row as a number, int64. Pairs of equal names are
-        neither positives nor negatives. Shape: (n,).
-    thresholds (Sequence[int]): Distances; at least one.
-    RETURNS (Tensor): The sum over the thresholds. Shape: ().
-    SOURCE: HiPrBERT (2023), with the Multi-Similarity loss.
+    Args:
+        vectors: Unit-length rows. Shape: (n, width).
+        distances: Distance between the concepts of two rows. Shape: (n, n).
+        name_ids: A number for each text, int64. Pairs of equal names are neither
+            positives nor negatives. Shape: (n,).
+        thresholds: Distances; at least one.
+
+    Source:
+        HiPrBERT (2023), with the Multi-Similarity loss.
     """
-    different = names[:, None] != names[None, :]  # (n, n)
+    different = name_ids[:, None] != name_ids[None, :]  # (n, n)
     terms = [
         loss(
             vectors,
@@ -67,15 +81,3 @@ def hierarchical_loss(
         for threshold in thresholds
     ]
     return torch.stack(terms).sum()
-
-
-def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
-    """Compute log(1 + Σ exp(x)) over the masked entries of each row, without overflow.
-
-    exponents (Tensor): Shape: (n, n).
-    mask (Tensor): Which entries count, bool. Shape: (n, n).
-    RETURNS (Tensor): Shape: (n,).
-    """
-    kept = exponents.masked_fill(~mask, -torch.inf)
-    one = kept.new_zeros(len(kept), 1)  # exp(0) = 1
-    return torch.cat([one, kept], dim=1).logsumexp(dim=1)

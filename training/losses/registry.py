@@ -12,13 +12,13 @@ from torch import Tensor
 
 # vectors, and the masks of positives and negatives → the loss
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-# vectors, labels, and names as numbers → the masks of positives and negatives
+# vectors, labels, and a number for each name → the masks of positives and negatives
 Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 # a step, from 0, and the steps of the run → a factor for the learning rate
 Schedule = Callable[[int, int], float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-MODULES = ("miners", "multi_similarity", "other_losses", "schedules")
+MODULES = ("miners", "multi_similarity", "from_library", "schedules")
 
 
 class registry(confection.registry):
@@ -42,8 +42,7 @@ def load_registry() -> type[registry]:
 def register_partial(kind: Any, name: str) -> Callable[[Function], Function]:
     """Register a loss or a miner; its keyword-only arguments are those of the config.
 
-    kind (catalogue.Registry): `registry.losses` or `registry.miners`. It gets a
-        function that returns the loss or miner with the arguments of the config.
+    The registry gets a function that returns it with the arguments of the config.
     """
 
     def register(function: Function) -> Function:

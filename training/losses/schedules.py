@@ -30,10 +30,11 @@ def make_cosine(warmup_steps: int = 0) -> Schedule:
 
 
 def make_schedule(warmup_steps: int, shape: Callable[[float], float]) -> Schedule:
-    """Build a schedule with a warm-up.
+    """Build a schedule of a warm-up and then `shape`.
 
-    shape (Callable[[float], float]): Returns the factor when a share, 0 to 1, of the
-        run after the warm-up is done.
+    Args:
+        shape: Returns the factor when a share, 0 to 1, of the run after the warm-up is
+            done.
     """
     if warmup_steps < 0:
         raise SapbertError(

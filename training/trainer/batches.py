@@ -1,6 +1,8 @@
 """The files of a run → the batches of every step."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,14 +12,14 @@ import torch
 from torch import Tensor
 
 from spacy_sapbert.system.reading import file_digest
+from training.data.dataset import PairDataset, build_dataset, open_dataset, token_mask
 from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
-from training.data.shuffling import permute, shuffled_batches
-from training.data.tokenized_pairs import Corpus, build_corpus, open_corpus
 from training.errors import Errors, SapbertError
-from training.trainer.distributed import ALONE, Ranks, wait_for_ranks
+from training.trainer.distributed import SINGLE, Ranks, barrier
 from training.trainer.settings import TrainingSettings
 
 LENGTH_MULTIPLE = 8  # of padded names, for the matrix units of a GPU
+BATCHES_AHEAD = 4
 
 
 class Lines(NamedTuple):
@@ -39,54 +41,56 @@ class Lines(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file of training data.
+    """A file of training data: "pairs", "relations" or "families".
 
-    name (str): "pairs", "relations" or "families".
-    corpus (Corpus): Its names, tokenised.
-    hierarchy (Hierarchy | None): For families, the parents of their concepts.
+    Families have a hierarchy, the parents of their concepts.
     """
 
     name: str
     path: Path
-    corpus: Corpus
+    dataset: PairDataset
     hierarchy: Hierarchy | None = None
 
     @property
     def lines(self) -> Lines:
-        return Lines(len(self.corpus), 1 if self.hierarchy is None else FAMILY)
+        group = 1 if self.hierarchy is None else FAMILY
+        return Lines(len(self.dataset.pairs), group)
 
 
 @dataclass(slots=True)
 class Batch:
-    """The input of one step, padded.
+    """The input of one step.
 
-    numbers (np.ndarray): The pairs of all processes. Shape: (pairs,).
-    chunks (list[tuple[Tensor, Tensor]]): Token ids and attention masks of the names of
-        this process, int64, sorted by length. Shape: (rows, length) each.
-    rows (list[np.ndarray]): The names in each chunk. Shape: (rows,) each. If this
-        process has none, the only chunk has a name that is not counted: passing back
-        its empty gradient makes the same gradients as in the other processes, of zeros.
-    sizes (list[int]): Number of names of each process.
-    labels (Tensor): The concept of every name, int64. Shape: (sum of sizes,).
-    names (Tensor): Every name as a number, int64. Shape: (sum of sizes,).
-    distances (Tensor | None): For families, the distance between the concepts of every
-        two names. Shape: (sum of sizes, sum of sizes).
+    The names of all ranks have one order, that of the vectors: by rank, and in a rank
+    by length.
+
+    Attributes:
+        lines: Numbers of the lines of all ranks. Shape: (pairs,).
+        micro_batches: Token ids and attention masks of the names of this rank, int64.
+            A rank without names embeds one that does not count, so that it makes the
+            same gradients as the others, of zeros. Shape: (names, length) each.
+        sizes: Number of names of each rank.
+        labels: The concept of every name, int64. Shape: (sum of sizes,).
+        name_ids: A number for the text of every name, int64. Shape: (sum of sizes,).
+        distances: For families, the distance between the concepts of every two names.
+            Shape: (sum of sizes, sum of sizes).
     """
 
-    numbers: np.ndarray
-    chunks: list[tuple[Tensor, Tensor]]
-    rows: list[np.ndarray]
+    lines: np.ndarray
+    micro_batches: list[tuple[Tensor, Tensor]]
     sizes: list[int]
     labels: Tensor
-    names: Tensor
+    name_ids: Tensor
     distances: Tensor | None = None
 
 
-def corpus_folders(folder: Path) -> dict[str, Path]:
+def dataset_folders(folder: Path) -> dict[str, Path]:
     """Return the folder of each source's tokenised names, by its name."""
     others = ("relations", "families")
-    beside = {name: folder.with_name(f"{folder.name}-{name}") for name in others}
-    return {"pairs": folder, **beside}
+    return {
+        "pairs": folder,
+        **{name: folder.with_name(f"{folder.name}-{name}") for name in others},
+    }
 
 
 def open_sources(
@@ -97,10 +101,10 @@ def open_sources(
     ranks: Ranks,
     progress_bar: bool,
 ) -> list[Source]:
-    """Tokenise the files in the first process, and open the result in all.
+    """Tokenise the files in rank 0, and open the result in all.
 
-    folder (Path): Folder for its tokenised names; those of other files are beside it.
-    RETURNS (list[Source]): Pairs, then relations and families if there are any.
+    Args:
+        folder: For the tokenised pairs; those of other files are next to it.
     """
     files = settings.hierarchy
     paths = {
@@ -109,23 +113,23 @@ def open_sources(
         "families": files.families,
     }
     sources = []
-    for name, corpus_folder in corpus_folders(folder).items():
+    for name, dataset_folder in dataset_folders(folder).items():
         path = paths[name]
         if path is None:
             continue
         if ranks.is_first:
-            build_corpus(
+            build_dataset(
                 path,
-                corpus_folder,
+                dataset_folder,
                 tokenizer,
                 max_length=settings.encoder.max_length,
                 lowercase=settings.encoder.how.lowercase,
                 progress=progress_bar,
             )
-        wait_for_ranks(ranks)
-        sources.append(Source(name, path, open_corpus(corpus_folder)))
+        barrier(ranks)
+        sources.append(Source(name, path, open_dataset(dataset_folder)))
     if files.families is not None and files.concepts is not None:
-        lines = len(sources[-1].corpus)
+        lines = len(sources[-1].dataset.pairs)
         if lines % FAMILY:
             raise SapbertError(
                 Errors.E758.format(path=files.families, group=FAMILY, lines=lines)
@@ -138,7 +142,10 @@ def digest_sources(
     sources: Sequence[Source], settings: TrainingSettings
 ) -> dict[str, str]:
     """Return the sha256 of every file of a run."""
-    digests = {f"{each.name}_sha256": each.corpus.pairs_sha256 for each in sources}
+    digests = {
+        f"{source.name}_sha256": source.dataset.meta.made_of.pairs_sha256
+        for source in sources
+    }
     if settings.hierarchy.concepts is not None:
         digests["hierarchy_sha256"] = file_digest(settings.hierarchy.concepts)
     return digests
@@ -147,7 +154,7 @@ def digest_sources(
 def count_steps(files: Sequence[Lines], settings: TrainingSettings) -> int:
     """Return the number of steps of a whole run."""
     section = settings.training
-    steps = sum(each.batches(section.batch_size) for each in files) * section.epochs
+    steps = sum(file.batches(section.batch_size) for file in files) * section.epochs
     return min(steps, section.steps) if section.steps else steps
 
 
@@ -158,107 +165,84 @@ def plan_batches(
 
     The batches of all files are mixed in proportion.
 
-    YIELDS (tuple[int, int, np.ndarray]): The step, from 0, the number of a file, and
-        the numbers of its lines.
+    Yields:
+        The step, from 0, the number of a file, and the numbers of its lines.
     """
     steps = count_steps(files, settings)
     size, seed = settings.training.batch_size, settings.training.seed
-    ends = np.cumsum([each.batches(size) for each in files])
-    in_epoch = int(ends[-1])
+    batches = [file.batches(size) for file in files]
     while done < steps:
-        epoch, start = divmod(done, in_epoch)
-        places = permute(np.arange(in_epoch), in_epoch, seed=seed, epoch=epoch)
-        order = np.searchsorted(ends, places, side="right")
-        used = np.bincount(order[:start], minlength=len(files))
-        streams = [
-            shuffled_batches(
-                each.groups,
-                size=each.groups_per_batch(size),
-                seed=seed,
-                epoch=epoch,
-                start=int(before),
-            )
-            for each, before in zip(files, used, strict=True)
-        ]
-        for file in order[start:].tolist():
-            if done == steps:
-                return
-            group = files[file].group
-            firsts = next(streams[file]) * group
-            yield done, file, (firsts[:, None] + np.arange(group)).reshape(-1)
+        epoch, start = divmod(done, sum(batches))
+        rng = np.random.default_rng([seed, epoch])
+        order = rng.permutation(np.repeat(np.arange(len(files)), batches))
+        groups = [rng.permutation(file.groups) for file in files]
+        taken = np.bincount(order[:start], minlength=len(files)).tolist()
+        for number in order[start : start + steps - done].tolist():
+            file, first = files[number], taken[number]
+            taken[number] += 1
+            per_batch = file.groups_per_batch(size)
+            chosen = groups[number][first * per_batch : (first + 1) * per_batch]
+            lines = chosen[:, None] * file.group + np.arange(file.group)
+            yield done, number, lines.reshape(-1)
             done += 1
 
 
-def pad_names(
-    corpus: Corpus, names: np.ndarray, *, multiple_of: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return padded token ids and attention mask of names, int64.
-
-    names (np.ndarray): Numbers of names. Shape: (n,).
-    multiple_of (int): Round the length up to a multiple of this.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Ids and mask. Shape: (n, length) each.
-    """
-    lengths = corpus.lengths(names)
-    longest = -(-int(lengths.max()) // multiple_of) * multiple_of
-    columns = np.arange(longest)
-    mask = columns < lengths[:, None]  # (n, length)
-    ids = np.full(mask.shape, corpus.pad, dtype=np.int64)
-    places = corpus.starts[names][:, None] + columns
-    ids[mask] = corpus.ids[places[mask]]
-    return ids, mask.astype(np.int64)
-
-
-def split_by_length(lengths: np.ndarray, chunks: int) -> list[np.ndarray]:
-    """Split rows into at most `chunks` chunks of similar length, for little padding.
-
-    RETURNS (list[np.ndarray]): At least one; that one is empty if there are no rows.
-    """
-    order = np.argsort(lengths, kind="stable")
-    return np.array_split(order, min(chunks, max(len(order), 1)))
-
-
 def collate_batch(
-    corpus: Corpus,
-    numbers: np.ndarray,
+    dataset: PairDataset,
+    lines: np.ndarray,
     settings: TrainingSettings,
     *,
-    ranks: Ranks = ALONE,
+    ranks: Ranks = SINGLE,
     pin: bool = False,
     hierarchy: Hierarchy | None = None,
 ) -> Batch:
-    """Build a batch, with the padded names of this process.
+    """Build the batch of some lines, with the padded names of this rank.
 
-    numbers (np.ndarray): The pairs of the step. Shape: (pairs,).
-    pin (bool): Use pinned memory, which a GPU reads fast.
-    hierarchy (Hierarchy | None): For families, the parents of the concepts.
-    RETURNS (Batch): For each process all first names, then all second ones.
+    Args:
+        pin: Use pinned memory, which a GPU reads fast.
+        hierarchy: For families, the parents of the concepts.
     """
-    shares = np.array_split(numbers, ranks.size)  # the pairs of each process
-    names = [corpus.ends[share].T.reshape(-1) for share in shares]
-    labels = np.concatenate([np.tile(corpus.labels[share], 2) for share in shares])
-    own = names[ranks.own]
-    rows = split_by_length(corpus.lengths(own), settings.training.chunks)
-    multiple = LENGTH_MULTIPLE if pin else 1
-    chunks = []
-    for chosen in rows:
-        embedded = own[chosen] if len(own) else names[0][:1]
-        padded = pad_names(corpus, embedded, multiple_of=multiple)
-        ids, mask = (torch.from_numpy(array) for array in padded)
-        chunks.append((ids.pin_memory(), mask.pin_memory()) if pin else (ids, mask))
+    pairs = dataset.pairs[lines]
+    rows, labels = [], []  # of each rank, sorted by length for little padding
+    for share in np.array_split(pairs, ranks.world_size):
+        share_rows = share["names"].T.reshape(-1)
+        order = np.argsort(dataset.names["length"][share_rows], kind="stable")
+        rows.append(share_rows[order])
+        labels.append(np.tile(share["label"], 2)[order])
+    own = rows[ranks.rank] if len(rows[ranks.rank]) else rows[0][:1]
+    micro_batches = []
+    for micro in np.array_split(own, min(settings.training.chunks, len(own))):
+        ids, mask = pad_names(dataset, micro, multiple_of=LENGTH_MULTIPLE if pin else 1)
+        micro_batches.append(
+            (ids.pin_memory(), mask.pin_memory()) if pin else (ids, mask)
+        )
+    all_labels = np.concatenate(labels)
     distances = None
     if hierarchy is not None:
         distances = torch.from_numpy(
-            compute_distances(hierarchy, labels, settings.hierarchy.distances)
+            compute_distances(hierarchy, all_labels, settings.hierarchy.distances)
         )
     return Batch(
-        numbers,
-        chunks,
-        rows,
-        [len(each) for each in names],
-        torch.from_numpy(labels),
-        torch.from_numpy(corpus.names[np.concatenate(names)]),
+        lines,
+        micro_batches,
+        [len(each) for each in rows],
+        torch.from_numpy(all_labels),
+        torch.from_numpy(dataset.names["hash"][np.concatenate(rows)]),
         distances,
     )
+
+
+def pad_names(
+    dataset: PairDataset, rows: np.ndarray, *, multiple_of: int = 1
+) -> tuple[Tensor, Tensor]:
+    """Return padded token ids and attention mask of names, int64, (n, length) each."""
+    names = dataset.names[rows]
+    longest = -(-int(names["length"].max()) // multiple_of) * multiple_of
+    mask = token_mask(names["length"], longest)
+    ids = np.full(mask.shape, dataset.meta.made_of.pad, dtype=np.int64)
+    tokens = names["tokens"][:, :longest]
+    ids[:, : tokens.shape[1]] = tokens
+    return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
 def iter_batches(
@@ -268,18 +252,32 @@ def iter_batches(
     done: int,
     ranks: Ranks,
     pin: bool,
-) -> Iterator[tuple[int, Source, Batch]]:
-    """Yield step, source and batch of every step after the first `done` steps."""
-    files = [source.lines for source in sources]
-    for step, file, numbers in plan_batches(files, settings, done=done):
-        source = sources[file]
-        batch = collate_batch(
-            source.corpus,
-            numbers,
-            settings,
-            ranks=ranks,
-            pin=pin,
-            hierarchy=source.hierarchy,
-        )
-        yield step, source, batch
-        source.corpus.release()
+) -> Generator[tuple[int, Source, Batch], None, None]:
+    """Yield step, source and batch of every step after the first `done` steps.
+
+    Another thread builds some batches in advance. It ends with this generator.
+    """
+    plan = plan_batches([source.lines for source in sources], settings, done=done)
+
+    def make_next() -> tuple[int, Source, Batch] | None:
+        for step, number, lines in plan:
+            source = sources[number]
+            batch = collate_batch(
+                source.dataset,
+                lines,
+                settings,
+                ranks=ranks,
+                pin=pin,
+                hierarchy=source.hierarchy,
+            )
+            return step, source, batch
+        return None
+
+    with ThreadPoolExecutor(1, thread_name_prefix="batches") as pool:
+        ready = deque(pool.submit(make_next) for _ in range(BATCHES_AHEAD))
+        try:
+            while (item := ready.popleft().result()) is not None:
+                ready.append(pool.submit(make_next))
+                yield item
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -15,6 +15,7 @@ from torch import Tensor
 from spacy_sapbert.encoder.safety import NOT_FINITE, find_bad_weight
 from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 from training.errors import Errors, SapbertError, Warnings
+from training.trainer.step import TrainingState
 
 BEST_FILE = "best.safetensors"
 STATE_FILE = "state.json"
@@ -34,10 +35,11 @@ CHECKPOINT_FOLDER = FolderKind(
 class Progress:
     """The position of a run.
 
-    step (int): Steps done; the order of the batches follows from seed and step.
-    best_step (int): Step of the best validation; 0 = none yet.
-    best_accuracy (float): Its Acc@1, 0 to 1.
-    waited (int): Number of validations since one was better than all before.
+    Attributes:
+        step: Steps done; the order of the batches follows from seed and step.
+        best_step: Step of the best validation; 0 = none yet.
+        best_accuracy: Its Acc@1, 0 to 1.
+        waited: Number of validations since one was better than all before.
     """
 
     step: int = 0
@@ -45,15 +47,38 @@ class Progress:
     best_accuracy: float = 0.0
     waited: int = 0
 
+    def record_validation(self, accuracy: float) -> None:
+        """Update the best validation.
+
+        The last of equal ones counts, which has seen more pairs; so a validation that
+        shows no difference keeps the weights of the end. It does not end the patience.
+        """
+        is_better = accuracy > self.best_accuracy or not self.best_step
+        self.waited = 0 if is_better else self.waited + 1
+        if is_better or accuracy == self.best_accuracy:
+            self.best_step, self.best_accuracy = self.step, accuracy
+
+
+def random_state(device: Any) -> Tensor:
+    """Return the state of the random generator of dropout, uint8 on the CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    return torch.get_rng_state()
+
+
+def set_random_state(state: Tensor, device: Any) -> None:
+    """Restore the state of the random generator of dropout."""
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
+
 
 def check_finite(model: torch.nn.Module, step: int) -> None:
-    """Check that a step left finite weights.
+    """Check that a step, from 1, left finite weights.
 
     Its loss was finite, but its gradient may not have been. The next step would find a
     loss of NaN, and a checkpoint or an encoder of these weights would be of no use.
-
-    step (int): Number of the step, from 1.
-    RAISES (SapbertError): If a weight is not finite.
     """
     bad = find_bad_weight(model)
     if bad and bad[1] == NOT_FINITE:
@@ -62,32 +87,28 @@ def check_finite(model: torch.nn.Module, step: int) -> None:
 
 def write_checkpoint(
     folder: Path,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-    *,
+    state: TrainingState,
     progress: Progress,
+    *,
     settings: dict[str, Any],
     random_states: list[Tensor],
 ) -> None:
-    """Write weights, optimiser, scaler, random states and position.
+    """Replace the folder by weights, optimiser, scaler, random states and position.
 
     The weights of the best validation are written with the checkpoint of its step; the
     later checkpoints link to them.
 
-    folder (Path): Replaced as a whole.
-    settings (dict[str, Any]): The settings of the run, plain JSON types.
-    random_states (list[Tensor]): States of the random generators of dropout, one for
-        each process, uint8.
+    Args:
+        settings: The settings of the run, plain JSON types.
+        random_states: One for each rank, uint8.
     """
-    state = optimizer.state_dict()["state"]
     moments = {
         f"{number}.{name}": tensor
-        for number, entry in state.items()
+        for number, entry in state.optimizer.state_dict()["state"].items()
         for name, tensor in entry.items()
     }
     with write_folder_atomically(folder, CHECKPOINT_FOLDER) as part:
-        save_file(dict(model.state_dict()), part / "model.safetensors")
+        save_file(dict(state.model.state_dict()), part / "model.safetensors")
         save_file(moments, part / "optimizer.safetensors")
         states = {str(rank): each for rank, each in enumerate(random_states)}
         save_file(states, part / "random.safetensors")
@@ -98,10 +119,9 @@ def write_checkpoint(
         data = {
             "progress": asdict(progress),
             "settings": settings,
-            "scaler": scaler.state_dict(),
+            "scaler": state.scaler.state_dict(),
         }
-        text = json.dumps(data, indent=2)
-        (part / STATE_FILE).write_text(text + "\n", "utf8")
+        (part / STATE_FILE).write_text(json.dumps(data, indent=2) + "\n", "utf8")
 
 
 def link_file(source: Path, target: Path) -> None:
@@ -115,60 +135,49 @@ def link_file(source: Path, target: Path) -> None:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of the run of a checkpoint; empty without a checkpoint."""
     path = folder / STATE_FILE
-    data = json.loads(path.read_text("utf8")) if path.is_file() else {"settings": {}}
-    return dict(data["settings"])
+    return (
+        dict(json.loads(path.read_text("utf8"))["settings"]) if path.is_file() else {}
+    )
 
 
 def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
-    """Return whether a folder has a checkpoint of a run.
+    """Return whether a folder has a checkpoint of the run with these settings.
 
-    settings (dict[str, Any]): The settings of the run.
-    force (bool): Ignore a checkpoint of other settings, with a warning.
-    RAISES (SapbertError): If the checkpoint is of other settings.
+    Args:
+        force: Ignore a checkpoint of other settings, with a warning.
+
+    Raises:
+        SapbertError: The checkpoint is of other settings.
     """
-    path = folder / STATE_FILE
-    if not path.is_file():
+    if not (folder / STATE_FILE).is_file():
         return False
-    data = json.loads(path.read_text("utf8"))
-    saved = data["settings"]
+    saved = read_settings(folder)
     keys = sorted(saved.keys() | settings.keys())
     differing = [key for key in keys if saved.get(key) != settings.get(key)]
-    if "progress" in data and not differing:
+    if not differing:
         return True
-    names = {"path": folder, "settings": ", ".join(differing) or "format"}
+    names = {"path": folder, "settings": ", ".join(differing)}
     if not force:
         raise SapbertError(Errors.E606.format(**names))
     warn(Warnings.W625.format(**names), stacklevel=2)
     return False
 
 
-def read_checkpoint(
-    folder: Path,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-) -> Progress:
-    """Restore weights, optimiser and scaler, and return the position.
-
-    folder (Path): A checkpoint of this run: see `can_resume`.
-    model (torch.nn.Module): The encoder, already on its device.
-    """
+def read_checkpoint(folder: Path, state: TrainingState, rank: int) -> Progress:
+    """Restore weights, optimiser, scaler and random state, and return the position."""
+    model, optimizer, scaler = state
     saved = json.loads((folder / STATE_FILE).read_text("utf8"))
     model.load_state_dict(load_file(folder / "model.safetensors"))
-    moments: dict[int, dict[str, torch.Tensor]] = {}
+    moments: dict[int, dict[str, Tensor]] = {}
     for key, tensor in load_file(folder / "optimizer.safetensors").items():
         number, name = key.split(".", 1)
         moments.setdefault(int(number), {})[name] = tensor
-    state = optimizer.state_dict()
-    optimizer.load_state_dict({**state, "state": moments})
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     if saved["scaler"]:
         scaler.load_state_dict(saved["scaler"])
+    states = load_file(folder / "random.safetensors")
+    set_random_state(states[str(rank)], model.device)
     return Progress(**saved["progress"])
-
-
-def read_random_state(folder: Path, rank: int) -> Tensor:
-    """Read the random state of a process, uint8."""
-    return load_file(folder / "random.safetensors")[str(rank)]
 
 
 def read_best(folder: Path, model: torch.nn.Module) -> None:

@@ -2,10 +2,11 @@
 
 import os
 import shutil
+import signal
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import torch
 import typer
@@ -15,16 +16,34 @@ from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
 from spacy_sapbert.system.reading import check_file
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import check_folder_output
-from training.data.reporting import Quiet
-from training.trainer.batches import corpus_folders
+from training.data.options import Quiet
+from training.trainer.batches import dataset_folders
 from training.trainer.checkpoints import read_settings
-from training.trainer.distributed import share_number, start_ranks, stop_ranks
+from training.trainer.distributed import broadcast_number, start_ranks, stop_ranks
 from training.trainer.run import train
 from training.trainer.settings import PRECISIONS, parse_overrides, read_config
 from training.trainer.step import find_precision
-from training.trainer.supervisor import hold_lock, watch_supervisor
 
-INTERRUPTED = 130
+STOPPED = 128  # plus the signal: exit code of a stopped process, as in shells
+
+
+def stop_on_signals(stop: Event) -> list[int]:
+    """Set an event on Ctrl-C or SIGTERM; return a list that gets the signals.
+
+    A second Ctrl-C raises KeyboardInterrupt; a second SIGTERM does nothing, because
+    Slurm sends one to each process, and torchrun another one.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: Any) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        received.append(number)
+        stop.set()
+
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
+    return received
 
 
 def train_command(
@@ -63,7 +82,7 @@ def train_command(
     check_folder_output(output, ENCODER_FOLDER, force=force)
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
-    watch_supervisor(stop)
+    received = stop_on_signals(stop)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     checkpoint = checkpoint or output.with_name(f"{output.name}-checkpoint")
@@ -75,40 +94,37 @@ def train_command(
         logging.disable_progress_bar()  # of transformers 5, for the weights
     config = read_config(config_path, parse_overrides(context.args))
     ranks = start_ranks(device)
-    lock = checkpoint.with_name(f"{checkpoint.name}.lock")
-    with hold_lock(lock) if ranks.is_first else nullcontext():
-        if stop.is_set() and ranks.size == 1:  # stopped while it waited for the lock
-            raise typer.Exit(INTERRUPTED)
-        if config["training"]["precision"] == "auto":
-            # A resumed run keeps its precision.
-            saved = read_settings(checkpoint)
-            precision = saved.get("training.precision") or find_precision(device)
-            number = share_number(PRECISIONS.index(precision), ranks, device)
-            config["training"]["precision"] = PRECISIONS[int(number)]
-        summary = train(
-            pairs_path,
-            output,
-            config,
-            checkpoint=checkpoint,
-            corpus_folder=corpus_folder,
-            force=force,
-            device=device,
-            ranks=ranks,
-            progress_bar=progress_bar and ranks.is_first,
-            stop=stop,
-        )
-        if summary is not None and corpus is None and ranks.is_first:
-            # in the lock, because a waiting run uses the same folders
-            for folder in corpus_folders(corpus_folder).values():
-                shutil.rmtree(folder, ignore_errors=True)
+    if config["training"]["precision"] == "auto":
+        # A resumed run keeps its precision.
+        saved = read_settings(checkpoint)
+        precision = saved.get("training.precision") or find_precision(device)
+        number = broadcast_number(PRECISIONS.index(precision), ranks, device)
+        config["training"]["precision"] = PRECISIONS[int(number)]
+    summary = train(
+        pairs_path,
+        output,
+        config,
+        checkpoint=checkpoint,
+        corpus_folder=corpus_folder,
+        force=force,
+        device=device,
+        ranks=ranks,
+        progress_bar=progress_bar and ranks.is_first,
+        stop=stop,
+    )
+    if summary is not None and corpus is None and ranks.is_first:
+        for folder in dataset_folders(corpus_folder).values():
+            shutil.rmtree(folder, ignore_errors=True)
     stop_ranks(ranks)
+    # of a process that another one stopped, too
+    stopped = STOPPED + (received[0] if received else signal.SIGINT)
     if not ranks.is_first:
         # A normal exit of Python once failed with SIGABRT, because threads of the
         # exchange were still running.
-        os._exit(INTERRUPTED if summary is None else 0)
+        os._exit(stopped if summary is None else 0)
     if summary is None:
         msg.warn("Stopped and saved. Repeat the same command to resume.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(stopped)
     if not quiet:
         msg.table([(key.replace("_", " "), v) for key, v in summary.items()])
         msg.good(f"Wrote {output}")

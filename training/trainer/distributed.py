@@ -1,7 +1,7 @@
 """Training of one encoder in several processes, each with a GPU or some cores.
 
-Every process embeds its share of a batch, gets the vectors of all others, and computes
-the whole loss. So the gradient of its own vectors is complete, and the gradients of the
+Every rank embeds its share of a batch, gets the vectors of all others, and computes the
+whole loss. So the gradient of its own vectors is complete, and the gradients of the
 weights only have to be summed.
 """
 
@@ -14,74 +14,76 @@ import torch
 from torch import Tensor, distributed
 
 NUMBERS_PER_EXCHANGE = 16_000_000
-# The others wait while the first process tokenises all names or validates.
+# The others wait while rank 0 tokenises all names or validates.
 LONGEST_WAIT = timedelta(hours=12)
 
 
 class Ranks(NamedTuple):
     """The number of this process, from 0, and the number of all processes."""
 
-    own: int = 0
-    size: int = 1
+    rank: int = 0
+    world_size: int = 1
 
     @property
     def is_first(self) -> bool:
-        return self.own == 0
+        return self.rank == 0
 
 
-ALONE = Ranks()
+SINGLE = Ranks()
 
 
 def start_ranks(device: str) -> Ranks:
     """Connect to the other processes that `torchrun` started, if there are any."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1:
-        return ALONE
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    if world_size == 1:
+        return SINGLE
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "nccl" if device == "cuda" else "gloo"
     distributed.init_process_group(backend, timeout=LONGEST_WAIT)
-    return Ranks(distributed.get_rank(), count)
+    return Ranks(distributed.get_rank(), world_size)
 
 
 def stop_ranks(ranks: Ranks) -> None:
     """Disconnect from the other processes."""
-    if ranks.size > 1:
+    if ranks.world_size > 1:
         distributed.destroy_process_group()
 
 
-def wait_for_ranks(ranks: Ranks) -> None:
-    """Wait until all processes have called this."""
-    if ranks.size > 1:
+def barrier(ranks: Ranks) -> None:
+    """Wait until all ranks have called this."""
+    if ranks.world_size > 1:
         distributed.barrier()
 
 
 def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
-    """Return the vectors of all processes; those of this one keep their gradient.
+    """Return the vectors of all ranks; those of this one keep their gradient.
 
-    own (Tensor): Vectors of this process. Shape: (sizes[ranks.own], width).
-    sizes (list[int]): Number of vectors of each process.
-    RETURNS (Tensor): In the order of the processes. Shape: (sum of sizes, width).
+    Args:
+        own: Vectors of this rank. Shape: (sizes[ranks.rank], width).
+        sizes: Number of vectors of each rank.
+
+    Returns:
+        In the order of the ranks. Shape: (sum of sizes, width).
     """
-    if ranks.size == 1:
+    if ranks.world_size == 1:
         return own
     # the exchanged blocks must have the same shape
     block = own.new_zeros(max(sizes), own.shape[1])
     block[: len(own)] = own.detach()
     blocks = [torch.empty_like(block) for _ in sizes]
     distributed.all_gather(blocks, block)
-    parts = [each[:size] for each, size in zip(blocks, sizes, strict=True)]
-    parts[ranks.own] = own
+    parts = [block[:size] for block, size in zip(blocks, sizes, strict=True)]
+    parts[ranks.rank] = own
     return torch.cat(parts)
 
 
 def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> None:
-    """Sum the gradients of all processes, many parameters in one exchange.
+    """Sum the gradients of all ranks, many parameters in one exchange.
 
-    The parameters have the same order in all processes, and the same ones lack a
-    gradient.
+    The parameters have the same order in all ranks, and the same ones lack a gradient.
     """
-    if ranks.size == 1:
+    if ranks.world_size == 1:
         return
     waiting: list[Tensor] = []
     gradients = [each.grad for each in parameters if each.grad is not None]
@@ -98,8 +100,8 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
 
 
 def any_rank(flags: list[bool], ranks: Ranks, device: Any) -> list[bool]:
-    """Return which flags are set in at least one process."""
-    if ranks.size == 1:
+    """Return which flags are set in at least one rank."""
+    if ranks.world_size == 1:
         return flags
     counts = torch.tensor(flags, dtype=torch.int32, device=device)
     distributed.all_reduce(counts)
@@ -107,17 +109,17 @@ def any_rank(flags: list[bool], ranks: Ranks, device: Any) -> list[bool]:
 
 
 def gather_states(state: Tensor, ranks: Ranks, device: Any) -> list[Tensor]:
-    """Return the random states of all processes, uint8 on the CPU."""
-    if ranks.size == 1:
+    """Return the random states of all ranks, uint8 on the CPU."""
+    if ranks.world_size == 1:
         return [state]
-    states = [torch.empty_like(state, device=device) for _ in range(ranks.size)]
+    states = [torch.empty_like(state, device=device) for _ in range(ranks.world_size)]
     distributed.all_gather(states, state.to(device))
     return [each.cpu() for each in states]
 
 
-def share_number(number: float, ranks: Ranks, device: Any) -> float:
-    """Return the number of the first process, in all processes."""
-    if ranks.size == 1:
+def broadcast_number(number: float, ranks: Ranks, device: Any) -> float:
+    """Return the number of rank 0, in all ranks."""
+    if ranks.world_size == 1:
         return number
     shared = torch.tensor(number, dtype=torch.float64, device=device)
     distributed.broadcast(shared, 0)

@@ -32,12 +32,11 @@ TRACKERS: tuple[str, ...] = get_args(Tracker)
 # pydantic's type of an error → what was expected
 EXPECTED = {
     "bool_type": "true or false",
-    "callable_type": "a section",
     "float_type": "a number",
     "int_type": "a whole number",
-    "model_type": "a section",
-    "is_instance_of": "a text or null",
     "string_type": "a text",
+    **dict.fromkeys(("callable_type", "model_type"), "a section"),
+    "is_instance_of": "a text or null",
 }
 
 
@@ -182,18 +181,13 @@ def describe_error(error: ValidationError) -> SapbertError:
         near = (get_close_matches(str(path[-1]), known, n=1) or known)[0]
         near = ".".join([*map(str, path[:-1]), near])
         return SapbertError(Errors.E613.format(setting=name, near=near))
+    values = {"setting": name, "value": value}
     if first["type"] == "literal_error":
-        return SapbertError(
-            Errors.E605.format(setting=name, known=context["expected"], value=value)
-        )
+        return SapbertError(Errors.E605.format(known=context["expected"], **values))
     if first["type"] == "greater_than_equal":
-        return SapbertError(
-            Errors.E616.format(setting=name, least=context["ge"], value=value)
-        )
+        return SapbertError(Errors.E616.format(least=context["ge"], **values))
     expected = EXPECTED.get(first["type"], first["msg"])
-    return SapbertError(
-        Errors.E614.format(setting=name, expected=expected, value=value)
-    )
+    return SapbertError(Errors.E614.format(expected=expected, **values))
 
 
 def read_config(
@@ -201,10 +195,15 @@ def read_config(
 ) -> Config:
     """Read the default config, changed by a file and by the command line.
 
-    path (Path | None): A config file, with at least the settings that differ.
-    overrides (dict[str, Any] | None): Values by dotted names.
-    RETURNS (Config): The whole config, with the defaults of registered functions.
-    RAISES (SapbertError): If a setting is unknown, of another type or out of range.
+    Args:
+        path: A config file, with at least the settings that differ.
+        overrides: Values by dotted names.
+
+    Returns:
+        The whole config, with the defaults of registered functions.
+
+    Raises:
+        SapbertError: A setting is unknown, of another type or out of range.
     """
     config = Config().from_disk(DEFAULT_CONFIG)
     if path is not None:
@@ -221,12 +220,16 @@ def read_config(
 
 
 def complete_encoder(config: Config, *, quiet: bool = False) -> Config:
-    """Take the pooling and the case of the base where the config has null.
+    """Return a config with the pooling and the case of the base instead of null.
 
-    config (Config): From `read_config`.
-    quiet (bool): Do not warn of settings that differ from those of the base.
-    RETURNS (Config): A copy without null in them; the defaults if the base has none.
-    RAISES (SapbertError): If the settings of the base are not valid.
+    If the base does not say, the defaults are taken.
+
+    Args:
+        config: From `read_config`.
+        quiet: Do not warn of settings that differ from those of the base.
+
+    Raises:
+        SapbertError: The settings of the base are not valid.
     """
     section = make_settings(config).encoder
     own = read_own_settings(Path(section.base))
@@ -241,10 +244,9 @@ def complete_encoder(config: Config, *, quiet: bool = False) -> Config:
 
 
 def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
-    """Parse changes of a config, as spaCy's commands accept them.
+    """Return the values of arguments by dotted name, parsed as JSON if possible.
 
-    arguments (Sequence[str]): E.g. `--training.seed`, `1`, `--training.epochs=3`.
-    RETURNS (dict[str, Any]): Values by dotted names, parsed as JSON if possible.
+    The arguments are as of spaCy: `--training.seed 1`, `--training.epochs=3`.
     """
     overrides: dict[str, Any] = {}
     rest = list(arguments)

@@ -1,50 +1,53 @@
 """Trackers of a run besides training.jsonl: TensorBoard, Weights & Biases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from training.errors import Errors, SapbertError
 
-Tracker = Callable[[dict[str, Any]], None]  # one line of training.jsonl
+Track = Callable[[dict[str, Any]], None]  # gets each entry of training.jsonl
 
 
-def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Build a tracker, which is called with each entry of the log.
+@contextmanager
+def open_tracker(
+    name: str | None, folder: Path, settings: dict[str, Any], *, step: int
+) -> Iterator[Track]:
+    """Open "tensorboard", "wandb", or no tracker, after so many steps of the run.
 
-    name (str | None): "tensorboard", "wandb", or None for no tracker.
-    folder (Path): Folder for TensorBoard's files.
+    The folder has the files of TensorBoard, or those by which W&B resumes a run.
     """
-    if name is None:
-        return lambda entry: None
-    makers = {"tensorboard": make_tensorboard, "wandb": make_wandb}
     try:
-        return makers[name](folder, settings)
+        if name == "tensorboard":
+            from torch.utils.tensorboard import SummaryWriter
+        elif name == "wandb":
+            import wandb
     except ImportError as error:
-        raise SapbertError(
-            Errors.E618.format(tracker=name, reason=error, package=name)
-        ) from None
+        values = {"tracker": name, "reason": error, "package": name}
+        raise SapbertError(Errors.E618.format(**values)) from None
+    if name is None:
+        yield lambda entry: None
+    elif name == "tensorboard":
+        # The steps after the last checkpoint come again.
+        with SummaryWriter(str(folder), purge_step=step + 1) as writer:
+            text = "\n".join(f"{key}: {value}" for key, value in settings.items())
+            writer.add_text("settings", text)
 
+            def track(entry: dict[str, Any]) -> None:
+                for key, value in entry.items():
+                    if key not in ("step", "source"):
+                        writer.add_scalar(key, value, entry["step"])
+                writer.flush()
 
-def make_tensorboard(folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Build a tracker that writes TensorBoard's event files."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    writer = SummaryWriter(str(folder))
-    writer.add_text("settings", "\n".join(f"{k}: {v}" for k, v in settings.items()))
-
-    def track(entry: dict[str, Any]) -> None:
-        for key, value in entry.items():
-            if key != "step":
-                writer.add_scalar(key, value, entry["step"])
-        writer.flush()
-
-    return track
-
-
-def make_wandb(folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Build a tracker that sends the log to Weights & Biases."""
-    import wandb
-
-    run = wandb.init(config=settings, dir=str(folder.parent))
-    return lambda entry: run.log(entry, step=entry["step"])
+            yield track
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        with wandb.init(
+            project="spacy-sapbert",
+            name=folder.name.removesuffix("-tracking"),
+            config=settings,
+            dir=str(folder),
+            resume="auto" if step else None,
+        ) as run:
+            yield lambda entry: run.log(entry, step=entry["step"])

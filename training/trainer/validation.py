@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spacy_sapbert.encoder.huggingface import EncoderSettings
-from spacy_sapbert.evaluation.accuracy import Answer, Ranker, combine_parts
+from spacy_sapbert.evaluation.accuracy import Answer, combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
     make_resolver,
@@ -28,10 +27,7 @@ SETTINGS = EvaluationSettings(ks=(1,))
 
 
 class Validation(NamedTuple):
-    """Gold mentions, and the dictionary that they are linked to.
-
-    dictionary (Dictionary): The concepts, with names cased for the encoder.
-    """
+    """Gold mentions, and the dictionary that they are linked to."""
 
     golds: list[GoldMention]
     dictionary: Dictionary
@@ -41,8 +37,9 @@ class Validation(NamedTuple):
 def read_validation(settings: TrainingSettings) -> Validation | None:
     """Read the files of the section `validation`; None if no mentions are set.
 
-    RAISES (SapbertError): If no mention has a concept of the dictionary: all accuracies
-        would be zero, and none the best.
+    Raises:
+        SapbertError: No mention has a concept of the dictionary: all accuracies would
+            be zero, and none the best.
     """
     files = settings.validation
     if files.mentions is None or files.concepts is None:
@@ -59,61 +56,38 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     return Validation(golds, dictionary, aliases)
 
 
-def encoder_ranker(
-    model: Any,
-    tokenizer: Any,
-    validation: Validation,
-    how: EncoderSettings,
-    *,
-    precision: str = "float32",
-    k: int = 1,
-) -> Ranker:
-    """Build a ranker that compares mentions with all names, without a knowledge base.
+def validate(
+    model: Any, tokenizer: Any, validation: Validation, settings: TrainingSettings
+) -> float:
+    """Compute Acc@1 by concepts on the gold mentions, with the expected tie order.
 
-    model (PreTrainedModel): The encoder, in evaluation mode.
-    k (int): Concepts for each mention; more if scores are equal.
+    The mentions are compared with all names, without a knowledge base. The encoder is
+    in training mode before and after.
     """
-    dictionary = validation.dictionary
+    golds, dictionary, aliases = validation
 
     def embed(texts: Sequence[str]) -> Any:
         return embed_texts(
             model,
             tokenizer,
             texts,
-            pooling=how.pooling,
-            max_length=how.max_length,
-            precision=precision,
+            pooling=settings.encoder.how.pooling,
+            max_length=settings.encoder.how.max_length,
+            precision=settings.training.precision,
         )
-
-    names = embed(list(dictionary.names))
-    rows = np.arange(len(names))
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         # `fold` cases mentions like the names
         vectors = embed([dictionary.fold(mention) for mention in mentions])
         cosines = (vectors @ names.T).cpu().numpy()  # (mentions, names)
         return [
-            best_answers(rows, scores, dictionary, validation.aliases, k=k)
-            for scores in cosines
+            best_answers(rows, scores, dictionary, aliases, k=1) for scores in cosines
         ]
 
-    return rank
-
-
-def validate(
-    model: Any, tokenizer: Any, validation: Validation, settings: TrainingSettings
-) -> float:
-    """Compute Acc@1 by concepts on the gold mentions, with the expected tie order.
-
-    model (PreTrainedModel): The encoder; in training mode before and after.
-    """
     model.eval()
-    how, precision = settings.encoder.how, settings.training.precision
-    ranker = encoder_ranker(model, tokenizer, validation, how, precision=precision)
-    answers = rank_mentions(ranker, (gold.mention for gold in validation.golds))
+    names = embed(list(dictionary.names))
+    rows = np.arange(len(names))
+    answers = rank_mentions(rank, (gold.mention for gold in golds))
     model.train()
-    dictionary, aliases = validation.dictionary, validation.aliases
-    scored = score_mentions(
-        validation.golds, answers, dictionary.lookup, aliases, SETTINGS
-    )
+    scored = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
     return float(scored["accuracy"]["all"]["concepts"]["acc@1"]["expected"])

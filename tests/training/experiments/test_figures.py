@@ -7,8 +7,12 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from training.experiments.drawing import draw_curves, draw_recalls
-from training.experiments.figures import choose_concepts, sample_batch
+from training.experiments.figures import (
+    choose_concepts,
+    draw_curves,
+    draw_recalls,
+    sample_batch,
+)
 
 
 def assert_pictures(stem: Path) -> None:

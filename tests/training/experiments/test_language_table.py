@@ -10,11 +10,10 @@ from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_json
-from training.experiments.language_table import (
-    LanguageTable,
+from training.experiments.tables import (
     find_language,
     format_table,
-    make_table,
+    make_language_table,
 )
 
 ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
@@ -47,8 +46,8 @@ def write(
     return path
 
 
-def table(*results: str, **options: Any) -> LanguageTable:
-    return make_table([*results], quiet=True, **options)
+def table(*results: str, **options: Any) -> dict[str, Any]:
+    return make_language_table([*results], quiet=True, **options)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +61,14 @@ def table(*results: str, **options: Any) -> LanguageTable:
 )
 def test_find_language_in_the_name_of_a_file(file: str, language: str) -> None:
     assert find_language(file) == language
+
+
+@pytest.mark.parametrize(
+    "file", ["mentions.tsv.gz", "test_en_gold_es.tsv", "gold.to.tsv"]
+)
+def test_find_language_needs_one_language_of_spacy(file: str) -> None:
+    with pytest.raises(SapbertError, match="E780"):
+        find_language(file)
 
 
 def test_make_table_has_languages_and_their_mean(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.experiments.summarize_runs import Summary, read_run, summarize_runs
+from training.experiments.tables import read_results, summarize_runs
 
 summarize = partial(summarize_runs, quiet=True)
 
@@ -29,7 +29,7 @@ def write(
     return path
 
 
-def find(data: Summary, tie: str) -> list[Any]:
+def find(data: dict[str, Any], tie: str) -> list[Any]:
     return [
         (row["file"], row["ties"][tie]["mean"], row["ties"][tie]["deviation"])
         for row in data["accuracy"]
@@ -83,13 +83,13 @@ def test_summarize_runs_refuses_other_settings(tmp_path: Path) -> None:
     ["", "[]", "{}", "[" * 5000]
     + ['{"settings": {"ks": [1]}, "files": [{"file": "a", "sha256": "b"}]}'],
 )
-def test_read_run_refuses_other_files(tmp_path: Path, text: str) -> None:
+def test_read_results_refuses_other_files(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text, "utf8")
     with pytest.raises(SapbertError, match=r"a\.json.*spacy sapbert evaluate"):
-        read_run(path)
+        read_results([path])
     with pytest.raises(SapbertError, match=r"E747.*'seen'"):
-        read_run(write(tmp_path / "a.json", 0.5), "seen")
+        read_results([write(tmp_path / "a.json", 0.5)], "seen")
 
 
 def test_summarize_runs_prints_a_table_and_writes_json(

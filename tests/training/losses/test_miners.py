@@ -9,10 +9,9 @@ from pytorch_metric_learning.miners import TripletMarginMiner
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from training.losses.miners import keep_all_pairs, mine_hard_pairs
+from training.losses.miners import mine_all_pairs, mine_hard_pairs
 
 MARGINS = [0.05, 0.1, 0.2, 0.3]
-TRIPLETS: list[Any] = ["all", "hard", "semihard"]
 
 
 def as_pairs(mask: Tensor) -> set[tuple[int, ...]]:
@@ -27,21 +26,20 @@ def triplets_as_masks(
     return set(zip(anchors, ones, strict=True)), set(zip(anchors, others, strict=True))
 
 
-@pytest.mark.parametrize("triplets", TRIPLETS)
 @pytest.mark.parametrize(
     ("margin", "distance"),
     [*((each, "euclidean") for each in MARGINS), (0.25, "cosine")],
 )
 def test_mine_hard_pairs_equals_the_library(
-    margin: float, distance: Any, triplets: Any, random_batch: Callable[..., Any]
+    margin: float, distance: Any, random_batch: Callable[..., Any]
 ) -> None:
     options = {"distance": CosineSimilarity()} if distance == "cosine" else {}
-    miner = TripletMarginMiner(margin=margin, type_of_triplets=triplets, **options)
+    miner = TripletMarginMiner(margin=margin, **options)
     # From pairs of rows to concepts that mostly have one row, which is no positive.
     for seed, concepts in itertools.product(range(20), (4, 12, 60)):
         raw, labels, names = random_batch(seed, concepts=concepts)
         vectors, names = normalize(raw, dim=1), names % 15
-        settings = {"margin": margin, "triplets": triplets, "distance": distance}
+        settings = {"margin": margin, "distance": distance}
         mined = mine_hard_pairs(vectors, labels, **settings)
         expected = miner(vectors, labels)
         assert tuple(map(as_pairs, mined)) == triplets_as_masks(expected)
@@ -64,50 +62,22 @@ def test_mine_hard_pairs_by_hand() -> None:
     assert as_pairs(negatives) == {(1, 2)}
 
 
-def test_mine_hard_pairs_of_hard_and_semihard_triplets_by_hand() -> None:
-    # On a circle, at 0°, 60°, 50°, 70° and 180°: from the first a negative nearer than
-    # its positive, one 0.147 farther, and one farther by 1.
-    angles = torch.tensor([0.0, 60.0, 50.0, 70.0, 180.0]).deg2rad()
-    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
-    labels = torch.tensor([0, 0, 1, 2, 3])
-    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
-    assert as_pairs(positives) == {(0, 1), (1, 0)}
-    assert as_pairs(negatives) == {(0, 2), (1, 2), (1, 3)}
-    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
-    assert as_pairs(positives) == {(0, 1)}
-    assert as_pairs(negatives) == {(0, 3)}
-
-
-def test_mine_hard_pairs_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
-    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    labels = torch.tensor([0, 0, 1])
-    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
-    assert as_pairs(positives) == {(0, 1), (1, 0)}
-    assert as_pairs(negatives) == {(0, 2), (1, 2)}
-    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
-    assert not positives.any()
-    assert not negatives.any()
-
-
 def test_mine_hard_pairs_leaves_out_equal_names_of_two_concepts() -> None:
     vectors = normalize(torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.0]]), dim=1)
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])  # the first and the last are the same string
     _, with_it = mine_hard_pairs(vectors, labels)
-    _, without = mine_hard_pairs(vectors, labels, names=names)
+    _, without = mine_hard_pairs(vectors, labels, name_ids=names)
     assert as_pairs(with_it) == {(0, 2), (1, 2)}
     assert as_pairs(without) == {(1, 2)}
 
 
-@pytest.mark.parametrize("triplets", TRIPLETS)
 @pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2]])
 def test_mine_hard_pairs_without_positives_or_negatives_gives_nothing(
-    labels: list[int], triplets: Any
+    labels: list[int],
 ) -> None:
     vectors = normalize(torch.randn(3, 4), dim=1)
-    positives, negatives = mine_hard_pairs(
-        vectors, torch.tensor(labels), margin=2.0, triplets=triplets
-    )
+    positives, negatives = mine_hard_pairs(vectors, torch.tensor(labels), margin=2.0)
     assert not positives.any()
     assert not negatives.any()
 
@@ -130,12 +100,12 @@ def test_mine_hard_pairs_by_cosine_by_hand() -> None:
     assert negatives[0].tolist() == [False, False, True, False]
 
 
-def test_keep_all_pairs_leaves_out_negatives_of_equal_names() -> None:
+def test_mine_all_pairs_leaves_out_negatives_of_equal_names() -> None:
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])
-    positives, negatives = keep_all_pairs(torch.eye(3), labels)
+    positives, negatives = mine_all_pairs(torch.eye(3), labels)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(0, 2), (1, 2), (2, 0), (2, 1)}
-    positives, negatives = keep_all_pairs(torch.eye(3), labels, names)
+    positives, negatives = mine_all_pairs(torch.eye(3), labels, names)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(1, 2), (2, 1)}

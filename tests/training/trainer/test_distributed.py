@@ -40,11 +40,12 @@ class Plain(torch.optim.SGD):
     def __init__(self, weights, lr, **other):
         super().__init__(weights, lr=lr)
 
-def die(saved):
-    save(saved)
+def die(*given, **settings):
+    write(*given, **settings)
     os._exit(9)
 
-save = run.save_run
+write = run.write_checkpoint
+
 ended = []
 for given in json.load(sys.stdin):
     ranks = []
@@ -57,7 +58,7 @@ for given in json.load(sys.stdin):
             if given["how"] == "one step":
                 torch.optim.AdamW = Plain
             if given["how"] == "dies":
-                run.save_run = die
+                run.write_checkpoint = die
             sys.argv = ["training", "train", *given["arguments"]]
             code = 1
             try:
@@ -206,7 +207,7 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
         (2, "", words["broken"]),
     )
     assert unbroken == resumed == [0, 0]
-    # The one that is first may tear the other out of its last barrier.
+    # Rank 0 tears the other out of its barrier.
     assert 9 in broken
     assert 0 not in broken
     one, two = (

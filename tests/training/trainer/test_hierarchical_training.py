@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from spacy_sapbert.errors import SapbertError
+from training.data.dataset import build_dataset
 from training.data.hierarchy import FAMILY, read_hierarchy
 from training.data.pairs import hash_text
-from training.data.tokenized_pairs import build_corpus
 from training.trainer.batches import collate_batch
 from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 
@@ -40,7 +40,7 @@ def test_collate_batch_of_families_has_every_distance(
     forest: dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     settings = make_settings(config())
-    corpus = build_corpus(
+    dataset = build_dataset(
         Path(forest["hierarchy.families"]),
         tmp_path / "corpus",
         AutoTokenizer.from_pretrained(tiny_encoder),
@@ -50,14 +50,14 @@ def test_collate_batch_of_families_has_every_distance(
     hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
     firsts = np.arange(0, 45, 9)[:, None] * FAMILY
     numbers = (firsts + np.arange(FAMILY)).reshape(-1)
-    batch = collate_batch(corpus, numbers, settings, hierarchy=hierarchy)
+    batch = collate_batch(dataset, numbers, settings, hierarchy=hierarchy)
     assert batch.distances is not None
     assert batch.distances.shape == (len(batch.labels), len(batch.labels))
     assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
     same = batch.labels[:, None] == batch.labels[None, :]
     assert torch.equal(batch.distances == 0, same)
     assert int(batch.labels[0]) == hash_text("p0")
-    assert collate_batch(corpus, numbers, settings).distances is None
+    assert collate_batch(dataset, numbers, settings).distances is None
 
 
 def test_train_on_all_files_lowers_the_loss_of_families(

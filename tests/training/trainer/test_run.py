@@ -146,6 +146,15 @@ def test_train_resumed_equals_an_unbroken_run(
             assert path.read_bytes() == other.read_bytes(), path.name
 
 
+def test_train_that_lost_its_log_counts_all_steps(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    assert run_training(tmp_path, pairs_file, make_config(), stop=stopped()) is None
+    (tmp_path / "checkpoint.log.jsonl").unlink()
+    assert run_training(tmp_path, pairs_file, make_config())["steps"] == 15
+    assert "in 15 steps with seed" in read_card(tmp_path / "encoder")
+
+
 def test_train_writes_checkpoints_by_time_besides_by_steps(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:

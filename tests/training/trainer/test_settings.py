@@ -110,7 +110,6 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
         ({"training.seed": 1, "training.seed.x": 1}, "--training.seed.x"),
         ({"training.loss.scale": 1}, "unexpected argument: 'scale'"),
         ({"training.loss.@losses": "none.v1"}, "none.v1"),
-        ({"training.miner.triplets": "easy"}, "E615.*semihard"),
         ({"training.miner.distance": "dot"}, "E615.*cosine"),
         ({"training.schedule.warmup_steps": -1}, "warmup_steps to be at least 0"),
         ({"encoder.pooling": "max"}, "encoder.pooling to be one of"),

@@ -9,7 +9,7 @@ from confection import Config
 from torch import Tensor
 
 from spacy_sapbert.encoder.huggingface import load_encoder
-from training.data.tokenized_pairs import Corpus, build_corpus
+from training.data.dataset import PairDataset, build_dataset
 from training.losses.registry import load_registry
 from training.trainer.batches import collate_batch
 from training.trainer.settings import TrainingSettings, make_settings
@@ -19,12 +19,12 @@ MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture(scope="module")
-def corpus(
+def dataset(
     pairs_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Corpus:
+) -> PairDataset:
     tokenizer, _ = load_encoder(str(tiny_encoder))
-    folder = tmp_path_factory.mktemp("steps") / "corpus"
-    return build_corpus(pairs_file, folder, tokenizer, max_length=25, lowercase=True)
+    folder = tmp_path_factory.mktemp("steps") / "dataset"
+    return build_dataset(pairs_file, folder, tokenizer, max_length=25, lowercase=True)
 
 
 def gradient_of(model: torch.nn.Module) -> Tensor:
@@ -41,7 +41,7 @@ class Keep(torch.optim.SGD):
 
 
 def take_step(
-    corpus: Corpus, settings: TrainingSettings, *, dropout: bool
+    dataset: PairDataset, settings: TrainingSettings, *, dropout: bool
 ) -> tuple[float, Tensor, Tensor]:
     """Return loss and gradient, and the next numbers of the random generator."""
     _, model = load_encoder(settings.encoder.base)
@@ -49,25 +49,27 @@ def take_step(
     torch.manual_seed(5)
     optimizer = Keep(model.parameters(), lr=1.0)
     scaler = torch.amp.GradScaler("cpu", enabled=False)
-    batch = collate_batch(corpus, np.arange(20), settings)
+    batch = collate_batch(dataset, np.arange(20), settings)
     result = train_step(TrainingState(model, optimizer, scaler), batch, settings)
     return result.loss, optimizer.kept, torch.rand(3)
 
 
-def undivided_step(corpus: Corpus, settings: TrainingSettings) -> tuple[float, Tensor]:
-    """The same without chunks, mined and differentiated as one graph."""
+def undivided_step(
+    dataset: PairDataset, settings: TrainingSettings
+) -> tuple[float, Tensor]:
+    """The same in one micro-batch, not sorted by length."""
     from spacy_sapbert.encoder.pooling import POOLINGS
     from training.trainer.batches import pad_names
 
     _, model = load_encoder(settings.encoder.base)
     numbers = np.arange(20)
-    names = corpus.ends[numbers].T.reshape(-1)
-    ids, mask = map(torch.from_numpy, pad_names(corpus, names))
+    rows = dataset.pairs["names"][numbers].T.reshape(-1)
+    ids, mask = pad_names(dataset, rows)
     states = model(input_ids=ids, attention_mask=mask).last_hidden_state
     pooled = POOLINGS[settings.encoder.pooling](states, mask)
     vectors = torch.nn.functional.normalize(pooled, dim=1)
-    labels = torch.from_numpy(np.tile(corpus.labels[numbers], 2))
-    hashes = torch.from_numpy(corpus.names[names])
+    labels = torch.from_numpy(np.tile(dataset.pairs["label"][numbers], 2))
+    hashes = torch.from_numpy(dataset.names["hash"][rows])
     loss = settings.training.loss(
         vectors, *settings.training.miner(vectors.detach(), labels, hashes)
     )
@@ -86,13 +88,17 @@ LOSSES: list[str] = sorted({*load_registry().losses.get_all()} - {DEFAULT_LOSS})
         *((3, True, name) for name in LOSSES),
     ],
 )
-def test_train_step_in_chunks_equals_the_undivided_batch(
-    chunks: int, recompute: bool, loss: str, corpus: Corpus, make_config: MakeConfig
+def test_train_step_in_micro_batches_equals_the_undivided_batch(
+    chunks: int,
+    recompute: bool,
+    loss: str,
+    dataset: PairDataset,
+    make_config: MakeConfig,
 ) -> None:
     more = {"training.chunks": chunks, "training.recompute": bool(recompute)}
     settings = make_settings(make_config({**more, "training.loss.@losses": loss}))
-    value, gradient, _ = take_step(corpus, settings, dropout=False)
-    expected_value, expected = undivided_step(corpus, settings)
+    value, gradient, _ = take_step(dataset, settings, dropout=False)
+    expected_value, expected = undivided_step(dataset, settings)
     # the circle loss has a scale of 256
     tolerance = 1e-6 if loss == DEFAULT_LOSS else 1e-5
     assert value == pytest.approx(expected_value, abs=1e-6, rel=1e-5)
@@ -102,11 +108,11 @@ def test_train_step_in_chunks_equals_the_undivided_batch(
 
 
 def test_train_step_recomputes_with_the_same_dropout(
-    corpus: Corpus, make_config: MakeConfig
+    dataset: PairDataset, make_config: MakeConfig
 ) -> None:
     results = [
         take_step(
-            corpus,
+            dataset,
             make_settings(
                 make_config({"training.chunks": 4, "training.recompute": recompute})
             ),
@@ -121,7 +127,7 @@ def test_train_step_recomputes_with_the_same_dropout(
 
 
 def test_train_step_with_nan_changes_no_weights(
-    corpus: Corpus, make_config: MakeConfig
+    dataset: PairDataset, make_config: MakeConfig
 ) -> None:
     settings = make_settings(make_config())
     _, model = load_encoder(settings.encoder.base)
@@ -130,7 +136,7 @@ def test_train_step_with_nan_changes_no_weights(
     before = {key: value.clone() for key, value in model.state_dict().items()}
     optimizer = torch.optim.AdamW(model.parameters())
     scaler = torch.amp.GradScaler("cpu", enabled=False)
-    batch = collate_batch(corpus, np.arange(8), settings)
+    batch = collate_batch(dataset, np.arange(8), settings)
     assert np.isnan(
         train_step(TrainingState(model, optimizer, scaler), batch, settings).loss
     )

@@ -1,0 +1,225 @@
+"""Damaged and hostile knowledge bases: a named error, no effect, or another answer.
+
+Each copy is used in a forked process with limits. With checksums that were computed
+again, as by a hostile author, it may answer otherwise or exceed a limit.
+"""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.folder.records import FILE, FileRecord, encoder_fingerprint
+from spacy_sapbert.kb.folder.versions import compute_digest, read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
+from spacy_sapbert.vocabularies.concepts import Concept
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks with limits"),
+]
+TRIES = 30  # of each kind of damage
+SECONDS, MEMORY = 30, 2000 << 20  # limits of each
+GARBLED = 512  # bytes
+VALUES: list[Any] = [0, -1, 1, 2, 7, 1 << 31, 1 << 62, 0.5, 1e308, -1e308, True]
+VALUES += [None, "", "x", "../x", "\x1b[31m", [], {}, [1], {"x": 1}]
+# what a process did; other exit codes and signals are failures
+NAMED_ERROR, NO_EFFECT, OTHER_ANSWER = 10, 11, 12
+
+Damage = Callable[[Path, random.Random], None]
+
+
+def flip_bit(path: Path, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    if data:
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+
+
+def garble(path: Path, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    start = chance.randrange(max(1, len(data) - GARBLED))
+    size = len(data[start : start + GARBLED])
+    data[start : start + size] = chance.randbytes(size)
+    path.write_bytes(data)
+
+
+def blank_page(path: Path, chance: random.Random) -> None:
+    """Replace a page by zeros, as a lost write does."""
+    data = bytearray(path.read_bytes())
+    start = chance.randrange(max(1, len(data))) // 4096 * 4096
+    data[start : start + 4096] = bytes(len(data[start : start + 4096]))
+    path.write_bytes(data)
+
+
+def truncate(path: Path, chance: random.Random) -> None:
+    os.truncate(path, chance.randrange(max(1, path.stat().st_size)))
+
+
+def extend(path: Path, chance: random.Random) -> None:
+    with open(path, "ab") as file:
+        file.write(chance.randbytes(chance.randint(1, GARBLED)))
+
+
+def exchange(path: Path, chance: random.Random) -> None:
+    """Replace a file by another one of the knowledge base."""
+    root = next(folder for folder in path.parents if folder.name == "kb")
+    others = [p for p in sorted(root.rglob("*")) if p.is_file() and p != path]
+    shutil.copyfile(chance.choice(others), path)
+
+
+def remove(path: Path, chance: random.Random) -> None:
+    path.unlink()
+
+
+def change_value(path: Path, chance: random.Random) -> None:
+    """Replace a value in meta.json by another number, text, list or object."""
+    meta = json.loads(path.read_text("utf8"))
+    target: Any = meta
+    while True:
+        key = chance.choice(
+            [*target] if isinstance(target, dict) else range(len(target))
+        )
+        inner = target[key]
+        if not isinstance(inner, dict | list) or not inner or chance.random() < 0.2:
+            break
+        target = inner
+    target[key] = chance.choice(VALUES)
+    path.write_text(json.dumps(meta), "utf8")
+
+
+DAMAGES = [flip_bit, garble, blank_page, truncate, extend, exchange]
+# damage, whether the checksums are computed again, and the only file, or any
+KINDS: list[tuple[Damage, bool, str]] = [
+    *((damage, signed, "") for damage in DAMAGES for signed in (False, True)),
+    (remove, False, ""),
+    *((damage, True, "concepts.db") for damage in (flip_bit, garble)),
+    *((damage, True, "index") for damage in (flip_bit, garble)),
+    *((damage, False, FILE) for damage in (flip_bit, garble)),
+    (change_value, True, FILE),
+]
+
+
+def sign(meta_path: Path, damaged: Path, name: str) -> None:
+    """Compute the checksum of a damaged file, the fingerprint and the digest again."""
+    try:
+        meta = json.loads(meta_path.read_text("utf8"))
+        if name != FILE:
+            content = damaged.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            meta["files"][name] |= {"size": len(content), "sha256": digest}
+            records = {k: FileRecord(**v) for k, v in meta["files"].items()}
+            meta["encoder"]["fingerprint"] = encoder_fingerprint(records)
+        meta["digest"] = compute_digest(meta)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+    meta_path.write_text(json.dumps(meta), "utf8")
+
+
+def compute_answers(folder: Path, mentions: list[str]) -> str:
+    """Open a knowledge base, use everything in it, and return what it answered."""
+    kb = load_kb(folder)
+    answers: list[Any] = [kb.link(mentions, k=5), list(kb.concepts())]
+    types = sorted({t for concept in answers[1] for t in concept.types})
+    if types:
+        answers.append(kb.link(mentions, k=5, filter={"types": types[:1]}))
+    if kb.manifest.ngrams:
+        answers.append(kb.link(mentions, k=5, fusion="rrf"))
+    first = answers[1][0].cui
+    answers += [kb.related(first), kb.children(first)]
+    answers.append(kb.store.spellings([mention.lower() for mention in mentions]))
+    return hashlib.sha256(repr(answers).encode("utf8", "replace")).hexdigest()
+
+
+def use_in_child(folder: Path, mentions: list[str], expected: str) -> int:
+    """Use a knowledge base in a forked process; return its exit code, − a signal."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        signal.alarm(SECONDS)
+        used = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        limit = used * os.sysconf("SC_PAGESIZE") + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        answers = compute_answers(folder, mentions)
+        code = NO_EFFECT if answers == expected else OTHER_ANSWER
+    except MemoryError:
+        code = OTHER_ANSWER
+    except SapbertError:
+        code = NAMED_ERROR
+    finally:
+        os._exit(code)
+
+
+def damage_copy(
+    source: Path, target: Path, kind: tuple[Damage, bool, str], chance: random.Random
+) -> str:
+    """Write a damaged copy; other files are links. Return the damaged file's name."""
+    damage, signed, only = kind
+    version = read_version(source)
+    names = [*version.manifest.files, FILE]
+    if only:
+        names = [name for name in names if Path(name).name.startswith(only)]
+    elif signed:
+        names.remove(FILE)
+    name = chance.choice(sorted(names))
+    meta = source / version.name / FILE
+    damaged = meta if name == FILE else version.path(name)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, copy_function=os.link)
+    for path in {meta, damaged}:
+        copy = target / path.relative_to(source)
+        copy.unlink()
+        shutil.copyfile(path, copy)
+    damage(target / damaged.relative_to(source), chance)
+    if signed:
+        sign(target / version.name / FILE, target / damaged.relative_to(source), name)
+    return name
+
+
+@pytest.fixture(scope="module")
+def whole(cold_kb: Path, tmp_path_factory: Any) -> tuple[Path, list[str], str]:
+    """A knowledge base with an overlay, mentions, and its answers to them."""
+    folder = tmp_path_factory.mktemp("whole") / "kb"
+    save_copy(load_kb(cold_kb), folder)
+    opened = load_kb(folder)
+    concepts = list(opened.concepts())
+    names = [concept.name for concept in concepts[:5]]
+    opened = add_concepts(opened, [Concept("WARD-1", ["ward one", names[0]])])
+    remove_concepts(opened, [concepts[-1].cui])
+    mentions = [*names, *(f"{name[:-1]}x" for name in names), "ward one", "?"]
+    return folder, mentions, compute_answers(folder, mentions)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k[0].__name__}-{k[1]}-{k[2]}")
+def test_damaged_kb_is_a_named_error_or_without_effect(
+    kind: tuple[Damage, bool, str],
+    whole: tuple[Path, list[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # no threads before a fork
+    folder, mentions, expected = whole
+    chance = random.Random(f"{kind[0].__name__} {kind[1:]}")
+    may_be = {NAMED_ERROR, NO_EFFECT}
+    if kind[1]:  # its author may write any content
+        may_be |= {OTHER_ANSWER, -signal.SIGALRM}
+    elif not kind[2]:
+        may_be = {NAMED_ERROR}  # the checksum of every file is checked
+    for number in range(TRIES):
+        name = damage_copy(folder, tmp_path / "kb", kind, chance)
+        code = use_in_child(tmp_path / "kb", mentions, expected)
+        assert code in may_be, f"try {number}, {name}"

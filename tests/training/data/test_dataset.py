@@ -1,0 +1,222 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+import training.data.dataset
+from spacy_sapbert.errors import SapbertError
+from training.data.dataset import (
+    PairDataset,
+    build_dataset,
+    open_dataset,
+    tokenizer_digest,
+)
+
+LINES = [
+    ("C1", "Heart attack", "acute pain of the heart"),
+    ("C1", "Heart attack", "MI"),
+    ("C2", "mi", "Mitral Insufficiency"),
+    ("C3", "fever", "x" * 60),
+    ("C3", "FEVER", ""),
+    ("C1", "MI", "heart attack"),
+    ("C2", "MI", "mitral\u2028insufficiency"),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_encoder: Path) -> Any:
+    return AutoTokenizer.from_pretrained(tiny_encoder)
+
+
+@pytest.fixture
+def pairs_path(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join("\t".join(line) + "\n" for line in LINES), "utf8")
+    return path
+
+
+@pytest.fixture
+def dataset(pairs_path: Path, tmp_path: Path, tokenizer: Any) -> PairDataset:
+    return build(pairs_path, tmp_path / "dataset", tokenizer)
+
+
+def build(path: Path, folder: Path, tokenizer: Any, **settings: Any) -> PairDataset:
+    settings = {"max_length": 12, "lowercase": True, **settings}
+    return build_dataset(path, folder, tokenizer, **settings)
+
+
+def assert_round_trip(dataset: PairDataset, tokenizer: Any, *, lowercase: bool) -> None:
+    """Every line of LINES, in order, is what the dataset holds."""
+    assert len(dataset.pairs) == len(LINES)
+    hashes: dict[str, int] = {}
+    for pair, (concept, *names) in zip(dataset.pairs, LINES, strict=True):
+        assert pair["label"] == hashes.setdefault(concept, pair["label"])
+        for row, text in zip(pair["names"], names, strict=True):
+            text = text.lower() if lowercase else text
+            name = dataset.names[row]
+            expected = tokenizer(text, truncation=True, max_length=12)["input_ids"]
+            assert name["tokens"][: name["length"]].tolist() == expected
+            assert not name["tokens"][name["length"] :].any()  # the pad of BERT is 0
+            assert name["hash"] == hashes.setdefault(f"name {text}", name["hash"])
+    assert len(set(hashes.values())) == len(hashes)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "names_kept", "lowercase"),
+    [(1, 9, True), (2, 9, False), (3, 0, True), (5_000, 9, True), (5_000, 9, False)],
+)
+def test_build_dataset_holds_every_line_in_blocks_of_any_size(
+    pairs_path: Path,
+    tmp_path: Path,
+    tokenizer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: int,
+    names_kept: int,
+    lowercase: bool,
+) -> None:
+    monkeypatch.setattr(training.data.dataset, "PAIRS_PER_BLOCK", at_once)
+    monkeypatch.setattr(training.data.dataset, "NAMES_KEPT", names_kept)
+    folder = tmp_path / "dataset"
+    dataset = build(pairs_path, folder, tokenizer, lowercase=lowercase)
+    assert_round_trip(dataset, tokenizer, lowercase=lowercase)
+    assert dataset.meta.concepts == 5
+
+
+def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(
+    dataset: PairDataset,
+) -> None:
+    rows = [[0, 1], [0, 2], [3, 4], [5, 6], [5, 7], [8, 9], [10, 11]]
+    assert dataset.pairs["names"].tolist() == rows
+    assert len(set(dataset.names["hash"][[2, 3, 8, 10]])) == 1
+    assert len(dataset.names) == 12
+
+
+def test_build_dataset_of_a_packed_file_is_the_same(
+    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tokenizer: Any
+) -> None:
+    packed = tmp_path / "pairs.tsv.gz"
+    packed.write_bytes(gzip.compress(pairs_path.read_bytes()))
+    other = build(packed, tmp_path / "other", tokenizer)
+    assert np.array_equal(dataset.pairs, other.pairs)
+    assert np.array_equal(dataset.names, other.names)
+
+
+def test_build_dataset_takes_wider_ids_for_a_vocabulary_above_65536(
+    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tokenizer: Any
+) -> None:
+    words = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    words += [f"##qq{number}" for number in range((1 << 16) + 1 - len(words))]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
+    large = type(tokenizer)(str(tmp_path / "vocab.txt"))
+    wide = build(pairs_path, tmp_path / "wide", large)
+    assert dataset.names["tokens"].dtype == np.uint16
+    assert wide.names["tokens"].dtype == np.int32
+    assert np.array_equal(wide.names["tokens"], dataset.names["tokens"])
+
+
+@pytest.mark.parametrize("line", ["C1\ta", "", "C1\ta\tb\tc"])
+def test_build_dataset_names_the_bad_line(
+    pairs_path: Path, tmp_path: Path, tokenizer: Any, line: str
+) -> None:
+    with open(pairs_path, "a", encoding="utf8") as file:
+        file.write(f"{line}\nC1\ta\tb\n")
+    fields = len(line.split("\t"))
+    with pytest.raises(SapbertError, match=rf"pairs.tsv:8: .* {fields} fields"):
+        build(pairs_path, tmp_path / "dataset", tokenizer)
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
+
+
+def test_build_dataset_refuses_an_empty_or_missing_file(
+    tmp_path: Path, tokenizer: Any
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    with pytest.raises(SapbertError, match="found none"):
+        build(path, tmp_path / "c", tokenizer)
+    path.touch()
+    with pytest.raises(SapbertError, match="empty"):
+        build(path, tmp_path / "c", tokenizer)
+    assert not (tmp_path / "c").exists()
+
+
+def test_build_dataset_is_made_again_only_if_something_changed(
+    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tiny_encoder: Path
+) -> None:
+    folder = tmp_path / "dataset"
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
+
+    def inode(**settings: Any) -> int:
+        build(pairs_path, folder, tokenizer, **settings)
+        return folder.stat().st_ino
+
+    first = inode()
+    assert inode() == first
+    assert inode(max_length=11) != first
+    second = inode()
+    assert inode(lowercase=False) != second
+    third = inode()
+    tokenizer.add_tokens(["attack"])
+    tokenizer.add_tokens(["pain of"])
+    fourth = inode()
+    assert fourth != third
+    with open(pairs_path, "a", encoding="utf8") as file:
+        file.write("C9\ta\tb\n")
+    assert inode() != fourth
+    assert len(open_dataset(folder).pairs) == len(LINES) + 1
+
+
+def test_tokenizer_digest_depends_on_the_tokenizer_not_on_its_last_call(
+    tiny_encoder: Path,
+) -> None:
+    one, other = (AutoTokenizer.from_pretrained(tiny_encoder) for _ in range(2))
+    one("fever", truncation=True, max_length=5, padding="max_length")
+    assert tokenizer_digest(one) == tokenizer_digest(other)
+    slow = AutoTokenizer.from_pretrained(tiny_encoder, use_fast=False)
+    cased = AutoTokenizer.from_pretrained(
+        tiny_encoder, use_fast=False, do_lower_case=False
+    )
+    assert len({tokenizer_digest(each) for each in (one, slow, cased)}) == 3
+
+
+def test_build_dataset_leaves_other_folders_alone(
+    pairs_path: Path, tmp_path: Path, tokenizer: Any
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "meta.json").write_text('{"format": 1}', "utf8")
+    (tmp_path / "file").write_text("mine", "utf8")
+    for name in ("mine", "file"):
+        with pytest.raises(SapbertError, match="something else"):
+            build(pairs_path, tmp_path / name, tokenizer)
+    assert (tmp_path / "mine" / "meta.json").is_file()
+    assert (tmp_path / "file").read_text("utf8") == "mine"
+    (tmp_path / "empty").mkdir()
+    build(pairs_path, tmp_path / "empty", tokenizer)
+
+
+@pytest.mark.parametrize("name", ["pairs", "names"])
+def test_open_dataset_refuses_a_file_that_was_cut(
+    dataset: PairDataset, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "dataset" / f"{name}.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    expected = rf"{name}.npy was cut or changed: .*Remove the folder"
+    with pytest.raises(SapbertError, match=expected):
+        open_dataset(tmp_path / "dataset")
+    np.save(path, np.zeros(1))
+    with pytest.raises(SapbertError, match="it has 1 of"):
+        open_dataset(tmp_path / "dataset")
+    path.unlink()
+    with pytest.raises(SapbertError, match="E620.*No such file"):
+        open_dataset(tmp_path / "dataset")
+
+
+def test_open_dataset_needs_no_pairs_but_a_dataset(
+    dataset: PairDataset, pairs_path: Path, tmp_path: Path
+) -> None:
+    pairs_path.unlink()
+    assert np.array_equal(open_dataset(tmp_path / "dataset").pairs, dataset.pairs)
+    with pytest.raises(SapbertError, match="found none"):
+        open_dataset(tmp_path / "nothing")
