@@ -5,14 +5,18 @@ the cosine of their weighted 3-grams, those of scikit-learn's `char_wb`: each wo
 between two blanks, and no 3-gram crosses a word boundary.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar
 from unicodedata import combining, normalize
 
 import numpy as np
 
 from ...errors import Errors, SapbertError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 MAX_CHARACTERS = 1000  # of a text, as for the encoder
 BLANK = ord(" ")
@@ -55,6 +59,23 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     owners = np.repeat(np.arange(len(texts)), lengths + 1)[: len(middle)]
     kept = middle != BLANK
     return grams[kept], owners[kept]
+
+
+def name_damage(function: Function) -> Function:
+    """Let a function of an index raise a named error if its files contradict."""
+
+    @wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except SapbertError:
+            raise
+        except (IndexError, ValueError) as error:
+            reason = f"its files contradict each other ({type(error).__name__})"
+            text = Errors.E591.format(path="ngrams", reason=reason)
+            raise SapbertError(text) from None
+
+    return checked  # type: ignore[return-value]
 
 
 def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
@@ -136,6 +157,7 @@ class NgramIndex:
         for gram, part in zip(numbers, parts * weights / (length or 1), strict=True):
             yield self.rows[self.starts[gram] : self.starts[gram + 1]], part
 
+    @name_damage
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -169,6 +191,7 @@ class NgramIndex:
             scores[number, : len(best)] = cosines[best]
         return rows, scores
 
+    @name_damage
     def similarity(
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
@@ -193,6 +216,7 @@ def find_grams(known: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.nda
     return is_known, numbers[is_known]
 
 
+@name_damage
 def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
     """Return an index with nearly the cosines that its names would have in another one.
 
