@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import spacy_sapbert.kb.ngrams.build
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import FILES, fold_name, list_paths, load_ngrams
@@ -98,3 +99,17 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
     found = [entries[row][0].cui for row in best[:, 0]]
     assert found == ["C0000008", "C0000006", "C0000005"]
     assert (scores > 0.5).all()
+
+
+@pytest.mark.parametrize("name", ["rows", "weights"])
+def test_ngrams_whose_files_contradict_each_other_are_a_named_error(
+    name: str, tmp_path: Path
+) -> None:
+    """As of two builds: every file is whole, and sha256 fits to each."""
+    build_ngrams(["heart attack", "heart pain"], tmp_path)
+    path = list_paths(tmp_path)[name]
+    array = np.load(path)
+    np.save(path, array[:2] if name == "weights" else array + 1_000_000)
+    index = load_ngrams(list_paths(tmp_path), rows=2)
+    with pytest.raises(SapbertError, match="E591.*contradict"):
+        index.search(["heart"], 2)
