@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
@@ -67,6 +68,15 @@ def list_inputs() -> str:
     return make_table(*rows)
 
 
+def list_causes() -> str:
+    """Return a table of the causes of wrong links."""
+    rows = [("cause", "means", "what to do", "found by")]
+    for name, cause in CAUSES.items():
+        by = "`explain`" if cause.of_linker else "both"
+        rows.append((f"`{name}`", cause.meaning, cause.advice, by))
+    return make_table(*rows)
+
+
 def generate_pages() -> dict[Path, Mapping[str, str]]:
     """Return the generated parts of each page, by name."""
     return {
@@ -75,6 +85,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "options": list_options(),
             "filter": list_fields(),
         },
+        DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
     }
 

@@ -16,11 +16,10 @@ import numpy as np
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Entry
-from ..linking.surface_forms import name_form
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
-from .error_causes import CAUSES, ConceptInfo, FindInfo, classify_error
-from .gold_mentions import GoldMention, group_aliases, make_resolver
+from .diagnose import CAUSES, find_cause, info_finder
+from .gold_mentions import GoldMention, make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
@@ -70,31 +69,6 @@ class LinkingError:
     gold_names: list[str]
     rank: int | None
     answers: list[ScoredAnswer]
-
-
-def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
-    """Return the function that finds what is known of an id, see `ConceptInfo`."""
-    groups, lookup = group_aliases(aliases), kb_lookup(kb)
-
-    def live_id(cui: str) -> str:
-        live = lookup(cui) or cui
-        return aliases.get(live, live)
-
-    @cache
-    def info(cui: str) -> ConceptInfo:
-        members = sorted({cui, *groups.get(cui, ())})
-        found = [(member, kb.concept(member)) for member in members]
-        # The concept of a retired id has another id.
-        concepts = [concept for cui, concept in found if concept and concept.cui == cui]
-        return ConceptInfo(
-            tuple(concept.cui for concept in concepts),
-            concepts[0].name if concepts else "",
-            frozenset(name_form(alias) for c in concepts for alias in c.aliases),
-            frozenset(kind for c in concepts for kind in c.types),
-            frozenset(live_id(parent) for c in concepts for parent in c.parents),
-        )
-
-    return info
 
 
 def find_missed_concepts(
@@ -147,7 +121,7 @@ def find_errors(
     @cache  # corpora repeat mentions
     def classify(mention: str, parts: Any, nearest: frozenset[str]) -> str | None:
         ranking = rankings[mention]
-        return classify_error(mention, parts, ranking, info, k=k, nearest=nearest)
+        return find_cause(mention, parts, ranking, info, k=k, nearest=nearest)
 
     wrong: list[tuple[str, GoldMention, Any]] = []
     for file, gold in golds:
@@ -201,7 +175,7 @@ def describe_answers(
 def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
     """Return the number of errors of each cause, in the order of `CAUSES`."""
     counts = Counter(error.cause for error in errors)
-    return {cause: counts[cause] for cause in CAUSES}
+    return {name: counts[name] for name in CAUSES if not CAUSES[name].of_linker}
 
 
 def check_errors_path(path: Path) -> None:
@@ -240,7 +214,7 @@ def format_page(errors: Sequence[LinkingError]) -> str:
     counts = count_causes(errors)
     total = max(1, len(errors))
     causes = [
-        (cause, f"{count:,}", f"{count / total:.1%}", CAUSES[cause])
+        (cause, f"{count:,}", f"{count / total:.1%}", CAUSES[cause].text)
         for cause, count in counts.items()
     ]
     groups: dict[tuple[str, str, str], list[LinkingError]] = {}
