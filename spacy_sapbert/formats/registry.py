@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 GoldReader = Callable[..., Iterator[GoldDocument]]
 RowReader = Callable[..., Iterator[tuple[int, Mapping[str, Any]]]]
 PLUGINS = "spacy_sapbert_formats"  # entry points of other packages: each a `Format`
-WITH_BIOC = ("bioc", "bioc lxml")
 
 
 class Writer(Protocol):
@@ -171,7 +170,6 @@ FORMATS: dict[str, Format] = {
         suffixes=(".xml",),
         read="bioc:read_xml",
         endings=(".xml",),
-        library=WITH_BIOC,
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
@@ -182,7 +180,6 @@ FORMATS: dict[str, Format] = {
         suffixes=(".json",),
         read="bioc:read_json",
         endings=(".json",),
-        library=WITH_BIOC,
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
