@@ -21,7 +21,6 @@ from .markup import BROADER, entity_group, shorten
 
 INDEX_BYTES = 1 << 20  # of the index in memory; more is in a temporary file
 CAPTION = 120  # characters of an id in the index
-AT_ONCE = 100  # pieces of markup that are written together
 KINDS = {
     NO_CONCEPT.key: NO_CONCEPT.name,
     "tie": "Tie that only ids break",
@@ -115,5 +114,4 @@ def write_docs(
             summarize_all=summarize_all,
             total=total,
         )
-        page.enable_buffering(AT_ONCE)
         page.dump(file, "utf8", "replace")  # an id may have a surrogate
