@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import Errors, Warnings
+from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
@@ -120,6 +121,15 @@ def list_messages(messages: type) -> str:
     return make_table(*rows)
 
 
+def list_causes() -> str:
+    """Return a table of the causes of wrong links."""
+    rows = [("cause", "means", "what to do", "found by")]
+    for name, cause in CAUSES.items():
+        by = "`explain`" if cause.of_linker else "both"
+        rows.append((f"`{name}`", cause.meaning, cause.advice, by))
+    return make_table(*rows)
+
+
 def generate_pages() -> dict[Path, Mapping[str, str]]:
     """Return the generated parts of each page, by name."""
     return {
@@ -133,6 +143,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "errors": list_messages(Errors),
             "warnings": list_messages(Warnings),
         },
+        DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
     }
 

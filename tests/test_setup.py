@@ -38,8 +38,5 @@ def test_packages_of_extras_are_pinned(extra: str) -> None:
         assert re.search(rf"^{package}==", PINNED, re.MULTILINE), package
 
 
-@pytest.mark.parametrize("package", ["bioc", "lxml", "openpyxl"])
-def test_extra_serve_has_the_packages_of_formats_that_the_page_offers(
-    package: str,
-) -> None:
-    assert package in {*list_packages("serve")}
+def test_extra_serve_has_the_packages_of_formats_that_the_page_offers() -> None:
+    assert "openpyxl" in {*list_packages("serve")}

@@ -39,16 +39,17 @@ def format_names(title: str, header: Sequence[str], rows: Sequence[Sequence]) ->
 
 def format_expected(expected: "Expected") -> str:
     """Format where the expected concept stands."""
-    from ..evaluation.expected_concept import STATES
+    from ..evaluation.diagnose import CAUSES
 
+    cause = CAUSES[expected.cause].meaning if expected.cause else ""
     if expected.given == NIL:
-        state = "no concept" if expected.state == "found" else "it has one"
-        return format_lines({"expected": f"{NIL}: {state}"})
+        return format_lines({"expected": f"{NIL}: {cause or 'It has no concept.'}"})
     retired = expected.cui not in (None, expected.given)
     types = f" ({', '.join(expected.types)})" if expected.types else ""
     return format_lines(
         {
-            "expected": f"{expected.given}: {STATES[expected.state][0]}",
+            "expected": f"{expected.given}: {cause or 'It is the linked concept.'}",
+            "cause": expected.cause,
             "now": f"{expected.cui}; {expected.given} was retired" if retired else "",
             "name": f"{expected.name}{types}" if expected.name else "",
             "nearest": expected.alias and f"{expected.alias}, {expected.score:.4f}",
@@ -170,6 +171,6 @@ def explain(
         typer.echo(format_json(asdict(found)))
     else:
         typer.echo(format_explanation(found))
-    right = found.expected.state == "found" if found.expected else bool(found.cui)
+    right = not found.expected.cause if found.expected else bool(found.cui)
     if not right:
         raise typer.Exit(OTHERWISE)

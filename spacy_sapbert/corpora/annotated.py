@@ -5,10 +5,10 @@ from itertools import groupby
 from pathlib import Path
 
 from ..errors import SapbertError
+from ..formats.docbin import read_docbin
 from ..formats.gold import NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
-from ..formats.inputs.reading import read_docbin
 from ..formats.inputs.rows import Columns
 from ..kb.teaching.documents import AnnotatedDocument
 from ..mapping.reviewed import is_mapped

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 from ..errors import Errors, SapbertError, Warnings
 from ..system.forks import ProcessLock
+from ..system.plugins import require
 from ..system.writing import FolderKind
 from .adapters import PREFIX as ADAPTER_PREFIX
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
@@ -32,6 +32,7 @@ from .safety import (
 )
 
 LOADING = ProcessLock()
+PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
 # An encoder that was downloaded, or that something else wrote, has no such settings.
 ENCODER_FOLDER = FolderKind(
@@ -223,27 +224,13 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
     # transformers does not name the libraries that it needs without `tokenizer.json`.
     if not (source / "tokenizer.json").is_file() and any(source.glob("*.model")):
-        check_piece_libraries()
+        for library in PIECE_LIBRARIES:
+            require(library, "sentencepiece protobuf")
     with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=True
         )
     return tokenizer, load_model(str(folder))
-
-
-def check_piece_libraries() -> None:
-    """Check that the libraries that read a file of sentencepiece are installed."""
-    try:
-        import_module("sentencepiece")
-        import_module("google.protobuf")
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(
-                library="the reader of sentencepiece files",
-                reason=error,
-                packages="sentencepiece protobuf",
-            )
-        ) from None
 
 
 def load_model(name: str, *, trusted: bool = True) -> Any:

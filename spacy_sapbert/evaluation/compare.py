@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
+from ..system.plugins import require
 from ..system.reading import file_digest, read_lines
 from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
 from .gold_mentions import GoldMention, Lookup, Resolve, make_resolver
@@ -222,12 +223,7 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
     Raises:
         SapbertError: If scipy is not installed.
     """
-    try:
-        import scipy  # noqa: F401
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(library="scipy", reason=error, packages="scipy")
-        ) from None
+    require("scipy", "scipy")
     results: dict[str, Comparison] = {}
     for number, tie in enumerate(TIES):
         one, other = first[:, number], second[:, number]

@@ -1,13 +1,10 @@
 """Wrong answers with their causes → errors.jsonl or errors.html."""
 
 import json
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from hashlib import sha256
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +13,17 @@ import numpy as np
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Entry
-from ..linking.surface_forms import name_form
+from ..system.html import load_templates
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
-from .error_causes import CAUSES, ConceptInfo, FindInfo, classify_error
-from .gold_mentions import GoldMention, group_aliases, make_resolver
+from .diagnose import CAUSES, find_cause, info_finder
+from .gold_mentions import GoldMention, make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
 ENDINGS = (".jsonl", ".html")
 TOLERANCE = 2e-6  # by which rounded scores of one row may differ
-NOTICE = (
-    "This page has texts of mentions from the corpus and names of the knowledge base. "
-    "Store and share it only as you may store and share these."
-)
-STYLE = """
-body { font: 16px/1.5 sans-serif; max-width: 80rem; margin: 0 auto; padding: 1.5rem; }
-table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
-th, td { border: 1px solid #c9c9c9; padding: 0.2rem 0.6rem; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere; }
-.notice { background: #fff4ce; border-left: 4px solid; padding: 0.5rem 1rem; }
-"""
+PLACES = 5  # of a mention that are listed
 
 
 @dataclass(frozen=True)
@@ -70,31 +57,6 @@ class LinkingError:
     gold_names: list[str]
     rank: int | None
     answers: list[ScoredAnswer]
-
-
-def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
-    """Return the function that finds what is known of an id, see `ConceptInfo`."""
-    groups, lookup = group_aliases(aliases), kb_lookup(kb)
-
-    def live_id(cui: str) -> str:
-        live = lookup(cui) or cui
-        return aliases.get(live, live)
-
-    @cache
-    def info(cui: str) -> ConceptInfo:
-        members = sorted({cui, *groups.get(cui, ())})
-        found = [(member, kb.concept(member)) for member in members]
-        # The concept of a retired id has another id.
-        concepts = [concept for cui, concept in found if concept and concept.cui == cui]
-        return ConceptInfo(
-            tuple(concept.cui for concept in concepts),
-            concepts[0].name if concepts else "",
-            frozenset(name_form(alias) for c in concepts for alias in c.aliases),
-            frozenset(kind for c in concepts for kind in c.types),
-            frozenset(live_id(parent) for c in concepts for parent in c.parents),
-        )
-
-    return info
 
 
 def find_missed_concepts(
@@ -147,7 +109,7 @@ def find_errors(
     @cache  # corpora repeat mentions
     def classify(mention: str, parts: Any, nearest: frozenset[str]) -> str | None:
         ranking = rankings[mention]
-        return classify_error(mention, parts, ranking, info, k=k, nearest=nearest)
+        return find_cause(mention, parts, ranking, info, k=k, nearest=nearest)
 
     wrong: list[tuple[str, GoldMention, Any]] = []
     for file, gold in golds:
@@ -201,7 +163,7 @@ def describe_answers(
 def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
     """Return the number of errors of each cause, in the order of `CAUSES`."""
     counts = Counter(error.cause for error in errors)
-    return {cause: counts[cause] for cause in CAUSES}
+    return {name: counts[name] for name in CAUSES if not CAUSES[name].of_linker}
 
 
 def check_errors_path(path: Path) -> None:
@@ -215,32 +177,25 @@ def check_errors_path(path: Path) -> None:
 def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
     """Write errors as JSON lines or as a page, by the ending of the file."""
     if path.suffix == ".html":
-        lines = [format_page(errors)]
+        lines = format_page(errors)
     else:
         rows = (json.dumps(asdict(error), ensure_ascii=False) for error in errors)
-        lines = [f"{row}\n" for row in rows]
+        lines = (f"{row}\n" for row in rows)
     with write_atomically(path) as file:
         for line in lines:
             file.write(line.encode("utf8", "replace"))
 
 
-def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format a table; texts are escaped and isolated from their surroundings."""
-
-    def cell(value: Any) -> str:
-        return f"<td><bdi>{escape(str(value)).replace(chr(0), chr(0xFFFD))}</bdi></td>"
-
-    titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
-    body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return f"<table>\n<tr>{titles}</tr>\n{body}\n</table>\n"
-
-
-def format_page(errors: Sequence[LinkingError]) -> str:
-    """Format a page: the causes, then the mentions of each cause by frequency."""
+def format_page(errors: Sequence[LinkingError]) -> Iterator[str]:
+    """Yield a page: the causes, then the mentions of each cause by frequency."""
     counts = count_causes(errors)
-    total = max(1, len(errors))
     causes = [
-        (cause, f"{count:,}", f"{count / total:.1%}", CAUSES[cause])
+        (
+            cause,
+            f"{count:,}",
+            f"{count / max(1, len(errors)):.1%}",
+            CAUSES[cause].text,
+        )
         for cause, count in counts.items()
     ]
     groups: dict[tuple[str, str, str], list[LinkingError]] = {}
@@ -256,29 +211,9 @@ def format_page(errors: Sequence[LinkingError]) -> str:
         answer = f"{first.cui} {first.name}" if first else "–"
         by, score = (first.alias, f"{first.score:.4f}") if first else ("–", "–")
         names = ", ".join(filter(None, found[0].gold_names)) or "(not in the kb)"
-        places = ", ".join(f"{error.file}:{error.line}" for error in found[:5])
-        more = " …" if len(found) > 5 else ""
+        places = ", ".join(f"{error.file}:{error.line}" for error in found[:PLACES])
+        more = " …" if len(found) > PLACES else ""
         cells = (cause, len(found), mention, f"{gold} {names}", answer, by, score)
         rows.append((*cells, found[0].rank or "–", places + more))
-    concepts = ("Gold concept", "First answer", "By the name", "Score", "Rank of gold")
-    header = ("Cause", "Times", "Mention", *concepts, "Where")
-    digest = b64encode(sha256(STYLE.encode("utf8")).digest()).decode()
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'sha256-{digest}'">
-<title>Linking errors</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>Linking errors</h1>
-<p class="notice">{NOTICE}</p>
-<h2>{len(errors):,} wrong answers by cause</h2>
-{format_table(("Cause", "Mentions", "Share", "What it means"), causes)}
-<h2>Mentions</h2>
-{format_table(header, rows)}
-</body>
-</html>
-"""
+    template = load_templates(__package__).get_template("errors.html")
+    return template.generate(causes=causes, rows=rows, total=len(errors))

@@ -13,54 +13,19 @@ from ..linking.link import BROADER, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.scores import SCORE_DIGITS, round_score
 from ..pipeline.annotations import NIL
-from .error_causes import is_short_form
+from .diagnose import CAUSES, find_cause, info_finder, is_short_form, score_candidates
 from .regression import MentionContext
 
 MAX_K = 1000  # the deepest ranking
 MAX_SUGGESTED_K = 50
 SLACK = 2 * 10**-SCORE_DIGITS  # by which scores of two searches may differ
 
-# By state: its meaning, and what may link the mention to the expected concept.
-STATES: dict[str, tuple[str, str]] = {
-    "found": ("it is the linked concept", ""),
-    "not_accepted": (
-        "it is the first candidate, but it is not accepted",
-        "The note is {note}: lower the `threshold` {threshold}, or set `ambiguous = "
-        '"link"`. A lower threshold adds wrong links elsewhere.',
-    ),
-    "tied": (
-        "it has the same score as the first candidate",
-        "{first} has the name too. Its types are {first_types}, the expected ones are "
-        "{types}: if they differ, set `label_types`. If their sources differ, set "
-        "`source_rank`. If no mention means {first}, remove the name there: {remove}",
-    ),
-    "behind": (
-        "another concept has a higher score",
-        "If the mention is a name of it, add the name: {add}",
-    ),
-    "missed": (
-        "the index does not find it",
-        "Set a larger `k` than {k}, or build the knowledge base with a larger `ef` or "
-        "with `--backend exact`.",
-    ),
-    "filtered": ("the filter removes it", "Change {fields}: its types are {types}."),
-    "removed": (
-        "it was removed from the knowledge base",
-        "Add it again with all its names: {add}",
-    ),
-    "unknown": (
-        "it is not in the knowledge base",
-        "Check the id, or add the concept with all its names: {add}",
-    ),
-    "unreadable": (
-        "the encoder cannot read any of its names",
-        "Add a name that the encoder can read: {add}",
-    ),
-    "not_searched": (
-        "the mention cannot be searched",
-        "The encoder cannot read the mention. Mark another text.",
-    ),
-}
+ADD = "If the mention is a name of it, add the name: {add}"
+NAMESAKE = (
+    "{first} has the name too. Its types are {first_types}, the expected ones are "
+    "{types}: if they differ, set `label_types`. If their sources differ, set "
+    "`source_rank`. If no mention means {first}, remove the name there: {remove}"
+)
 
 
 @dataclass
@@ -69,7 +34,7 @@ class Expected:
 
     Attributes:
         given: Its id, which may be retired; "NIL" for no concept.
-        state: One of `STATES`.
+        cause: Why the mention is not linked to it, one of `CAUSES`; None = it is.
         rank: Rank among the first 1,000 concepts.
         alias: Its nearest name; `score` is the score of this name.
         filtered_by: The fields of the filter that remove it.
@@ -77,7 +42,7 @@ class Expected:
     """
 
     given: str
-    state: str
+    cause: str | None
     cui: str | None = None
     name: str | None = None
     types: list[str] = field(default_factory=list)
@@ -121,19 +86,20 @@ def locate_expected(
         given: Its id, which may be retired; "NIL" for no concept.
     """
     if given == NIL:
-        return Expected(given, "behind" if linked.cui else "found")
+        return Expected(given, "spurious" if linked.cui else None)
     concept = kb.concept(given)
     if concept is None:
         old = kb.base_store().concept(given)
         if old is None:
-            return Expected(given, "unknown")
+            return Expected(given, "not covered")
         return Expected(given, "removed", old.cui, old.name, old.types)
-    expected = Expected(given, "behind", concept.cui, concept.name, concept.types)
+    expected = Expected(given, None, concept.cui, concept.name, concept.types)
     entries = kb.store.entries_of(concept.cui)
+    candidates = linked.candidates
     if linked.note in ("empty", "no_vector"):
-        expected.state = "not_searched"
+        expected.cause = "no answer"
     elif not entries:
-        expected.state = "unreadable"
+        expected.cause = "unreadable"
     else:
         if filter := label_filter(context.label, options):
             kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
@@ -144,12 +110,12 @@ def locate_expected(
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
         expected.score = round_score(scores.max())
-        expected.state = rank_expected(kb, context, options, linked, expected)
-    if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
-        first = linked.candidates[0]["cui"]
+        expected.cause = rank_expected(kb, context, options, linked, expected)
+    if candidates and candidates[0]["cui"] != concept.cui:
+        first = candidates[0]["cui"]
         (expected.relation,) = kb.searcher.relate(concept.cui, [first])
     if linked.cui == concept.cui:
-        expected.state = "found"
+        expected.cause = None
     return expected
 
 
@@ -159,23 +125,27 @@ def rank_expected(
     options: LinkOptions,
     linked: Linked,
     expected: Expected,
-) -> str:
-    """Find the rank of a concept that can be searched, and return its state."""
+) -> str | None:
+    """Find the rank of a concept that can be searched, and return the cause."""
     if expected.filtered_by:
         return "filtered"
-    candidates = linked.candidates
-    if not any(candidate["cui"] == expected.cui for candidate in candidates):
+    candidates, cui = linked.candidates, expected.cui or ""
+    if not any(candidate["cui"] == cui for candidate in candidates):
         deep = replace(options, k=MAX_K)
         candidates = link_in_context(kb, context, deep)[0].candidates
-    own = next((one for one in candidates if one["cui"] == expected.cui), None)
-    if own is None:
+    found = next((c for c in candidates if c["cui"] == cui), None)
+    nearest: frozenset[str] = frozenset()
+    if found is None:
         last = candidates[-1]["score"] if len(candidates) >= MAX_K else -1.0
-        return "missed" if (expected.score or 0.0) > last + SLACK else "behind"
-    expected.rank, expected.alias = own["rank"], own["alias"]
-    if own["rank"] == 1:
-        return "not_accepted"
-    tied = candidates[0]["tie"] and own["score"] == candidates[0]["score"]
-    return "tied" if tied else "behind"
+        if (expected.score or 0.0) > last + SLACK:
+            nearest = frozenset([cui])
+    else:
+        expected.rank, expected.alias = found["rank"], found["alias"]
+        if found["rank"] == 1:
+            return "not accepted"
+    ranking, info = score_candidates(candidates), info_finder(kb, {})
+    parts = [frozenset([cui])]
+    return find_cause(context.text, parts, ranking, info, k=options.k, nearest=nearest)
 
 
 def suggest(
@@ -186,14 +156,14 @@ def suggest(
     expected: Expected,
 ) -> list[str]:
     """Suggest what may link a mention to the expected concept, in words."""
-    if expected.state == "found":
+    if expected.cause is None:
         return []
     first = linked.candidates[0] if linked.candidates else None
     if expected.given == NIL:
         return suggest_nil(linked)
     threshold = options.threshold
     cui, folder = expected.cui or expected.given, str(kb.folder)
-    gone = expected.state == "removed" and expected.name
+    gone = expected.cause == "removed" and expected.name
     add = ["add", folder, "--cui", cui, "--alias", gone or context.text]
     remove = ["remove", folder]
     if first:
@@ -208,14 +178,16 @@ def suggest(
         "fields": " and ".join(f"`{name}`" for name in expected.filtered_by),
         "threshold": kb.manifest.threshold if threshold is None else threshold,
         "note": linked.note,
-        "k": options.k,
     }
-    states = [expected.state]
-    if expected.state in ("behind", "missed") and first and first["score"] == 1:
-        states.insert(0, "tied")  # the mention is a name of another concept
-    if expected.state in ("missed", "not_accepted") and expected.score != 1:
-        states.append("behind")
-    found = [STATES[state][1].format(**values) for state in states]
+    cause = CAUSES[expected.cause]
+    formats = [f"{cause.advice} {cause.detail}"]
+    if cause.name not in ("filtered", "no answer"):
+        other = first and first["cui"] != expected.cui
+        if first and other and (first["score"] == 1 or cause.name == "tie"):
+            formats.insert(0, NAMESAKE)
+        if expected.score != 1 and "{add}" not in cause.detail:
+            formats.append(ADD)
+    found = [text.format(**values).strip() for text in formats]
     if context.defined and not context.long_form:
         (linked,) = kb.link([context.defined], labels=[context.label], options=options)
         found.insert(

@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import Errors, SapbertError
 from ..kb.folder.records import Logistic
 from ..linking.probability import score_probability
+from ..system.plugins import require
 from ..system.writing import write_atomically
 from .calibration import TopScores, compute_measures
 
@@ -29,16 +30,9 @@ def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, An
     Raises:
         SapbertError: If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(
-                library="matplotlib", reason=error, packages="matplotlib"
-            )
-        ) from None
+    library = require("matplotlib.figure", "matplotlib")
     size = (width * columns, 0.8 * width * rows)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = library.Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
 from ..linking.ranking import has_text, order_entries
+from ..system.plugins import require
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
 from .gold_mentions import Lookup, Resolve, fold_text, read_mentions
@@ -141,18 +141,10 @@ def tfidf_ranker(
 
     Source: scispacy/candidate_generation.py, create_tfidf_ann_index.
     """
-    try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(
-                library="scikit-learn", reason=error, packages="scikit-learn"
-            )
-        ) from None
-
+    text = require("sklearn.feature_extraction.text", "scikit-learn")
     if min_df is None:
         min_df = 10 if len(dictionary.names) >= MANY_NAMES else 1
-    vectorizer = TfidfVectorizer(
+    vectorizer = text.TfidfVectorizer(
         analyzer="char_wb", ngram_range=(3, 3), min_df=min_df, dtype=np.float32
     )
     matrix = vectorizer.fit_transform(dictionary.names)  # (rows, 3-grams)

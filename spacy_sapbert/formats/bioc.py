@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from pathlib import Path
 from typing import IO, Any
-from xml.etree.ElementTree import Element
-
-import bioc
-from bioc import biocjson, biocxml
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ..errors import Errors, SapbertError
 from ..system.json_members import JSONError, read_members
@@ -21,21 +18,20 @@ from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans
 
 # of a document that has another structure
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
-SOURCE = "spacy-sapbert"
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
 INFONS = COLUMNS[COLUMNS.index("name") :]  # all fields of the concept
-JSON_END = "]}"  # of a collection whose last field is its documents
+# A collection has no date, so that output is reproducible.
+JSON_START = (
+    '{"bioctype": "BioCCollection", "source": "spacy-sapbert", "date": "", "key": "", '
+    '"version": "1.0", "infons": {}, "documents": ['
+)
+XML_START = """<?xml version='1.0' encoding='UTF-8' standalone='yes'?>
+<collection><source>spacy-sapbert</source><date></date><key></key>
+"""
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"
 
 Fail = Callable[[str], SapbertError]
-
-
-def make_collection() -> Any:
-    """Return an empty collection; without a date, so that output is reproducible."""
-    collection = bioc.BioCCollection()
-    collection.source, collection.date, collection.key = SOURCE, "", ""
-    return collection
 
 
 def make_infons(entity: LinkedEntity) -> dict[str, str]:
@@ -54,69 +50,85 @@ def make_infons(entity: LinkedEntity) -> dict[str, str]:
     return infons
 
 
-def make_document(doc: LinkedDoc, include_text: bool) -> Any:
+def make_document(doc: LinkedDoc, include_text: bool) -> dict[str, Any]:
     """Return a document with one passage; offsets are in characters."""
-    passage = bioc.BioCPassage()
-    passage.offset = 0
-    passage.text = doc.text if include_text else ""
-    for count, entity in enumerate(doc.entities, 1):
-        annotation = bioc.BioCAnnotation()
-        annotation.id = str(count)
-        annotation.infons = make_infons(entity)
-        annotation.text = entity["text"] if include_text else ""
-        start, end = entity["start"], entity["end"]
-        annotation.add_location(bioc.BioCLocation(start, end - start))
-        passage.add_annotation(annotation)
-    document = bioc.BioCDocument()
-    document.id = str(doc.id)
-    document.add_passage(passage)
-    return document
+    annotations = [
+        {
+            "id": str(number),
+            "infons": make_infons(entity),
+            "text": entity["text"] if include_text else "",
+            "locations": [
+                {"offset": entity["start"], "length": entity["end"] - entity["start"]}
+            ],
+        }
+        for number, entity in enumerate(doc.entities, 1)
+    ]
+    passage = {
+        "bioctype": "BioCPassage",
+        "offset": 0,
+        "infons": {},
+        "text": doc.text if include_text else "",
+        "sentences": [],
+        "annotations": annotations,
+        "relations": [],
+    }
+    return {
+        "bioctype": "BioCDocument",
+        "id": str(doc.id),
+        "infons": {},
+        "passages": [passage],
+        "annotations": [],
+        "relations": [],
+    }
 
 
 def write_json(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write a BioC collection in JSON, one document per line; see `registry.Writer`."""
-    file.write(biocjson.dumps(make_collection()).removesuffix(JSON_END).encode())
+    file.write(JSON_START.encode())
     between = "\n"
     for doc in docs:
-        data = biocjson.dumps(make_document(doc, include_text), ensure_ascii=False)
+        data = json.dumps(make_document(doc, include_text), ensure_ascii=False)
         file.write(f"{between}{data}".encode())
         between = ",\n"
-    file.write(f"\n{JSON_END}\n".encode())
+    file.write(b"\n]}\n")
 
 
 def write_xml(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
-    """Write a BioC collection in XML; see `registry.Writer`."""
+    """Write a BioC collection in XML; see `registry.Writer`.
+
+    Each character that XML cannot contain is replaced by U+FFFD; offsets stay.
+    """
     losses: Losses = Counter()
-    writer = biocxml.BioCXMLDocumentWriter(file, encoding="UTF-8")
-    try:
-        writer.write_collection_info(make_collection())
-        for doc in docs:
-            document = make_document(doc, include_text)
-            clean_document(document, losses)
-            writer.write_document(document)
-    finally:
-        writer.close()
-    warn_losses("biocxml", losses)
 
-
-def clean_document(document: Any, losses: Losses) -> None:
-    """Replace each character that XML cannot contain by U+FFFD; offsets stay."""
-
-    def clean(text: str) -> str:
+    def add(parent: Element, tag: str, text: str, **attributes: str) -> None:
         plain, count = NOT_IN_XML.subn("\ufffd", text)
         losses[LOST] += count
-        return plain
+        SubElement(parent, tag, attributes).text = plain
 
-    (passage,) = document.passages
-    document.id, passage.text = clean(document.id), clean(passage.text)
-    for annotation in passage.annotations:
-        annotation.text = clean(annotation.text)
-        for key, value in annotation.infons.items():
-            annotation.infons[key] = clean(value)
+    file.write(XML_START.encode())
+    for doc in docs:
+        document = Element("document")
+        add(document, "id", str(doc.id))
+        passage = SubElement(document, "passage")
+        add(passage, "offset", "0")
+        if include_text and doc.text:
+            add(passage, "text", doc.text)
+        for number, entity in enumerate(doc.entities, 1):
+            annotation = SubElement(passage, "annotation", id=str(number))
+            for key, value in make_infons(entity).items():
+                add(annotation, "infon", value, key=key)
+            start, end = entity["start"], entity["end"]
+            add(annotation, "location", "", offset=str(start), length=str(end - start))
+            add(annotation, "text", entity["text"] if include_text else "")
+        # Readers of XML turn a carriage return that is not escaped into a line feed.
+        data = tostring(document, "unicode").replace("\r", "&#13;")
+        file.write(f"{data}\n".encode())
+    file.write(b"</collection>\n")
+    warn_losses("biocxml", losses)
 
 
 class JsonNode:

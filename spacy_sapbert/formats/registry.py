@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..errors import Errors, SapbertError
-from ..system.plugins import load_object, load_plugins
+from ..system.plugins import load_object, load_plugins, require
 from ..system.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 GoldReader = Callable[..., Iterator[GoldDocument]]
 RowReader = Callable[..., Iterator[tuple[int, Mapping[str, Any]]]]
 PLUGINS = "spacy_sapbert_formats"  # entry points of other packages: each a `Format`
-WITH_BIOC = ("bioc", "bioc lxml")
 
 
 class Writer(Protocol):
@@ -171,7 +169,6 @@ FORMATS: dict[str, Format] = {
         suffixes=(".xml",),
         read="bioc:read_xml",
         endings=(".xml",),
-        library=WITH_BIOC,
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
@@ -182,7 +179,6 @@ FORMATS: dict[str, Format] = {
         suffixes=(".json",),
         read="bioc:read_json",
         endings=(".json",),
-        library=WITH_BIOC,
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
@@ -238,11 +234,7 @@ def check_library(name: str) -> None:
     """Raise an error if the library that a format needs is not installed."""
     needed = list_formats()[name].library
     if needed is not None:
-        try:
-            import_module(needed[0])
-        except ImportError as error:
-            values = {"library": needed[0], "packages": needed[1], "reason": error}
-            raise SapbertError(Errors.E521.format(**values)) from None
+        require(*needed)
 
 
 def load_writer(name: str) -> Writer:

@@ -9,6 +9,7 @@ from typing import IO, Any
 from ..errors import Errors, SapbertError
 from ..system.excel import read_workbook
 from ..system.formulas import defuse, undefuse
+from ..system.plugins import require
 from ..system.writing import write_atomically
 from ..vocabularies.report import Report
 from ..vocabularies.tables.table import read_text
@@ -84,13 +85,10 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
     Raises:
         SapbertError: If pyarrow is missing, or the file is damaged.
     """
-    try:
-        import pyarrow.parquet as pq
+    pq = require("pyarrow.parquet", "pyarrow")
+    from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
+    from ..formats.inputs.rows import Columns
 
-        from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
-        from ..formats.inputs.rows import Columns
-    except ImportError as error:
-        raise missing_library("pyarrow", error) from None
     try:
         names = list(pq.read_schema(path).names)
     except DAMAGED as error:
@@ -103,13 +101,6 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
     for _, row in read_parquet_rows(path, columns):
         cells = (row.get(name) for name in names)
         yield ["" if cell is None else str(cell) for cell in cells]
-
-
-def missing_library(library: str, error: ImportError) -> SapbertError:
-    """Return the error that names a library to install."""
-    return SapbertError(
-        Errors.E521.format(library=library, reason=error, packages=library)
-    )
 
 
 def write_table(
@@ -154,12 +145,11 @@ def write_workbook(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
     """Write a workbook whose texts are texts, never formulas."""
-    try:
-        from openpyxl import Workbook
-        from openpyxl.cell import WriteOnlyCell
-        from openpyxl.styles import Font
-    except ImportError as error:
-        raise missing_library("openpyxl", error) from None
+    require("openpyxl", "openpyxl")
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Font
+
     book = Workbook(write_only=True)
     sheet = book.create_sheet("mapped")
     sheet.freeze_panes = "A2"
@@ -187,11 +177,7 @@ def write_parquet(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
     """Write a Parquet file; a column of numbers is of numbers, all others are texts."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_library("pyarrow", error) from None
+    pa, pq = (require(name, "pyarrow") for name in ("pyarrow", "pyarrow.parquet"))
     numbers = tuple(name.endswith(("_score", "_probability")) for name in header)
     schema = pa.schema(
         [

@@ -70,12 +70,6 @@ class FormatsErrors:
         "size, because it is unpacked in memory, but got more. If it is not a damaged "
         "or hostile file, write the documents into several files."
     )
-    E534 = (
-        "{path}: Expected Docs of at most {tokens:,} tokens and {values:,} values of "
-        "user data, and as many different texts as tokens, but document {number} has "
-        "more. Split it, or write the file with "
-        "`DocBin(store_user_data=False)`."
-    )
     E535 = (
         "{path}:{line}: Expected at most {limit:,} mentions in a document, but got "
         "more. Check that the file is what it should be."

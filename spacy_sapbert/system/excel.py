@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
+from .plugins import require
 from .reading import (
     BLOCK_BYTES,
     RECORD_BYTES,
@@ -103,17 +104,12 @@ def read_workbook(
         SapbertError: If openpyxl is not installed, or the file is damaged or no
             workbook.
     """
-    try:
-        from openpyxl import load_workbook
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(library="openpyxl", reason=error, packages="openpyxl")
-        ) from None
+    openpyxl = require("openpyxl", "openpyxl")
     with ExitStack() as stack:
         file = stack.enter_context(open_to_read(path))
         try:
             check_workbook(path, stack.enter_context(zipfile.ZipFile(file)))
-            book = load_workbook(file, read_only=True, data_only=True)
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             stack.callback(book.close)
             sheets = [
                 sheet for sheet in book.worksheets if sheet.sheet_state == "visible"

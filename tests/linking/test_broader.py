@@ -239,10 +239,10 @@ def test_explain_mention_names_the_broader_concept(kb: KnowledgeBase) -> None:
 
     found = explain("feverish", "F")
     assert (found.cui, found.note, found.broader) == ("F", "broader", "fever")
-    assert (found.expected.state, found.suggestions) == ("found", [])
+    assert (found.expected.cause, found.suggestions) == (None, [])
     assert explain("feverish", "F", broader=False).broader is None
     assert explain("feverish", "NIL").suggestions == ["Set `broader = false`."]
     below = explain("acute feverx", "F1")
     assert below.candidates[0]["cui"] == "F1"
-    assert (below.cui, below.expected.state) == ("F", "not_accepted")
+    assert (below.cui, below.expected.cause) == ("F", "not accepted")
     assert any("`threshold`" in text for text in below.suggestions)

@@ -93,7 +93,7 @@ def test_explain_says_where_the_expected_concept_stands(service: Client) -> None
     body = {"context": "No [[MI]] on the echo.", "expected": "C0000002"}
     found = service.post("/explain", body).json()
     assert found["mention"] == "MI"
-    assert found["expected"]["state"] == "tied"
+    assert found["expected"]["cause"] == "tie"
     assert service.post("/explain", {}).code == "E457"
 
 

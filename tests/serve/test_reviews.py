@@ -105,7 +105,7 @@ def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) ->
     assert found["shares"]["near"] == 1.0
     (cause,) = found["causes"]
     assert (cause["cause"], cause["mentions"], cause["examples"]) == ("tie", 1, ["MI"])
-    assert cause["advice"].startswith("A gold concept has the same score")
+    assert cause["advice"].startswith("The right concept has the same score")
     assert found["bins"] == []
     assert found["error"] is None
 

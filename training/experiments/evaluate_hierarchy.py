@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from spacy_sapbert.system.plugins import require
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import (
@@ -18,7 +19,6 @@ from spacy_sapbert.system.writing import (
 )
 from training.data.options import Force, Quiet, format_markdown
 from training.encoders.embedding import embed_names
-from training.errors import Errors, SapbertError
 from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 DIGITS = 4
@@ -31,18 +31,11 @@ Scores = dict[str, Any]
 
 def import_statistics() -> tuple[Any, Any]:
     """Import sklearn.metrics and scipy.stats."""
-    try:
-        import sklearn.metrics
-        from scipy import stats
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(
-                library="scipy and scikit-learn",
-                reason=error,
-                packages="scipy scikit-learn",
-            )
-        ) from None
-    return sklearn.metrics, stats
+    metrics, stats = (
+        require(name, "scipy scikit-learn")
+        for name in ("sklearn.metrics", "scipy.stats")
+    )
+    return metrics, stats
 
 
 def round_number(value: float | None) -> float | None:

@@ -5,25 +5,13 @@ from typing import Any
 
 import typer
 
-from ...errors import Errors, SapbertError
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
+from ...system.plugins import require
 from ..app import app
 from ..link_options import SETTING, gather_options
 
-PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
+LIBRARIES = ("fastapi", "prometheus_client", "uvicorn")
 INSTALL = '".[serve]"'
-
-
-def check_packages() -> None:
-    """Check that the packages of the extra `serve` are installed."""
-    from importlib import import_module
-
-    for name in PACKAGES:
-        try:
-            import_module(name)
-        except ImportError as error:
-            values = {"library": name, "reason": error, "packages": INSTALL}
-            raise SapbertError(Errors.E521.format(**values)) from None
 
 
 @app.command("serve")
@@ -74,7 +62,8 @@ def serve(
 
     Exit code: 0 = stopped; 1 = an error, printed in one line; 2 = wrong options.
     """
-    check_packages()
+    for library in LIBRARIES:
+        require(library, INSTALL)
     from ...serve.logs import EventLog
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server

@@ -4,15 +4,13 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Errors, SapbertError, Warnings
-from ...system.reading import RECORD_VALUES, check_not_empty
-from ..docbin import TOKENS, TooLargeError, iter_docbin
+from ...errors import SapbertError, Warnings
+from ...system.reading import check_not_empty
+from ..docbin import read_docbin
 from ..documents import (
-    ID,
     STDIN,
     Document,
     OnError,
@@ -27,54 +25,10 @@ from .files import BRAT, TEXT, InputFile
 from .rows import COLUMNS, Columns, Row, find_field, make_document
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
 WITHOUT_TEXT = "without text"  # documents whose text is null
 ENTITIES = "entities"  # the field of a JSONL line
-
-
-def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
-    """Read a `.spacy` file (a `DocBin`); the whole file is in memory.
-
-    The id of a document is `doc.user_data["id"]`, if it is a text or a whole number.
-
-    Args:
-        name: Name of the file for the ids of other documents.
-        vocab: Vocabulary of the pipeline; None = an empty one.
-
-    Raises:
-        SapbertError: If the file is damaged, too large, or not a `DocBin`.
-    """
-    from spacy.vocab import Vocab
-
-    docs = iter_docbin(path, vocab or Vocab())
-    for number in count(1):
-        try:
-            doc = next(docs, None)
-            text = "" if doc is None else doc.text
-        except SapbertError:
-            raise
-        except TooLargeError:
-            raise SapbertError(
-                Errors.E534.format(
-                    path=path, number=number, tokens=TOKENS, values=RECORD_VALUES
-                )
-            ) from None
-        except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
-            raise SapbertError(
-                Errors.E512.format(path=path, number=number, kind=type(error).__name__)
-            ) from None
-        if doc is None:
-            return
-        place = f"{name}:{number}"
-        yield Document(find_id(doc, place), text, doc, place=place)
-
-
-def find_id(doc: "Doc", place: str) -> str | int:
-    """Return the id in the user data of a Doc, else its place."""
-    found = doc.user_data.get(ID)
-    return found if isinstance(found, str) or type(found) is int else place
 
 
 def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSpan]:

@@ -53,9 +53,13 @@ def choose_group(types: Iterable[str]) -> Group:
     return next(filter(None, found), OTHER)
 
 
-def group_styles() -> str:
-    """Return the style sheet rules with the hue of each group."""
+def group_styles(within: str = "") -> str:
+    """Return the style sheet rules with the hue of each group.
+
+    Args:
+        within: A selector of what contains the elements.
+    """
     return "".join(
-        f".{group.key} {{ --hue: {group.hue}; --chroma: 0.12; }}\n"
+        f"{within}.{group.key} {{ --hue: {group.hue}; --chroma: 0.12; }}\n"
         for group in SHOWN.values()
     )

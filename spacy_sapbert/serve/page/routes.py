@@ -5,7 +5,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 
 from ...errors import Errors
-from ...formats.page.groups import BY_TYPE, SHOWN
+from ...formats.page.groups import BY_TYPE, SHOWN, group_styles
 from ..api.answers import to_json
 from ..problems import RequestError
 
@@ -25,12 +25,14 @@ POLICY = (
 
 
 def load_files() -> dict[str, bytes]:
-    """Return the files of the page by their names."""
-    return {
+    """Return the files of the page by their names; the style sheet with all colours."""
+    found = {
         path.name: path.read_bytes()
         for path in files(__package__).iterdir()
         if path.name.endswith(tuple(KINDS))
     }
+    found["page.css"] += group_styles(".text ").encode()
+    return found
 
 
 FILES = load_files()

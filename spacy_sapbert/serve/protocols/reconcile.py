@@ -4,7 +4,6 @@ SOURCE: Reconciliation Service API 0.2, W3C Entity Reconciliation Community Grou
 https://www.w3.org/community/reports/reconciliation/CG-FINAL-specs-0.2-20230410/
 """
 
-from html import escape
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -14,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
 from ...formats.page.addresses import concept_url
+from ...system.html import load_templates
 from ..api.answers import to_json
 from ..lookup import find_concept
 from ..problems import RequestError
@@ -33,11 +33,7 @@ from .reconcile_answers import (
 
 router = APIRouter(tags=["OpenRefine"], prefix="/reconcile")
 MOST_FIELDS = 20  # of a form
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>
-<body><h1>{name}</h1><p>{cui} {types}</p><p>{definition}</p>
-<p>{names}</p></body></html>
-"""
+MOST_NAMES = 20  # of a preview
 BATCH = TypeAdapter(dict[str, Any])
 EXTEND = TypeAdapter(ExtendQuery)
 
@@ -160,16 +156,15 @@ def preview(
 ) -> Response:
     """A page on a concept, for a frame."""
     concept = find_concept(request.app.state.service.kb, id)
-    url = concept_url(concept.cui)
-    shown = escape(concept.cui)
-    if url:
-        shown = f'<a href="{escape(url)}" rel="noreferrer">{shown}</a>'
-    text = PAGE.format(
-        name=escape(concept.name),
-        cui=shown,
-        types=escape(", ".join(map(name_type, concept.types))),
-        definition=escape(concept.definition or ""),
-        names=escape("; ".join(concept.aliases[:20])),
+    text = (
+        load_templates(__package__)
+        .get_template("preview.html")
+        .render(
+            concept=concept,
+            names=concept.aliases[:MOST_NAMES],
+            types=map(name_type, concept.types),
+            url=concept_url(concept.cui),
+        )
     )
     origins = request.app.state.settings.origins
     ancestors = " ".join(["'self'", *sorted(origins)])

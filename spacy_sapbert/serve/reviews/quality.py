@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...evaluation.calibration import BINS, calibration_error
-from ...evaluation.error_causes import CAUSES, classify_error
-from ...evaluation.error_report import info_finder
+from ...evaluation.diagnose import CAUSES, find_cause, info_finder, score_candidates
 from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
@@ -61,7 +60,7 @@ class Bin(NamedTuple):
     right: float
 
 
-class Cause(NamedTuple):
+class CauseCount(NamedTuple):
     """Why first candidates are wrong; see `CAUSES`."""
 
     cause: str
@@ -84,7 +83,7 @@ class Quality(NamedTuple):
     shares: Shares
     bins: list[Bin]
     error: float | None
-    causes: list[Cause]
+    causes: list[CauseCount]
 
 
 def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]:
@@ -189,25 +188,20 @@ def group_chances(
 
 def find_causes(
     kb: KnowledgeBase, wrong: Iterable[tuple[DecidedMention, Sequence[Candidate]]]
-) -> list[Cause]:
+) -> list[CauseCount]:
     """Find why first candidates are wrong, the most frequent cause first."""
     info = info_finder(kb, {})
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = {}
     for mention, candidates in wrong:
-        # A learned order is not that of the cosines.
-        learned = kb.ranker is not None
-        ranking = [
-            (-float(rank) if learned else one["score"], one["cui"])
-            for rank, one in enumerate(candidates)
-        ]
         known = kb.concept(mention.chosen)
         parts = [frozenset([known.cui] if known else [])]
-        cause = classify_error(mention.text, parts, ranking, info, k=NEAR)
+        ranking = score_candidates(candidates)
+        cause = find_cause(mention.text, parts, ranking, info, k=NEAR)
         if cause is not None:
             counts[cause] += mention.times
             examples.setdefault(cause, []).append(mention.text)
     return [
-        Cause(cause, count, CAUSES[cause], examples[cause][:EXAMPLES])
+        CauseCount(cause, count, CAUSES[cause].text, examples[cause][:EXAMPLES])
         for cause, count in counts.most_common()
     ]

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.evaluation.error_causes import (
+from spacy_sapbert.evaluation.diagnose import (
     CAUSES,
     ConceptInfo,
-    classify_error,
     find_ancestors,
+    find_cause,
     is_short_form,
 )
 from spacy_sapbert.linking.surface_forms import name_form
@@ -51,7 +51,7 @@ def ranked(*cuis: str) -> Ranking:
 
 def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None:
     parts = [frozenset(part.split("|")) - {""} for part in gold.split("+")]
-    return classify_error(mention, parts, ranked(*answers), info, **settings)
+    return find_cause(mention, parts, ranked(*answers), info, **settings)
 
 
 @pytest.mark.parametrize(
@@ -90,31 +90,31 @@ def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None
         ("cardiac", "infarction", ["organ"], "wrong type"),
     ],
 )
-def test_classify_error_finds_the_first_cause(
+def test_find_cause_finds_the_first_cause(
     mention: str, gold: str, answers: list[str], expected: str | None
 ) -> None:
     assert cause(mention, gold, *answers) == expected
 
 
 @pytest.mark.parametrize("answer", ["mitral", "heart", "organ"])
-def test_classify_error_blames_the_index_before_names_hierarchy_and_types(
+def test_find_cause_blames_the_index_before_names_hierarchy_and_types(
     answer: str,
 ) -> None:
     gold = [frozenset({"infarction"})]
     nearest = frozenset({"infarction", "untyped"})
     for mention in ("MVI", "AMI", "cardiac"):
         ranking = ranked(answer)
-        found = classify_error(mention, gold, ranking, info, nearest=nearest)
+        found = find_cause(mention, gold, ranking, info, nearest=nearest)
         assert found == "index miss"
     tied = ranked("mitral", "=infarction")
-    assert classify_error("MI", gold, tied, info, nearest=nearest) == "tie"
+    assert find_cause("MI", gold, tied, info, nearest=nearest) == "tie"
     # An index that misses another concept is not at fault.
     nearest = frozenset({"organ"})
-    found = classify_error("cardiac", gold, ranked("mitral"), info, nearest=nearest)
+    found = find_cause("cardiac", gold, ranked("mitral"), info, nearest=nearest)
     assert found == "synonym missing"
 
 
-def test_classify_error_uses_k() -> None:
+def test_find_cause_uses_k() -> None:
     answers = ["mitral", "organ", "infarction"]
     assert cause("cardiac", "infarction", *answers, k=2) == "synonym missing"
     assert cause("cardiac", "infarction", *answers, k=3) == "near miss"
@@ -127,14 +127,14 @@ def test_classify_error_uses_k() -> None:
     st.lists(st.sampled_from(sorted(KNOWN)), unique=True),
     st.frozensets(st.sampled_from(sorted(KNOWN))),
 )
-def test_classify_error_returns_one_cause_for_every_error(
+def test_find_cause_returns_one_cause_for_every_error(
     mention: str,
     parts: list[frozenset[str]],
     cuis: list[str],
     nearest: frozenset[str],
 ) -> None:
     right = bool(cuis) and all(cuis[0] in part for part in parts)
-    found = classify_error(mention, parts, ranked(*cuis), info, nearest=nearest)
+    found = find_cause(mention, parts, ranked(*cuis), info, nearest=nearest)
     assert (found is None) == right
     assert right or found in CAUSES
 
