@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.options import LinkOptions
 from ..mapping.columns import (
     CHOSEN,
     SSSOM,
@@ -19,7 +18,6 @@ from ..mapping.columns import (
     sssom_head,
 )
 from ..mapping.found import EXACT, LINKED, Found
-from ..mapping.lookup import Query, map_batch
 from ..mapping.tables import (
     ENDINGS,
     TSV,
@@ -73,13 +71,6 @@ def read_table(name: str, data: bytes) -> Table:
         values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
         raise RequestError(Errors.E458.format(**values), 413)
     return Table(rows[0] if rows else [], rows[1:])
-
-
-def map_terms(
-    kb: KnowledgeBase, terms: Sequence[str], options: LinkOptions
-) -> list[Found]:
-    """Look up terms; see `map_batch`."""
-    return map_batch(kb, [Query(term) for term in terms], options)
 
 
 def write_mapped(

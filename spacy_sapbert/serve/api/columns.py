@@ -11,8 +11,10 @@ from ...errors import Errors
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
 from ...mapping.found import Found
+from ...mapping.lookup import Query as Term
+from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
-from ..columns import FORMATS, Table, map_terms, read_table, write_mapped
+from ..columns import FORMATS, Table, read_table, write_mapped
 from ..depends import ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
@@ -77,10 +79,9 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> Response:
     check_texts(body.terms, service.limits, "terms")
 
     def run() -> list[Found]:
-        kb = service.kb
         options = change_options(service.options, read_settings(body))
         fitting = fit_language(options, service.nlp.vocab.lang)
-        return map_terms(kb, body.terms, fitting)
+        return map_batch(service.kb, [Term(text) for text in body.terms], fitting)
 
     found = [one._asdict() for one in await service.call(run)]
     return to_json({"found": found})
