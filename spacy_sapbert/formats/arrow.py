@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..system.version import __version__
-from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate, read_tie
+from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))
 TYPES: dict[str, pa.DataType] = {
@@ -56,8 +56,7 @@ def to_pairs(codes: Mapping[str, list[str]] | None) -> list[tuple[str, list[str]
 
 def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
     """Return a candidate for Arrow."""
-    plain = {"codes": to_pairs(candidate.get("codes"))}
-    return {**candidate, **plain, "tie": read_tie(candidate)}
+    return {**candidate, "codes": to_pairs(candidate.get("codes"))}
 
 
 def to_text(value: Any) -> str | None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +31,11 @@ XML_START = """<?xml version='1.0' encoding='UTF-8' standalone='yes'?>
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"
 
+LISTED = ("passage", "sentence", "annotation", "location")  # in lists of JSON
+
 Fail = Callable[[str], SapbertError]
+# A document, passage, sentence, annotation or location, as in JSON.
+Node = dict[str, Any]
 
 
 def make_infons(entity: LinkedEntity) -> dict[str, str]:
@@ -111,74 +115,59 @@ def write_xml(
 
     file.write(XML_START.encode())
     for doc in docs:
+        data = make_document(doc, include_text)
+        (content,) = data["passages"]
         document = Element("document")
-        add(document, "id", str(doc.id))
+        add(document, "id", data["id"])
         passage = SubElement(document, "passage")
-        add(passage, "offset", "0")
-        if include_text and doc.text:
-            add(passage, "text", doc.text)
-        for number, entity in enumerate(doc.entities, 1):
-            annotation = SubElement(passage, "annotation", id=str(number))
-            for key, value in make_infons(entity).items():
+        add(passage, "offset", str(content["offset"]))
+        if content["text"]:
+            add(passage, "text", content["text"])
+        for found in content["annotations"]:
+            annotation = SubElement(passage, "annotation", id=found["id"])
+            for key, value in found["infons"].items():
                 add(annotation, "infon", value, key=key)
-            start, end = entity["start"], entity["end"]
-            add(annotation, "location", "", offset=str(start), length=str(end - start))
-            add(annotation, "text", entity["text"] if include_text else "")
+            (location,) = found["locations"]
+            place = {name: str(value) for name, value in location.items()}
+            add(annotation, "location", "", **place)
+            add(annotation, "text", found["text"])
         # Readers of XML turn a carriage return that is not escaped into a line feed.
-        data = tostring(document, "unicode").replace("\r", "&#13;")
-        file.write(f"{data}\n".encode())
+        text = tostring(document, "unicode").replace("\r", "&#13;")
+        file.write(f"{text}\n".encode())
     file.write(b"</collection>\n")
     warn_losses("biocxml", losses)
 
 
-class JsonNode:
-    """A document, passage, sentence, annotation or location of a collection in JSON."""
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.data = data
-
-    def children(self, tag: str) -> Iterator["JsonNode"]:
-        """Yield the children of a kind."""
-        return map(JsonNode, self.data.get(f"{tag}s") or ())
-
-    def text(self, tag: str = "text") -> str:
-        """Return a text; "" if there is none."""
-        found = self.data.get(tag) or ""
-        if not isinstance(found, str) and tag != "id":
-            raise TypeError
-        return str(found)
-
-    def number(self, tag: str) -> int:
-        """Return a number."""
-        return index(self.data[tag])
-
-    def infons(self) -> dict[str, Any]:
-        """Return the infons."""
-        return self.data.get("infons") or {}
+def to_node(element: Element) -> Node:
+    """Return an element of XML as the object that it is in JSON."""
+    node: Node = {**element.attrib, "infons": {}}
+    for child in element:
+        if child.tag == "infon":
+            node["infons"][child.attrib["key"]] = child.text
+        elif child.tag in LISTED:
+            node.setdefault(f"{child.tag}s", []).append(to_node(child))
+        else:
+            node.setdefault(child.tag, child.text)
+    return node
 
 
-class XmlNode:
-    """The same of a collection in XML."""
-
-    def __init__(self, element: Element) -> None:
-        self.element = element
-
-    def children(self, tag: str) -> Iterator["XmlNode"]:
-        return map(XmlNode, self.element.iterfind(tag))
-
-    def text(self, tag: str = "text") -> str:
-        return self.element.findtext(tag) or ""
-
-    def number(self, tag: str) -> int:
-        return int(self.element.get(tag) or self.text(tag))
-
-    def infons(self) -> dict[str, Any]:
-        return {
-            each.attrib["key"]: each.text for each in self.element.iterfind("infon")
-        }
+def get_text(node: Node) -> str:
+    """Return the text of a node; "" if it has none."""
+    text = node.get("text") or ""
+    if not isinstance(text, str):
+        raise TypeError
+    return text
 
 
-Node = JsonNode | XmlNode
+def get_number(node: Node, key: str) -> int:
+    """Return a number; in XML it is a text."""
+    value = node[key]
+    return int(value) if isinstance(value, str) else index(value)
+
+
+def get_nodes(node: Node, key: str) -> Sequence[Node]:
+    """Return the nodes in a list, which may be missing or null."""
+    return node.get(key) or ()
 
 
 def join_text(document: Node, fail: Fail, *, longest: int) -> str:
@@ -193,10 +182,10 @@ def join_text(document: Node, fail: Fail, *, longest: int) -> str:
     """
     pieces: list[str] = []
     length = 0
-    for passage in document.children("passage"):
-        parts = [passage] if passage.text() else passage.children("sentence")
+    for passage in get_nodes(document, "passages"):
+        parts = [passage] if get_text(passage) else get_nodes(passage, "sentences")
         for part in parts:
-            text, offset = part.text(), part.number("offset")
+            text, offset = get_text(part), get_number(part, "offset")
             if offset < length or offset + len(text) > longest:
                 raise fail(f"passages in order, of at most {longest} characters")
             pieces += ["\n" * (offset - length), text]
@@ -206,11 +195,11 @@ def join_text(document: Node, fail: Fail, *, longest: int) -> str:
 
 def list_annotations(document: Node) -> Iterator[Node]:
     """Yield all annotations of a document, its passages and their sentences."""
-    yield from document.children("annotation")
-    for passage in document.children("passage"):
-        yield from passage.children("annotation")
-        for sentence in passage.children("sentence"):
-            yield from sentence.children("annotation")
+    yield from get_nodes(document, "annotations")
+    for passage in get_nodes(document, "passages"):
+        yield from get_nodes(passage, "annotations")
+        for sentence in get_nodes(passage, "sentences"):
+            yield from get_nodes(sentence, "annotations")
 
 
 def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
@@ -220,9 +209,9 @@ def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
         SapbertError: If its locations do not match its text.
     """
     places: list[tuple[int, int]] = []
-    for location in annotation.children("location"):
-        start = location.number("offset")
-        places.append((start, start + location.number("length")))
+    for location in get_nodes(annotation, "locations"):
+        start = get_number(location, "offset")
+        places.append((start, start + get_number(location, "length")))
     places.sort()
     if not places or any(not 0 <= start < end <= len(text) for start, end in places):
         raise fail("annotations with locations inside the text")
@@ -230,33 +219,35 @@ def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
         raise fail("annotations whose locations do not overlap each other")
     start, end = places[0][0], max(last for _, last in places)
     found = " ".join(text[first:last] for first, last in places)
-    mention = annotation.text()
+    mention = get_text(annotation)
     if mention and mention.split() != found.split():
         raise fail("annotations whose locations give their text")
-    infons = annotation.infons()
+    infons = annotation.get("infons") or {}
     cui, label = (str(infons.get(key) or "") for key in (ID, TYPE))
     parts = [] if cui in NO_ID else [[cui]]
     return GoldSpan(start, end, label, mention or found, parts, 0)
 
 
-def to_gold(document: Node, fail: Fail, *, longest: int) -> GoldDocument:
+def to_gold(found: Node | Element, fail: Fail, *, longest: int) -> GoldDocument:
     """Convert a document; ids are the infons `identifier`, types the infons `type`."""
+    document = to_node(found) if isinstance(found, Element) else found
     text = join_text(document, fail, longest=longest)
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
     spans = (read_annotation(each, text, fail) for each in list_annotations(document))
-    return GoldDocument(document.text("id"), text, collect_spans(spans, fail))
+    id = str(document.get("id") or "")
+    return GoldDocument(id, text, collect_spans(spans, fail))
 
 
 def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
     """Yield the documents of a collection; one is in memory."""
     try:
         for _, document in read_members(path, [("documents",)]):
-            yield JsonNode(document)
+            yield document
     except JSONError as error:
         raise fail(f"valid JSON in line {error.line}") from None
 
 
-def parse_xml(path: Path, fail: Fail) -> Iterator[Node]:
+def parse_xml(path: Path, fail: Fail) -> Iterator[Element]:
     """Yield the documents of a collection; one is in memory."""
 
     def check_root(tag: str, _: dict[str, str], __: int) -> None:
@@ -265,13 +256,13 @@ def parse_xml(path: Path, fail: Fail) -> Iterator[Node]:
 
     for _, element in read_children(path, check_root):
         if element.tag == "document":
-            yield XmlNode(element)
+            yield element
 
 
 def read_collection(
     path: Path,
     format: str,
-    parse: Callable[[Path, Fail], Iterator[Node]],
+    parse: Callable[[Path, Fail], Iterator[Node | Element]],
     longest: int,
     on_error: OnError,
 ) -> Iterator[GoldDocument]:

@@ -74,7 +74,7 @@ ATTRIBUTE_NAMES = AttributeNames()
 
 
 class LinkedCandidate(TypedDict, total=False):
-    """A candidate as the linker wrote it; older linkers lack some fields.
+    """A candidate; other linkers lack some fields.
 
     Source: linking.candidates.Candidate.
     """
@@ -168,12 +168,6 @@ def read_attribute(
     return [span._.get(name) for span in spans]
 
 
-def read_tie(candidate: LinkedCandidate) -> str | None:
-    """Return the `tie` of a candidate, which was a bool in older versions."""
-    tie = candidate.get("tie")
-    return tie if isinstance(tie, str) else None
-
-
 def describe_entities(
     doc: Doc,
     *,
@@ -210,7 +204,7 @@ def describe_entities(
                 "codes": chosen.get("codes") or {},
                 "candidates": candidates,
                 "note": note,
-                "tie": read_tie(tied),
+                "tie": tied.get("tie"),
             }
         )
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))

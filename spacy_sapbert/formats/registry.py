@@ -69,6 +69,7 @@ class Format:
         streamed: Whether it can be read from the standard input.
         library: A module that it needs, and what pip installs.
         folder: The output is a folder with annotation files of this ending.
+        media: Media type, if the service offers decisions of reviewers in it.
         takes: What the writer takes besides the documents: "keep", columns of the input
             to repeat; "kb_digest"; "system", what linked; "first_id", of a row.
         candidates, returned, without_text: How far candidates are written, what can be
@@ -86,6 +87,7 @@ class Format:
     streamed: bool = False
     library: tuple[str, str] | None = None
     folder: str = ""
+    media: str = ""
     takes: tuple[str, ...] = ()
     candidates: str = "no"
     returned: str = "–"
@@ -98,6 +100,7 @@ FORMATS: dict[str, Format] = {
     "jsonl": Format(
         "programs: one document a line",
         write="jsonl:write_docs",
+        media="application/jsonl",
         suffixes=(".jsonl",),
         read="jsonl:read_gold",
         rows="inputs.rows:read_json_rows",
@@ -111,6 +114,7 @@ FORMATS: dict[str, Format] = {
     "csv": Format(
         "spreadsheets: one mention a row",
         write="csv:write_docs",
+        media="text/csv; charset=utf-8",
         suffixes=(".csv",),
         rows="inputs.csv_rows:read_csv_rows",
         endings=(".csv", ".tsv"),
@@ -148,6 +152,7 @@ FORMATS: dict[str, Format] = {
     "pubtator": Format(
         "annotation tools, corpora: title and abstract",
         write="pubtator:write_docs",
+        media="text/plain; charset=utf-8",
         suffixes=(".pubtator",),
         read="pubtator:read_gold",
         endings=(".pubtator", ".txt"),
@@ -157,6 +162,7 @@ FORMATS: dict[str, Format] = {
     "brat": Format(
         "the annotation tool brat: `.txt` and `.ann`",
         write="brat:write_docs",
+        media="application/zip",
         read="brat:read_gold",
         endings=(".ann",),
         folder=".ann",
@@ -166,6 +172,7 @@ FORMATS: dict[str, Format] = {
     "biocxml": Format(
         "BioC tools: one collection",
         write="bioc:write_xml",
+        media="application/xml",
         suffixes=(".xml",),
         read="bioc:read_xml",
         endings=(".xml",),
@@ -176,6 +183,7 @@ FORMATS: dict[str, Format] = {
     "biocjson": Format(
         "BioC tools: one collection",
         write="bioc:write_json",
+        media="application/json",
         suffixes=(".json",),
         read="bioc:read_json",
         endings=(".json",),
@@ -202,8 +210,7 @@ def list_formats(what: str = "") -> dict[str, Format]:
     """Return the formats by name, with those of other packages.
 
     Args:
-        what: "write", "read" or "rows": those that have this function; "endings":
-            those that documents are read of; empty = all.
+        what: A field that they have, e.g. "write"; empty = all.
     """
     every = FORMATS | load_plugins(PLUGINS)
     return {

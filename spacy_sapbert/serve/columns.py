@@ -1,15 +1,14 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.options import LinkOptions
 from ..mapping.columns import (
     CHOSEN,
     SSSOM,
@@ -19,7 +18,6 @@ from ..mapping.columns import (
     sssom_head,
 )
 from ..mapping.found import EXACT, LINKED, Found
-from ..mapping.lookup import Query, map_batch
 from ..mapping.tables import (
     ENDINGS,
     TSV,
@@ -28,7 +26,7 @@ from ..mapping.tables import (
     write_table,
     write_text,
 )
-from .problems import INVALID, MISSING, RequestError
+from .problems import INVALID, MISSING, RequestError, check_format
 
 MOST_ROWS = 2_000  # more are for the command `map`
 SSSOM_FORMAT = "sssom.tsv"
@@ -40,7 +38,8 @@ FORMATS: dict[str, str] = {
 NIL = "NIL"
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True)
+class Table:
     """A header, and rows with as many cells."""
 
     header: list[str]
@@ -74,13 +73,6 @@ def read_table(name: str, data: bytes) -> Table:
     return Table(rows[0] if rows else [], rows[1:])
 
 
-def map_terms(
-    kb: KnowledgeBase, terms: Sequence[str], options: LinkOptions
-) -> list[Found]:
-    """Look up terms; see `map_batch`."""
-    return map_batch(kb, [Query(term) for term in terms], options)
-
-
 def write_mapped(
     kb: KnowledgeBase,
     format: str,
@@ -100,9 +92,7 @@ def write_mapped(
     Raises:
         SapbertError: If the format is unknown, or a library is missing.
     """
-    if format not in FORMATS:
-        expected = f"`format` to be one of {', '.join(FORMATS)}"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+    check_format(format, FORMATS)
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"mapped.{format}"
         if format == SSSOM_FORMAT:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
@@ -90,3 +91,10 @@ def tell(error: Exception) -> RequestError:
 def failed() -> RequestError:
     """Return the error of a service that failed."""
     return RequestError(Errors.E465, FAILED)
+
+
+def check_format(format: str, known: Iterable[str]) -> None:
+    """Raise an error if a file cannot have a format."""
+    if format not in known:
+        expected = f"`format` to be one of {', '.join(known)}"
+        raise RequestError(Errors.E457.format(expected=expected), 422)

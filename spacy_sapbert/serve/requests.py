@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ..errors import Errors
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
+from ..kb.folder.records import Calibration, Counts, Teaching
 from ..linking.candidates import Candidate
 from ..linking.declared import Declared, config_type
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
-from .lookup import FoundConcept
+from .lookup import ConceptName, FoundConcept
 from .problems import Problem, RequestError
 from .settings import Limits
 
@@ -115,6 +116,24 @@ class SearchAnswer(BaseModel):
     """Names that begin with the text first, then the nearest ones."""
 
     concepts: list[FoundConcept]
+
+
+class RootsAnswer(BaseModel):
+    """Concepts at the top of the hierarchy."""
+
+    concepts: list[ConceptName]
+
+
+class KbAnswer(BaseModel):
+    """A knowledge base; `reviews` = decisions of reviewers are kept."""
+
+    digest: str
+    counts: Counts
+    sources: list[str]
+    threshold: float | None
+    calibration: Calibration | None
+    taught: Teaching | None
+    reviews: bool
 
 
 def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:

@@ -139,14 +139,6 @@ def test_entities_have_the_tie_of_the_concept_or_the_first_candidate(
     assert entity["tie"] == expected
 
 
-def test_entities_of_older_linkers_have_no_tie(doc: Doc) -> None:
-    doc.ents = [Span(doc, 0, 1, label="X")]
-    doc.ents[0]._.candidates = [{**CANDIDATES[0], "tie": True}]
-    doc.ents[0]._.cui = "C1"
-    (entity,) = describe_entities(doc)
-    assert entity["tie"] is None
-
-
 def test_entities_have_the_language_of_the_document() -> None:
     docs = [(code, spacy.blank(code)("a")) for code in ("en", "es", "xx")]
     found = [(doc.id, doc.lang) for doc in describe_docs(docs)]

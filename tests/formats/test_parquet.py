@@ -119,9 +119,3 @@ def test_parquet_of_link_keeps_the_reason_of_a_tie(
     ties = [c["tie"] for c in rows[0]["candidates"]]
     assert ties[0] is not None
     assert rows[1]["candidates"][0]["tie"] is None
-
-
-def test_parquet_reads_a_tie_of_an_older_linker_as_none(doc: Doc) -> None:
-    doc.ents[0]._.candidates = [{**CANDIDATE, "tie": True}]
-    (candidate,) = write([(7, doc)]).read().to_pylist()[0]["candidates"]
-    assert candidate["tie"] is None

@@ -2,10 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
+
+from spacy_sapbert.evaluation.explain import Explanation
 
 from .conftest import Client
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+
+from spacy_sapbert.serve.lookup import ConceptAnswer  # noqa: E402
+from spacy_sapbert.serve.requests import KbAnswer, RootsAnswer, SearchAnswer  # noqa: E402
 
 TEXT = "😀 Fever after a heart attack."
 
@@ -125,6 +134,38 @@ def test_openapi_describes_every_route(service: Client) -> None:
     document = service.get("/openapi.json").json()
     assert {"/link", "/mentions", "/explain", "/search"} <= document["paths"].keys()
     assert "LinkedText" in document["components"]["schemas"]
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    for one in operations:
+        code = "202" if "202" in one["responses"] else "200"
+        schemas = [
+            kind["schema"] for kind in one["responses"][code]["content"].values()
+        ]
+        assert schemas
+        assert all(schema.keys() - {"title"} for schema in schemas), one["operationId"]
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/kb", KbAnswer),
+        ("/roots", RootsAnswer),
+        ("/concepts/C0000001?related=2", ConceptAnswer),
+        ("/search?q=heart", SearchAnswer),
+    ],
+)
+def test_answers_are_as_openapi_describes_them(
+    service: Client, path: str, model: Any
+) -> None:
+    kind = TypeAdapter(model)
+    body = service.get(path).body
+    assert json.loads(kind.dump_json(kind.validate_json(body))) == json.loads(body)
+
+
+def test_explain_is_as_openapi_describes_it(service: Client) -> None:
+    body = {"context": "No [[MI]] on the echo.", "expected": "C0000002"}
+    found = service.post("/explain", body).json()
+    kind = TypeAdapter(Explanation)
+    assert kind.dump_python(kind.validate_python(found)) == found
 
 
 def test_metrics_count_requests_by_route(service: Client) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 import zipfile
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_measure_quality_groups_probabilities_and_counts_decisions(
     ]
     found = measure_quality(kb, mentions, ranked, links)
     assert found.shares == Shares(0.75, 1.0, 0.5, 0.75, 0.0)
-    assert [tuple(one) for one in found.bins] == [
+    assert [astuple(one) for one in found.bins] == [
         (0.3, 3, 0.3233, 0.0),
         (0.9, 3, 0.95, 1.0),
     ]

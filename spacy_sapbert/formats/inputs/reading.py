@@ -4,6 +4,7 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,39 +53,19 @@ def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSp
     return kept
 
 
+@dataclass
 class DocumentReader:
-    """Reads files of all formats.
+    """Reads files of all formats; see `read_documents`."""
 
-    Args:
-        columns: Of rows: which column has what.
-        longest: Maximum number of characters of a text.
-        vocab: Vocabulary of the Docs of `.spacy` files.
-        overlapping: Return mentions that overlap; else the longest of them.
-        on_error: Called with the error of an invalid document.
-        counts: Updated: `WITHOUT_TEXT`.
-        encoding: Of texts, JSONL and CSV.
-    """
-
-    def __init__(
-        self,
-        columns: Columns,
-        *,
-        longest: int,
-        vocab: "Vocab | None",
-        overlapping: bool,
-        on_error: OnError,
-        counts: Counter[str],
-        encoding: str,
-    ) -> None:
-        self.columns = columns
-        self.encoding = encoding
-        self.longest = longest
-        self.vocab = vocab
-        self.overlapping = overlapping
-        self.on_error = on_error
-        self.counts = counts
-        self.mentions: Counter[str] = Counter()
-        self.empty: list[Path] = []
+    columns: Columns
+    longest: int
+    vocab: "Vocab | None"
+    overlapping: bool
+    on_error: OnError
+    counts: Counter[str]
+    encoding: str
+    mentions: Counter[str] = field(default_factory=Counter)
+    empty: list[Path] = field(default_factory=list)
 
     def read_files(self, files: Iterable[InputFile]) -> Iterator[Document]:
         """Yield the documents of files; a damaged file is one error."""
@@ -202,7 +183,7 @@ def read_documents(
             warning.
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
-        counts: Updated: documents "without text".
+        counts: Updated: `WITHOUT_TEXT`.
         encoding: Of texts, JSONL and CSV.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import IO
 
 from ...errors import Errors, SapbertError
 from ...system.html import load_templates
-from ..entities import BY_ID, LinkedDoc, read_tie
+from ..entities import BY_ID, LinkedDoc
 from . import groups, markup
 from .addresses import concept_url, merge_addresses
 from .groups import NO_CONCEPT, OTHER, SHOWN, Group
@@ -110,7 +110,6 @@ def write_docs(
             list_groups=lambda: list_groups(total),
             markup=markup,
             read_index=read_index,
-            read_tie=read_tie,
             summarize_all=summarize_all,
             total=total,
         )

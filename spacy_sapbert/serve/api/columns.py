@@ -1,5 +1,6 @@
 """/column: tables of terms, read, mapped and written."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,12 +11,14 @@ from ...errors import Errors
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
 from ...mapping.found import Found
+from ...mapping.lookup import Query as Term
+from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
-from ..columns import FORMATS, map_terms, read_table, write_mapped
+from ..columns import FORMATS, Table, read_table, write_mapped
+from ..depends import ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
-from ..service import Service
-from .answers import to_json
+from .answers import describe_file, to_file, to_json
 
 router = APIRouter(tags=["column"], prefix="/column")
 
@@ -38,6 +41,12 @@ class FoundTerm(BaseModel):
     candidates: list[Candidate]
 
 
+class FoundTerms(BaseModel):
+    """What was found for each term, in order."""
+
+    found: list[FoundTerm]
+
+
 class TableRequest(BaseModel):
     """A table, the term of each row, what was found for it, and what was chosen."""
 
@@ -50,35 +59,41 @@ class TableRequest(BaseModel):
     chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
 
 
-@router.post("/read", openapi_extra={"requestBody": {"content": {"*/*": {}}}})
+@router.post(
+    "/read",
+    response_model=Table,
+    openapi_extra={"requestBody": {"content": {"*/*": {}}}},
+)
 async def read(
     request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
 ) -> Response:
     """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
     data = await request.body()
     table = await run_in_threadpool(read_table, name, data)
-    return to_json(table._asdict())
+    return to_json(asdict(table))
 
 
-@router.post("/map")
-async def map_column(request: Request, body: TermsRequest) -> Response:
+@router.post("/map", response_model=FoundTerms)
+async def map_column(service: ServiceDep, body: TermsRequest) -> Response:
     """What is found for each term, by the best of its readings."""
-    service: Service = request.app.state.service
     check_texts(body.terms, service.limits, "terms")
 
     def run() -> list[Found]:
-        kb = service.kb
         options = change_options(service.options, read_settings(body))
         fitting = fit_language(options, service.nlp.vocab.lang)
-        return map_terms(kb, body.terms, fitting)
+        return map_batch(service.kb, [Term(text) for text in body.terms], fitting)
 
     found = [one._asdict() for one in await service.call(run)]
     return to_json({"found": found})
 
 
-@router.post("/write")
+@router.post(
+    "/write",
+    response_class=Response,
+    responses=describe_file(*FORMATS.values()),
+)
 async def write(
-    request: Request,
+    service: ServiceDep,
     body: TableRequest,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
 ) -> Response:
@@ -91,11 +106,5 @@ async def write(
         raise RequestError(Errors.E457.format(expected=expected), 422)
     found = [Found(**one.model_dump()) for one in body.found]
     columns = (body.header, body.rows, body.terms, found, body.chosen)
-    kb = request.app.state.service.kb
-    data = await run_in_threadpool(write_mapped, kb, format, *columns)
-    disposition = f'attachment; filename="mapped.{format}"'
-    return Response(
-        data,
-        headers={"content-disposition": disposition},
-        media_type=FORMATS[format],
-    )
+    data = await run_in_threadpool(write_mapped, service.kb, format, *columns)
+    return to_file(data, f"mapped.{format}", FORMATS[format])

@@ -1,10 +1,10 @@
 """/healthz, /readyz and /metrics."""
 
-from typing import Any
-
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 
 from ...system.version import __version__
+from ..depends import ServiceDep
 from ..service import require_open
 
 router = APIRouter(tags=["service"])
@@ -17,15 +17,14 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def readyz(request: Request) -> dict[str, Any]:
+async def readyz(service: ServiceDep) -> dict[str, str]:
     """The service accepts requests: 200, or 503."""
-    service = request.app.state.service
     require_open(service)
     return {"status": "ok", "version": __version__}
 
 
-@router.get("/metrics", response_class=Response)
-async def metrics(request: Request) -> Response:
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(service: ServiceDep) -> Response:
     """Counters for Prometheus."""
-    text = request.app.state.service.metrics.format()
+    text = service.metrics.format()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -4,14 +4,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from ...errors import Errors, SapbertError
-from ...evaluation.explain import explain_mention
+from ...evaluation.explain import Explanation, explain_mention
 from ...evaluation.regression import read_context
 from ...evaluation.regression_cases import Case, place_mention
 from ...linking.options import change_options
 from ...pipeline.linker import fit_language
+from ..depends import ServiceDep
 from ..problems import RequestError, describe_problem
 from ..requests import (
     ExplainRequest,
@@ -22,7 +23,7 @@ from ..requests import (
     check_texts,
     read_settings,
 )
-from ..service import Service, TextResult, require_open
+from ..service import TextResult, require_open
 from .answers import to_json
 
 router = APIRouter(tags=["linking"])
@@ -34,13 +35,12 @@ def describe_text(result: TextResult) -> dict[str, Any]:
     return {"entities": result.entities, "error": error}
 
 
-@router.post("/link", responses={200: {"model": LinkAnswer}})
-async def link(request: Request, body: LinkRequest) -> Response:
+@router.post("/link", response_model=LinkAnswer)
+async def link(service: ServiceDep, body: LinkRequest) -> Response:
     """Detect the mentions of texts, and link them.
 
     Offsets are in characters (code points).
     """
-    service: Service = request.app.state.service
     check_texts(body.texts, service.limits, "texts")
     results = await service.link_texts(body.texts, read_settings(body))
     kb = results[-1].kb if results else service.kb.manifest.digest
@@ -48,10 +48,9 @@ async def link(request: Request, body: LinkRequest) -> Response:
     return to_json({"kb": kb, "documents": documents})
 
 
-@router.post("/mentions", responses={200: {"model": MentionsAnswer}})
-async def mentions(request: Request, body: MentionsRequest) -> Response:
+@router.post("/mentions", response_model=MentionsAnswer)
+async def mentions(service: ServiceDep, body: MentionsRequest) -> Response:
     """Link mentions, each on its own."""
-    service: Service = request.app.state.service
     check_texts(body.mentions, service.limits, "mentions")
     if body.labels is not None and len(body.labels) != len(body.mentions):
         expected = "as many `labels` as `mentions`"
@@ -60,24 +59,16 @@ async def mentions(request: Request, body: MentionsRequest) -> Response:
         body.mentions, read_settings(body), body.labels
     )
     kb = results[-1].kb if results else service.kb.manifest.digest
-    links = [
-        {
-            "cui": linked.cui,
-            "note": linked.note,
-            "candidates": linked.candidates,
-        }
-        for linked, _ in results
-    ]
+    links = [result.linked._asdict() for result in results]
     return to_json({"kb": kb, "mentions": links})
 
 
-@router.post("/explain")
-async def explain(request: Request, body: ExplainRequest) -> Response:
+@router.post("/explain", response_model=Explanation)
+async def explain(service: ServiceDep, body: ExplainRequest) -> Response:
     """Explain why a mention has its concept, or not the expected one.
 
     The answer is that of `spacy sapbert explain --json`.
     """
-    service: Service = request.app.state.service
     require_open(service)
     texts = [text for text in (body.mention, body.context) if text is not None]
     check_texts(texts, service.limits, "texts")

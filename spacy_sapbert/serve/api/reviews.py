@@ -1,8 +1,9 @@
 """/reviews: documents, decisions, agreement, export and teaching."""
 
+from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -11,16 +12,16 @@ from ...formats.gold import NIL
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
+from ..depends import ServiceDep, StoreDep, TeacherDep
 from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, check_texts
-from ..reviews.agreement import compare_reviewers
-from ..reviews.export import FORMATS, export_reviews
-from ..reviews.quality import NEAR, list_mentions, measure_quality
-from ..reviews.store import ReviewedDocument, ReviewStore
-from ..reviews.taught import Teacher
-from ..service import Service
-from .answers import to_json
+from ..reviews.agreement import Agreement, compare_reviewers
+from ..reviews.export import export_reviews, list_exports
+from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
+from ..reviews.store import Decision, DocumentCount, ReviewedDocument, ReviewStore
+from ..reviews.taught import TeachingState
+from .answers import describe_file, to_file, to_json
 
 router = APIRouter(tags=["reviews"], prefix="/reviews")
 LONGEST_NAME = 200  # characters
@@ -76,23 +77,39 @@ class Teach(BaseModel):
     force: bool = False
 
 
-def need_store(request: Request) -> ReviewStore:
-    """Return the reviews of a service.
+class DocumentId(BaseModel):
+    """The id of a document, which is made of its text."""
 
-    Raises:
-        RequestError: If it has none.
-    """
-    store: ReviewStore | None = request.app.state.store
-    if store is None:
-        raise RequestError(Errors.E467, 404)
-    return store
+    document: str
 
 
-def need_teacher(request: Request) -> Teacher:
-    """Return the teacher of a service with reviews."""
-    need_store(request)
-    teacher: Teacher = request.app.state.teacher
-    return teacher
+class DocumentsAnswer(BaseModel):
+    """The documents, the names of reviewers, and the formats of /reviews/export."""
+
+    documents: list[DocumentCount]
+    reviewers: list[str]
+    formats: list[str]
+
+
+class DocumentAnswer(BaseModel):
+    """A document with the decisions that count."""
+
+    id: str
+    name: str
+    text: str
+    decisions: list[Decision]
+
+
+class DecisionKey(BaseModel):
+    """The key of the request, which is on the disk."""
+
+    key: str
+
+
+class AgreementAnswer(BaseModel):
+    """How far each two reviewers agree."""
+
+    pairs: list[Agreement]
 
 
 def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
@@ -104,76 +121,70 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
     return document
 
 
-@router.post("/documents")
-def add_document(request: Request, body: NewDocument) -> Response:
+@router.post("/documents", response_model=DocumentId)
+def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> Response:
     """Keep a document to review, and return its id."""
-    store = need_store(request)
-    service: Service = request.app.state.service
     check_texts([body.text, body.name], service.limits, "texts")
     return to_json({"document": store.add_document(body.name, body.text)})
 
 
-@router.get("/documents")
-def list_documents(request: Request) -> Response:
-    """The documents, without their texts, and the names of the reviewers."""
-    store = need_store(request)
-    documents = [one._asdict() for one in store.documents()]
-    return to_json({"documents": documents, "reviewers": store.reviewers()})
+@router.get("/documents", response_model=DocumentsAnswer)
+def list_documents(store: StoreDep) -> Response:
+    """The documents, without their texts, and what the page offers."""
+    documents = [asdict(one) for one in store.documents()]
+    others = {"reviewers": store.reviewers(), "formats": [*list_exports()]}
+    return to_json({"documents": documents, **others})
 
 
-@router.get("/documents/{id}")
-def read_document(request: Request, id: str) -> Response:
+@router.get("/documents/{id}", response_model=DocumentAnswer)
+def read_document(store: StoreDep, id: str) -> Response:
     """A document with the decisions of all reviewers that count."""
-    store = need_store(request)
     document = find_document(store, id)
-    decisions = [one._asdict() for one in store.latest(document=id)]
-    return to_json({**document._asdict(), "decisions": decisions})
+    decisions = [asdict(one) for one in store.latest(document=id)]
+    return to_json({**asdict(document), "decisions": decisions})
 
 
-@router.post("/decisions")
-def add_decision(request: Request, body: NewDecision) -> Response:
+@router.post("/decisions", response_model=DecisionKey)
+def add_decision(service: ServiceDep, store: StoreDep, body: NewDecision) -> Response:
     """Write a decision; the answer comes when it is on the disk."""
-    store = need_store(request)
     document = find_document(store, body.document)
-    check_texts([body.reviewer, body.label], request.app.state.service.limits, "names")
+    check_texts([body.reviewer, body.label], service.limits, "names")
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
         raise RequestError(Errors.E457.format(expected=expected), 422)
     if body.chosen not in (None, NIL):
-        find_concept(request.app.state.service.kb, body.chosen or "")
+        find_concept(service.kb, body.chosen or "")
     store.add_decision(**body.model_dump())
     return to_json({"key": body.key})
 
 
-@router.get("/agreement")
-def agreement(request: Request) -> Response:
+@router.get("/agreement", response_model=AgreementAnswer)
+def agreement(store: StoreDep) -> Response:
     """Cohen's kappa of each two reviewers, on the mentions that both have decided."""
-    store = need_store(request)
     pairs = compare_reviewers(store.latest())
-    return to_json({"pairs": [pair._asdict() for pair in pairs]})
+    return to_json({"pairs": [asdict(pair) for pair in pairs]})
 
 
-@router.get("/export")
+@router.get(
+    "/export",
+    response_class=Response,
+    responses=describe_file(*(media for media, _ in list_exports().values())),
+)
 def export(
-    request: Request,
+    service: ServiceDep,
+    store: StoreDep,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "jsonl",
     reviewer: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
 ) -> Response:
     """The decisions as an annotated file; `teach`, `evaluate` and others read it."""
-    store = need_store(request)
-    data = export_reviews(store, request.app.state.service.kb, format, reviewer)
-    media, ending = FORMATS[format]
-    disposition = f'attachment; filename="reviews{ending}"'
-    return Response(
-        data, headers={"content-disposition": disposition}, media_type=media
-    )
+    data = export_reviews(store, service.kb, format, reviewer)
+    media, ending = list_exports()[format]
+    return to_file(data, f"reviews{ending}", media)
 
 
-@router.get("/quality")
-async def quality(request: Request) -> Response:
+@router.get("/quality", response_model=Quality)
+async def quality(service: ServiceDep, store: StoreDep) -> Response:
     """How the knowledge base in use answers the mentions that were decided."""
-    store = need_store(request)
-    service: Service = request.app.state.service
     kb = service.kb
     mentions = await run_in_threadpool(list_mentions, store, kb)
     ranked: list[list[Candidate]] = []
@@ -187,33 +198,24 @@ async def quality(request: Request) -> Response:
         results = await service.link_mentions(texts, {}, labels)
         linked += [result.linked for result in results]
     found = await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
-    return to_json(
-        {
-            **found._asdict(),
-            "shares": found.shares._asdict(),
-            "bins": [one._asdict() for one in found.bins],
-            "causes": [one._asdict() for one in found.causes],
-        }
-    )
+    return to_json(asdict(found))
 
 
-@router.get("/teach")
-def read_teaching(request: Request) -> Response:
+@router.get("/teach", response_model=TeachingState)
+def read_teaching(teacher: TeacherDep) -> Response:
     """How far the teaching is, and its report."""
-    return to_json(need_teacher(request).describe())
+    return to_json(teacher.describe())
 
 
-@router.post("/teach")
-def teach(request: Request, body: Teach) -> Response:
+@router.post("/teach", response_model=TeachingState, status_code=202)
+def teach(teacher: TeacherDep, body: Teach) -> Response:
     """Make a copy of the knowledge base that has learned from all decisions."""
-    teacher = need_teacher(request)
     teacher.start(force=body.force)
     return to_json(teacher.describe(), 202)
 
 
-@router.post("/switch")
-async def switch(request: Request) -> Response:
+@router.post("/switch", response_model=TeachingState)
+async def switch(teacher: TeacherDep) -> Response:
     """Use the taught copy from the next request on."""
-    teacher = need_teacher(request)
     await run_in_threadpool(teacher.switch)
     return to_json(teacher.describe())

@@ -3,8 +3,6 @@
 import { attempt, get, send } from "/page/api.js";
 import { download, fill, make, say, table } from "/page/dom.js";
 
-const FORMATS = ["jsonl", "csv", "tsv", "pubtator", "brat", "biocxml", "biocjson"];
-
 export async function render(main, reviews) {
   fill(main, make("h2", {}, "Decisions"));
   if (!reviews) {
@@ -19,7 +17,7 @@ export async function render(main, reviews) {
   const who = make("select", { id: "who" }, make("option", { value: "" }, "all reviewers"),
     ...found.reviewers.map((name) => make("option", { value: name }, name)));
   const kind = make("select", { id: "kind" },
-    ...FORMATS.map((name) => make("option", { value: name }, name)));
+    ...found.formats.map((name) => make("option", { value: name }, name)));
   main.append(
     table(["Document", "Characters", "Decisions", "Since"],
       found.documents.map((one) => [one.name, one.characters, one.decisions, one.time.slice(0, 16)]),

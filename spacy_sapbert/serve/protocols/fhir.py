@@ -18,6 +18,7 @@ from ...errors import Errors
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...system.version import __version__
+from ..depends import ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
 from ..search import search_concepts
@@ -32,8 +33,12 @@ from .fhir_codes import (
     validate,
 )
 
-router = APIRouter(tags=["FHIR"], prefix="/fhir")
-MEDIA = "application/fhir+json"
+
+class FhirResponse(Response):
+    media_type = "application/fhir+json"
+
+
+router = APIRouter(tags=["FHIR"], prefix="/fhir", default_response_class=FhirResponse)
 FEW, MOST = 20, 100  # codes of an expansion
 MOST_PARAMETERS = 50
 
@@ -81,11 +86,12 @@ class Parameters(BaseModel):
 
 
 PARAMETERS = TypeAdapter(Parameters)
+Resource = dict[str, Any]  # see the specification
 
 
 def to_fhir(data: dict[str, Any], status: int = 200) -> Response:
     """Return a resource."""
-    return Response(json.dumps(data), status, media_type=MEDIA)
+    return FhirResponse(json.dumps(data), status)
 
 
 def outcome(error: RequestError, code: str) -> Response:
@@ -132,41 +138,40 @@ async def read_parameters(request: Request) -> list[dict[str, str]]:
 
 async def answer(
     request: Request,
+    service: Service,
     operation: Callable[[KnowledgeBase, list[dict[str, str]]], dict[str, Any]],
 ) -> Response:
     """Return what an operation gives for the parameters, or why it gives nothing."""
     given = await read_parameters(request)
     try:
-        kb = request.app.state.service.kb
-        return to_fhir(await run_in_threadpool(operation, kb, given))
+        return to_fhir(await run_in_threadpool(operation, service.kb, given))
     except RequestError as error:
         return outcome(error, "not-found")
 
 
-@router.get("/CodeSystem/$lookup")
-@router.post("/CodeSystem/$lookup")
-async def code_system_lookup(request: Request) -> Response:
+@router.get("/CodeSystem/$lookup", response_model=Resource)
+@router.post("/CodeSystem/$lookup", response_model=Resource)
+async def code_system_lookup(request: Request, service: ServiceDep) -> Response:
     """Name, names, definition and properties of a code (`system`, `code`)."""
-    return await answer(request, look_up)
+    return await answer(request, service, look_up)
 
 
-@router.get("/CodeSystem/$validate-code")
-@router.post("/CodeSystem/$validate-code")
-@router.get("/ValueSet/$validate-code")
-@router.post("/ValueSet/$validate-code")
-async def validate_code(request: Request) -> Response:
+@router.get("/CodeSystem/$validate-code", response_model=Resource)
+@router.post("/CodeSystem/$validate-code", response_model=Resource)
+@router.get("/ValueSet/$validate-code", response_model=Resource)
+@router.post("/ValueSet/$validate-code", response_model=Resource)
+async def validate_code(request: Request, service: ServiceDep) -> Response:
     """Whether a code (`code`, `system`) is in a value set (`url`), and its `display`.
 
     Of several codings, one must be. What is unknown is no error, but not in the set.
     """
-    return await answer(request, validate)
+    return await answer(request, service, validate)
 
 
-@router.get("/ValueSet/$expand")
-@router.post("/ValueSet/$expand")
-async def expand(request: Request) -> Response:
+@router.get("/ValueSet/$expand", response_model=Resource)
+@router.post("/ValueSet/$expand", response_model=Resource)
+async def expand(request: Request, service: ServiceDep) -> Response:
     """The codes of a code system (`url`) for a text (`filter`), the nearest first."""
-    service: Service = request.app.state.service
     given = (await read_parameters(request))[0]
     try:
         text, number = given.get("filter", "").strip(), given.get("count", str(FEW))
@@ -201,10 +206,9 @@ def now() -> str:
     return datetime.now(tz=UTC).isoformat(timespec="seconds")
 
 
-@router.get("/metadata")
-async def metadata(request: Request) -> Response:
+@router.get("/metadata", response_model=Resource)
+async def metadata(service: ServiceDep) -> Response:
     """What of FHIR the service has."""
-    service: Service = request.app.state.service
     sources = await run_in_threadpool(service.kb.store.sources_of_codes)
     operations = {
         "CodeSystem": ("lookup", "validate-code"),

@@ -3,32 +3,41 @@
 SOURCE: INCEpTION, user guide, "Remote Lookup Feature".
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
+from typing_extensions import TypedDict
 
 from ...errors import Errors
 from ..api.answers import to_json
+from ..depends import ServiceDep
 from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
 from ..search import name_type, search_concepts
-from ..service import Service
 
 router = APIRouter(tags=["INCEpTION"])
 FEW, MOST = 20, 100
 Text = Annotated[str | None, Query(max_length=LONGEST_VALUE)]
 
 
-def describe(cui: str, name: str, about: list[str]) -> dict[str, Any]:
-    """Return an item: id, label and description."""
+class Item(TypedDict):
+    """A concept: id, label and description."""
+
+    id: str
+    l: str  # noqa: E741
+    d: str
+
+
+def describe(cui: str, name: str, about: list[str]) -> Item:
+    """Return an item."""
     return {"id": cui, "l": name, "d": " · ".join(filter(None, about))}
 
 
-@router.get("/inception")
+@router.get("/inception", response_model=Item | list[Item])
 async def look_up(
-    request: Request,
+    service: ServiceDep,
     q: Text = None,
     qc: Text = None,
     l: Annotated[int, Query(ge=1, le=MOST)] = FEW,  # noqa: E741
@@ -39,7 +48,6 @@ async def look_up(
     `q` is what was typed, `qc` the text of the annotation, which counts if nothing was
     typed, and `l` the number of concepts.
     """
-    service: Service = request.app.state.service
     if id is not None:
         concept = await run_in_threadpool(find_concept, service.kb, id)
         about = [", ".join(map(name_type, concept.types)), concept.definition or ""]

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import TypeAdapter, ValidationError
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
 from ...formats.page.addresses import concept_url
 from ...system.html import load_templates
 from ..api.answers import to_json
+from ..depends import ServiceDep, SettingsDep
 from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
@@ -34,8 +36,23 @@ from .reconcile_answers import (
 router = APIRouter(tags=["OpenRefine"], prefix="/reconcile")
 MOST_FIELDS = 20  # of a form
 MOST_NAMES = 20  # of a preview
+Answer = dict[str, Any]  # results by the keys of the queries, rows, or the service
 BATCH = TypeAdapter(dict[str, Any])
 EXTEND = TypeAdapter(ExtendQuery)
+
+
+class Suggestions(BaseModel):
+    """What begins as a person types: each has at least `id` and `name`."""
+
+    result: list[dict[str, Any]]
+
+
+class PropertiesAnswer(BaseModel):
+    """The properties that concepts of a type may have."""
+
+    type: str
+    limit: int
+    properties: list[dict[str, str]]
 
 
 def invalid(expected: str) -> RequestError:
@@ -54,11 +71,10 @@ def read_form(data: bytes) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-@router.get("")
-@router.post("", openapi_extra={"requestBody": {"content": {}}})
-async def reconcile_or_describe(request: Request) -> Response:
+@router.get("", response_model=Answer)
+@router.post("", response_model=Answer, openapi_extra={"requestBody": {"content": {}}})
+async def reconcile_or_describe(request: Request, service: ServiceDep) -> Response:
     """Answer `queries` or `extend`; without them describe the service."""
-    service: Service = request.app.state.service
     fields = read_form(request.url.query.encode())
     if request.method == "POST":
         fields |= read_form(await request.body())
@@ -94,12 +110,11 @@ Prefix = Annotated[str, Query(max_length=LONGEST_VALUE)]
 Cursor = Annotated[int, Query(ge=0, le=MOST)]
 
 
-@router.get("/suggest/entity")
+@router.get("/suggest/entity", response_model=Suggestions)
 async def suggest_entity(
-    request: Request, prefix: Prefix, cursor: Cursor = 0
+    service: ServiceDep, prefix: Prefix, cursor: Cursor = 0
 ) -> Response:
     """Concepts for a text that a person types."""
-    service: Service = request.app.state.service
     if not prefix.strip():
         return to_json({"result": []})
     found = await search_concepts(service, prefix, min(cursor + 10, MOST))
@@ -115,20 +130,21 @@ async def suggest_entity(
     return to_json({"result": result})
 
 
-@router.get("/suggest/type")
-def suggest_type(request: Request, prefix: Prefix, cursor: Cursor = 0) -> Response:
+@router.get("/suggest/type", response_model=Suggestions)
+def suggest_type(service: ServiceDep, prefix: Prefix, cursor: Cursor = 0) -> Response:
     """Semantic types for a text that a person types."""
-    kb = request.app.state.service.kb
-    known = map(describe_type, count_types(kb))
+    known = map(describe_type, count_types(service.kb))
     start = prefix.casefold()
     found = [one for one in known if start in one["name"].casefold()]
     return to_json({"result": found[cursor : cursor + MOST_TYPES]})
 
 
-@router.get("/suggest/property")
-def suggest_property(request: Request, prefix: Prefix, cursor: Cursor = 0) -> Response:
+@router.get("/suggest/property", response_model=Suggestions)
+def suggest_property(
+    service: ServiceDep, prefix: Prefix, cursor: Cursor = 0
+) -> Response:
     """Properties for a text that a person types."""
-    known = list_properties(request.app.state.service.kb)
+    known = list_properties(service.kb)
     start = prefix.casefold()
     found = [
         {"id": id, "name": name}
@@ -138,24 +154,26 @@ def suggest_property(request: Request, prefix: Prefix, cursor: Cursor = 0) -> Re
     return to_json({"result": found[cursor : cursor + MOST_TYPES]})
 
 
-@router.get("/properties")
+@router.get("/properties", response_model=PropertiesAnswer)
 def propose_properties(
-    request: Request,
+    service: ServiceDep,
     type: Annotated[str, Query(max_length=LONGEST_VALUE)] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
 ) -> Response:
     """Properties that concepts may have; the same for all types."""
-    known = list_properties(request.app.state.service.kb)
+    known = list_properties(service.kb)
     found = [{"id": id, "name": name} for id, name in known.items()]
     return to_json({"type": type, "limit": limit, "properties": found[:limit]})
 
 
-@router.get("/preview")
+@router.get("/preview", response_class=HTMLResponse)
 def preview(
-    request: Request, id: Annotated[str, Query(max_length=LONGEST_VALUE)]
+    service: ServiceDep,
+    settings: SettingsDep,
+    id: Annotated[str, Query(max_length=LONGEST_VALUE)],
 ) -> Response:
     """A page on a concept, for a frame."""
-    concept = find_concept(request.app.state.service.kb, id)
+    concept = find_concept(service.kb, id)
     text = (
         load_templates(__package__)
         .get_template("preview.html")
@@ -166,8 +184,7 @@ def preview(
             url=concept_url(concept.cui),
         )
     )
-    origins = request.app.state.settings.origins
-    ancestors = " ".join(["'self'", *sorted(origins)])
+    ancestors = " ".join(["'self'", *sorted(settings.origins)])
     policy = f"default-src 'none'; frame-ancestors {ancestors}"
     return Response(
         text.encode("utf8", "replace"),

@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 from .store import Decision
 
 DIGITS = 4
 
 
-class Agreement(NamedTuple):
+@dataclass(frozen=True)
+class Agreement:
     """How far two reviewers agree.
 
     Attributes:

@@ -8,25 +8,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...corpora.convert import write_table
-from ...errors import Errors
 from ...formats.entities import LinkedDoc, LinkedEntity
 from ...formats.gold import NIL, GoldDocument, GoldSpan
 from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
-from ..problems import RequestError
+from ..problems import check_format
 from .store import Decision, ReviewedDocument, ReviewStore
 
 TSV = "tsv"
-# format: its media type and the ending of the file
-FORMATS: dict[str, tuple[str, str]] = {
-    "jsonl": ("application/jsonl", ".jsonl"),
-    "csv": ("text/csv; charset=utf-8", ".csv"),
-    TSV: ("text/tab-separated-values; charset=utf-8", ".tsv"),
-    "pubtator": ("text/plain; charset=utf-8", ".pubtator"),
-    "brat": ("application/zip", ".zip"),
-    "biocxml": ("application/xml", ".xml"),
-    "biocjson": ("application/json", ".json"),
-}
+
+
+def list_exports() -> dict[str, tuple[str, str]]:
+    """Return the formats of decisions: their media types, and endings of files."""
+    media = {
+        name: (format.media, ".zip" if format.folder else format.suffixes[0])
+        for name, format in list_formats("media").items()
+    }
+    return {**media, TSV: ("text/tab-separated-values; charset=utf-8", ".tsv")}
 
 
 def group_decisions(
@@ -103,15 +101,13 @@ def export_reviews(
     """Return the decisions as an annotated file; a folder as an archive.
 
     Args:
-        format: A key of `FORMATS`.
+        format: A key of `list_exports`.
         reviewer: None = all, with their names in the ids of the documents.
 
     Raises:
         SapbertError: If the format is unknown, or needs a missing library.
     """
-    if format not in FORMATS:
-        expected = f"`format` to be one of {', '.join(FORMATS)}"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+    check_format(format, list_exports())
     file = io.BytesIO()
     if format == TSV:
         write_table(make_gold(store, reviewer), file, Counter())

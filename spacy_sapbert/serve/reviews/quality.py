@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -33,7 +34,8 @@ class DecidedMention(NamedTuple):
     times: int
 
 
-class Shares(NamedTuple):
+@dataclass(frozen=True)
+class Shares:
     """Shares of decided mentions; None of nothing.
 
     Attributes:
@@ -51,7 +53,8 @@ class Shares(NamedTuple):
     none: float | None
 
 
-class Bin(NamedTuple):
+@dataclass(frozen=True)
+class Bin:
     """First candidates whose probabilities are near each other."""
 
     low: float
@@ -60,7 +63,8 @@ class Bin(NamedTuple):
     right: float
 
 
-class CauseCount(NamedTuple):
+@dataclass(frozen=True)
+class CauseCount:
     """Why first candidates are wrong; see `CAUSES`."""
 
     cause: str
@@ -69,7 +73,8 @@ class CauseCount(NamedTuple):
     examples: list[str]
 
 
-class Quality(NamedTuple):
+@dataclass(frozen=True)
+class Quality:
     """How the mentions that were decided are answered.
 
     Attributes:

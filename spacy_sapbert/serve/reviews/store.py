@@ -11,9 +11,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -51,7 +52,8 @@ FROM decisions WHERE number IN (
 """
 
 
-class ReviewedDocument(NamedTuple):
+@dataclass(frozen=True)
+class ReviewedDocument:
     """A document that was reviewed; its id is computed from its text."""
 
     id: str
@@ -59,7 +61,8 @@ class ReviewedDocument(NamedTuple):
     text: str
 
 
-class DocumentCount(NamedTuple):
+@dataclass(frozen=True)
+class DocumentCount:
     """A document without its text, and the number of its decisions that count."""
 
     id: str
@@ -76,7 +79,8 @@ class ShownCandidate(TypedDict):
     score: float | None
 
 
-class Decision(NamedTuple):
+@dataclass(frozen=True)
+class Decision:
     """What a reviewer chose for a mention.
 
     Attributes:
@@ -244,7 +248,7 @@ class ReviewStore:
         rows = self.query(
             f'{sql} ORDER BY document, reviewer, "start", "end"', (*values,)
         )
-        return [Decision._make([*row[:8], read_shown(row[8]), row[9]]) for row in rows]
+        return [Decision(*(*row[:8], read_shown(row[8]), row[9])) for row in rows]
 
     def documents(self) -> list[DocumentCount]:
         """Return the documents, the oldest first."""
@@ -253,8 +257,7 @@ class ReviewStore:
             counts[decision.document] = counts.get(decision.document, 0) + 1
         sql = "SELECT id, name, length(text), time FROM documents ORDER BY time, id"
         return [
-            DocumentCount._make([*row, counts.get(row[0], 0)])
-            for row in self.query(sql)
+            DocumentCount(*(*row, counts.get(row[0], 0))) for row in self.query(sql)
         ]
 
     def reviewers(self) -> list[str]:

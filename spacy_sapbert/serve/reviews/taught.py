@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from ...errors import Errors, SapbertError
 from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
@@ -34,6 +36,21 @@ def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
         yield annotate(SOURCE, document.text, mentions)
 
 
+class TeachingState(TypedDict):
+    """How far the teaching is.
+
+    Attributes:
+        report: Of `TeachingReport`.
+        folder: The taught copy; `used` = the service uses it.
+    """
+
+    state: str
+    report: dict[str, Any] | None
+    error: dict[str, str] | None
+    folder: str | None
+    used: bool
+
+
 class Teacher:
     """Makes a taught copy of the knowledge base beside the file of the reviews.
 
@@ -50,8 +67,8 @@ class Teacher:
         self.error: dict[str, Any] | None = None
         self.taught: KnowledgeBase | None = None
 
-    def describe(self) -> dict[str, Any]:
-        """Return the state, the report or error, and whether there is a new version."""
+    def describe(self) -> TeachingState:
+        """Return how far it is, and whether there is a new version."""
         taught = self.taught
         return {
             "state": self.state,

@@ -1,0 +1,53 @@
+"""What the handlers of requests get from the application."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from ..errors import Errors
+from .problems import RequestError
+from .reviews.store import ReviewStore
+from .reviews.taught import Teacher
+from .service import Service
+from .settings import Settings
+
+# They are `async`, so that FastAPI calls them without a thread.
+
+
+async def get_service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def get_settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+async def get_store(request: Request) -> ReviewStore | None:
+    store: ReviewStore | None = request.app.state.store
+    return store
+
+
+async def need_store(
+    store: Annotated[ReviewStore | None, Depends(get_store)],
+) -> ReviewStore:
+    """Return the reviews of a service; an error if it has none."""
+    if store is None:
+        raise RequestError(Errors.E467, 404)
+    return store
+
+
+async def need_teacher(
+    request: Request, _: Annotated[ReviewStore, Depends(need_store)]
+) -> Teacher:
+    """Return the teacher of a service with reviews."""
+    teacher: Teacher = request.app.state.teacher
+    return teacher
+
+
+ServiceDep = Annotated[Service, Depends(get_service)]
+SettingsDep = Annotated[Settings, Depends(get_settings)]
+OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]
+StoreDep = Annotated[ReviewStore, Depends(need_store)]
+TeacherDep = Annotated[Teacher, Depends(need_teacher)]
