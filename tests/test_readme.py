@@ -3,9 +3,8 @@
 import re
 import runpy
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import srsly
@@ -29,17 +28,11 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
-def test_readme_python_prints_its_output(demo_folder: Path) -> None:
+def test_readme_python_prints_its_output(demo_folder: Path, new_process: Any) -> None:
     codes, outputs = blocks("python"), blocks("text")
     assert len(codes) == len(outputs) == 1
     for code, output in zip(codes, outputs, strict=True):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=demo_folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = new_process.python(code, cwd=demo_folder)
         assert done.stdout == output, done.stderr
 
 

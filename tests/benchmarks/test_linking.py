@@ -1,5 +1,4 @@
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -158,16 +157,10 @@ def test_describe_first_cuis_counts_other_concepts() -> None:
     assert describe_first_cuis(ours, ours) == "all 3 mentions have the same first CUI"
 
 
-def test_isolate_hides_the_checkout() -> None:
+def test_isolate_hides_the_checkout(new_process: Any) -> None:
     code = "import benchmarks.linking_side, sys; print(*sys.path, sep='\\n')"
     with isolate() as env:
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", code],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = new_process.run([sys.executable, "-S", "-c", code], env=env, check=True)
     checkout = Path(__file__).parents[2]
     assert checkout not in [Path(place) for place in done.stdout.splitlines()]
 

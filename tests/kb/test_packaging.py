@@ -1,6 +1,5 @@
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -63,12 +62,13 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         assert found[0]["cui"] == "L1"
 
 
+@pytest.mark.smoke
 def test_find_kb_finds_an_installed_package_by_name(
-    wheel: Path, sample_kb: Path, tmp_path: Path, run_python: Any
+    wheel: Path, sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
-    subprocess.run(install, check=True)
+    new_process.run(install, check=True)
     code = (
         "import json, spacy\n"
         "from spacy.tokens import Doc, Span\n"
@@ -82,7 +82,7 @@ def test_find_kb_finds_an_installed_package_by_name(
         "print(json.dumps(sapbert_kb_tiny.digest))\n"
     )
     path = {"PYTHONPATH": str(tmp_path / "site")}
-    done = run_python(code, env={**os.environ, **path}, cwd=tmp_path)
+    done = new_process.python(code, env={**os.environ, **path}, cwd=tmp_path)
     kb = load_kb(sample_kb)
     expected = kb.link(["heart attacks"])[0].candidates
     printed = [json.loads(line) for line in done.stdout.splitlines()]
