@@ -3,6 +3,7 @@
 import re
 import runpy
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ def test_readme_python_prints_its_output(demo_folder: Path, new_process: Any) ->
     for code, output in zip(codes, outputs, strict=True):
         done = new_process.python(code, cwd=demo_folder)
         assert done.stdout == output, done.stderr
+
+
+def test_ci_runs_the_tests_that_the_command_leaves_out() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+    options = settings["tool"]["pytest"]["ini_options"]["addopts"]
+    (left_out,) = re.findall(r"-m '(.+)'", options)
+    run = (ROOT / ".ci" / "run").read_text("utf8")
+    for marker in re.findall(r"not (\w+)", left_out):
+        assert re.search(rf"-m pytest .*-m {marker}\b", run), marker
 
 
 def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:
