@@ -165,6 +165,7 @@ def test_isolate_hides_the_checkout(new_process: Any) -> None:
     assert checkout not in [Path(place) for place in done.stdout.splitlines()]
 
 
+@pytest.mark.usefixtures("new_process")
 def test_linking_measures_another_checkout_in_turns(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_linking_measures_another_checkout_in_turns(
     assert ["Mentions", "with", "an", "answer", "100.0%", "100.0%", "1.00×"] in lines
 
 
+@pytest.mark.usefixtures("new_process")
 def test_linking_measures_scispacy_in_its_environment(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
 ) -> None:

@@ -238,6 +238,7 @@ def test_errors_of_the_system_have_codes(error, expected):
     assert re.match(rf"✘ \[{expected}", result.stderr)
 
 
+@pytest.mark.usefixtures("new_process")
 def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tmp_path):
     """A file in place of the folder: the tests may run as root."""
     (tmp_path / "file").touch()

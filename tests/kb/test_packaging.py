@@ -21,7 +21,9 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture(scope="module")
-def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(
+    shared_process: Any, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
 
@@ -40,6 +42,7 @@ def test_package_kb_wheel_has_every_file_of_the_kb(
     assert inside == {"CURRENT", *(f"v1/{name}" for name in names)}
 
 
+@pytest.mark.usefixtures("new_process")
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
