@@ -1,11 +1,12 @@
 """Fixtures that several test files share: a tiny real encoder and what it makes."""
 
+import multiprocessing
 import os
 import shutil
 import string
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +53,77 @@ def data_file(data_folder: Path) -> Callable[[str], Path]:
     return find
 
 
-@pytest.fixture(scope="session")
-def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs code, or the script at a path, in a process of its own."""
+class NewProcess:
+    """Starts processes: the one way in which tests do so.
+
+    A test that uses it gets the marker `process`; see `pytest_collection_modifyitems`.
+    """
+
+    PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
+    TimeoutExpired = subprocess.TimeoutExpired
+    context = staticmethod(multiprocessing.get_context)
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen[Any]] = []
 
     def run(
-        code: str | Path, *arguments: object, timeout: int = 300, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
-        words = [str(code)] if isinstance(code, Path) else ["-c", code]
-        return subprocess.run(
-            [sys.executable, *words, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            **options,
-        )
+        self, command: Iterable[object], *, check: bool = False, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Run a command to its end, and capture its text; options as subprocess.run."""
+        if not options.keys() & {"stdout", "stderr"}:
+            options["capture_output"] = True
+        options = {"text": True, "timeout": 300, **options}
+        done = subprocess.run([*map(str, command)], check=False, **options)
+        assert not (check and done.returncode), done.stderr
+        return done
 
-    return run
+    def python(
+        self, code: str | Path, *arguments: object, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Run code, or the script at a path, with the interpreter of the tests."""
+        words = [code] if isinstance(code, Path) else ["-c", code]
+        return self.run([sys.executable, *words, *arguments], **options)
+
+    def start(self, command: Iterable[object], **options: Any) -> subprocess.Popen[Any]:
+        """Start a command, which is killed if it still runs at the end."""
+        process = subprocess.Popen([*map(str, command)], **options)
+        self.started.append(process)
+        return process
+
+    def fork(self) -> int:
+        return os.fork()
+
+    def kill_all(self) -> None:
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def new_process() -> Iterator[NewProcess]:
+    """Starts processes that end with the test."""
+    door = NewProcess()
+    yield door
+    door.kill_all()
+
+
+@pytest.fixture(scope="session")
+def shared_process() -> Iterator[NewProcess]:
+    """Starts processes that several tests use, as a service."""
+    door = NewProcess()
+    yield door
+    door.kill_all()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes, unless they are marked smoke or slow."""
+    doors = {"new_process", "shared_process"}
+    for item in items:
+        others = {mark.name for mark in item.iter_markers()} & {"smoke", "slow"}
+        if doors & {*getattr(item, "fixturenames", ())} and not others:
+            item.add_marker("process")
 
 
 @pytest.fixture(scope="session")

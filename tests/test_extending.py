@@ -3,9 +3,9 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +37,7 @@ print(json.dumps([kb.manifest.index.backend, kb.manifest.index.settings,
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
+def package(tmp_path: Path, new_process: Any) -> Path:
     """A folder in which the package of the page is installed."""
     source, target = tmp_path / "source", tmp_path / "installed"
     source.mkdir()
@@ -47,22 +47,28 @@ def package(tmp_path: Path) -> Path:
     (source / "sapbert_extras.py").write_text("\n".join(code))
     options = ["--no-deps", "--no-build-isolation", "--no-index", "-q"]
     command = [sys.executable, "-m", "pip", "install", *options]
-    subprocess.run([*command, "--target", target, source], check=True)
+    new_process.run([*command, "--target", target, source], check=True)
     return target
 
 
+@pytest.mark.smoke
 def test_package_of_the_page_adds_a_format_a_backend_and_a_loss(
-    package: Path, concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+    package: Path,
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     notes = tmp_path / "note.txt"
     notes.write_text("Fever after a heart attack.")
-    done = subprocess.run(
-        [sys.executable, "-c", USE, concepts_file, tiny_encoder, notes, tmp_path],
+    done = new_process.python(
+        USE,
+        concepts_file,
+        tiny_encoder,
+        notes,
+        tmp_path,
         env={**os.environ, "PYTHONPATH": str(package)},
         cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     backend, settings, message, loss = json.loads(done.stdout.splitlines()[-1])

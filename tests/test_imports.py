@@ -1,8 +1,7 @@
 """What spaCy has to import for us, whether or not anybody uses us."""
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +19,9 @@ print(sorted(new - sys.stdlib_module_names), "sqlite3" in new)
 """
 
 
-def test_opening_spacy_imports_nothing_but_small_modules_of_ours():
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
-    )
+@pytest.mark.smoke
+def test_opening_spacy_imports_nothing_but_small_modules_of_ours(new_process):
+    done = new_process.python(CODE, check=True)
     *names, imported = done.stdout.splitlines()
     # `spacy.blank` imports the factories of all packages that are installed.
     assert {"sapbert_linker", "sapbert_mentions"} <= {*names}
@@ -48,16 +46,16 @@ import torch
 @pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
 @pytest.mark.parametrize(("given", "used"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
 def test_commands_set_the_wait_policy_before_torch_is_imported(
-    monkeypatch: pytest.MonkeyPatch, given: str | None, used: str, module: str
+    monkeypatch: pytest.MonkeyPatch,
+    given: str | None,
+    used: str,
+    module: str,
+    new_process: Any,
 ) -> None:
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     if given is not None:
         monkeypatch.setenv("OMP_WAIT_POLICY", given)
-    done = subprocess.run(
-        [sys.executable, "-c", WAIT_POLICY, module],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
+    done = new_process.python(
+        WAIT_POLICY, module, cwd=Path(__file__).parents[1], check=True
     )
     assert done.stdout == f"{used}\n"

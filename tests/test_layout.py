@@ -121,6 +121,21 @@ def test_nothing_is_pickled_or_evaluated() -> None:
                 assert node.func.id not in {"eval", "exec", "compile"}, path
 
 
+def test_tests_start_processes_through_one_fixture() -> None:
+    """So that they have the marker `process`, and end with their test."""
+    allowed = {ROOT / "tests" / "conftest.py"}
+    starts = {"fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp"}
+    for path in {*(ROOT / "tests").rglob("*.py")} - allowed:
+        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {getattr(node, "module", None)} | {a.name for a in node.names}
+                modules = {str(name).partition(".")[0] for name in names}
+                assert not modules & {"subprocess", "multiprocessing"}, path
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                is_start = node.value.id == "os" and node.attr in starts
+                assert not is_start, f"{path}:{node.lineno}"
+
+
 def test_errors_have_their_text_in_the_table_of_errors() -> None:
     for path, source in FILES.items():
         for node in ast.walk(ast.parse(source)):

@@ -1,9 +1,8 @@
 """The public names of the package."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,14 +23,12 @@ def test_unknown_name_is_an_attribute_error() -> None:
         spacy_sapbert.nothing  # noqa: B018
 
 
-def test_import_of_the_package_is_light() -> None:
+def test_import_of_the_package_is_light(new_process: Any) -> None:
     code = (
         "import sys, spacy_sapbert; "
         "print({'spacy', 'torch', 'transformers', 'numpy'} & {*sys.modules})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = new_process.python(code, check=True)
     assert done.stdout == "set()\n"
 
 

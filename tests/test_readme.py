@@ -3,9 +3,9 @@
 import re
 import runpy
 import shutil
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import srsly
@@ -29,18 +29,21 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
-def test_readme_python_prints_its_output(demo_folder: Path) -> None:
+def test_readme_python_prints_its_output(demo_folder: Path, new_process: Any) -> None:
     codes, outputs = blocks("python"), blocks("text")
     assert len(codes) == len(outputs) == 1
     for code, output in zip(codes, outputs, strict=True):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=demo_folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = new_process.python(code, cwd=demo_folder)
         assert done.stdout == output, done.stderr
+
+
+def test_ci_runs_the_tests_that_the_command_leaves_out() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+    options = settings["tool"]["pytest"]["ini_options"]["addopts"]
+    (left_out,) = re.findall(r"-m '(.+)'", options)
+    run = (ROOT / ".ci" / "run").read_text("utf8")
+    for marker in re.findall(r"not (\w+)", left_out):
+        assert re.search(rf"-m pytest .*-m {marker}\b", run), marker
 
 
 def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:

@@ -1,5 +1,4 @@
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -158,20 +157,15 @@ def test_describe_first_cuis_counts_other_concepts() -> None:
     assert describe_first_cuis(ours, ours) == "all 3 mentions have the same first CUI"
 
 
-def test_isolate_hides_the_checkout() -> None:
+def test_isolate_hides_the_checkout(new_process: Any) -> None:
     code = "import benchmarks.linking_side, sys; print(*sys.path, sep='\\n')"
     with isolate() as env:
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", code],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = new_process.run([sys.executable, "-S", "-c", code], env=env, check=True)
     checkout = Path(__file__).parents[2]
     assert checkout not in [Path(place) for place in done.stdout.splitlines()]
 
 
+@pytest.mark.usefixtures("new_process")
 def test_linking_measures_another_checkout_in_turns(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path
 ) -> None:
@@ -187,6 +181,7 @@ def test_linking_measures_another_checkout_in_turns(
     assert ["Mentions", "with", "an", "answer", "100.0%", "100.0%", "1.00×"] in lines
 
 
+@pytest.mark.usefixtures("new_process")
 def test_linking_measures_scispacy_in_its_environment(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -44,7 +43,7 @@ def run(*words):
     return CliRunner().invoke(app, [*map(str, words)])
 
 
-def start(*words, ignored=(), **options):
+def start(new_process, *words, ignored=(), **options):
     """Start a command; a shell that runs the tests may have it ignore signals."""
 
     def set_signals():
@@ -52,20 +51,21 @@ def start(*words, ignored=(), **options):
             chosen = signal.SIG_IGN if number in ignored else signal.SIG_DFL
             signal.signal(number, chosen)
 
-    return subprocess.Popen(
+    return new_process.start(
         [sys.executable, "-m", "spacy_sapbert", *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=new_process.PIPE,
+        stdout=new_process.PIPE,
+        stderr=new_process.PIPE,
         preexec_fn=set_signals if os.name == "posix" else None,
         **options,
     )
 
 
-def start_link(kb, output, *words, **options):
+def start_link(new_process, kb, output, *words, **options):
     """Start `link` and send one document, so that it waits with a part."""
     parts = output / ".part-00000.jsonl.*" if words else f".{output.name}.*"
     process = start(
+        new_process,
         *("link", "-", "--kb", kb, "--output", output, "--batch-size", 1, *words),
         **options,
     )
@@ -84,9 +84,9 @@ def start_link(kb, output, *words, **options):
 
 @POSIX
 @pytest.mark.parametrize("number", SIGNALS)
-def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number):
+def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_process):
     output = tmp_path / "out.jsonl"
-    process, part = start_link(sample_kb, output)
+    process, part = start_link(new_process, sample_kb, output)
     assert SENTINEL in part.read_text("utf8")
     assert part.stat().st_mode & 0o777 == 0o600
     process.send_signal(number)
@@ -99,9 +99,9 @@ def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number):
 
 
 @POSIX
-def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path):
+def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path, new_process):
     output = tmp_path / "out"
-    process, _ = start_link(sample_kb, output, "--shard-size", 3)
+    process, _ = start_link(new_process, sample_kb, output, "--shard-size", 3)
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 143, stderr
@@ -110,9 +110,9 @@ def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path):
 
 
 @POSIX
-def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path):
+def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path, new_process):
     output = tmp_path / "out.jsonl"
-    process, part = start_link(sample_kb, output, ignored=(signal.SIGHUP,))  # nohup
+    process, part = start_link(new_process, sample_kb, output, ignored=(signal.SIGHUP,))
     process.send_signal(signal.SIGHUP)
     time.sleep(0.5)
     assert process.poll() is None
@@ -123,16 +123,13 @@ def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def run_full(program, *words):
+def run_full(new_process, program, *words):
     """Run a command whose standard output is full."""
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
+        done = new_process.run(
             [sys.executable, "-m", program, *map(str, words)],
             stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=300,
-            check=False,
+            stderr=new_process.PIPE,
         )
     return done.returncode, done.stderr
 
@@ -159,9 +156,11 @@ def test_signal_while_an_object_is_deleted_is_not_lost():
 
 @FULL
 @pytest.mark.parametrize("program", ["spacy_sapbert", "spacy"])
-def test_full_output_is_an_error_in_one_line(program, lines, sample_kb):
+def test_full_output_is_an_error_in_one_line(program, lines, sample_kb, new_process):
     sapbert = ("sapbert",) if program == "spacy" else ()
-    code, stderr = run_full(program, *sapbert, "link", lines, "--kb", sample_kb)
+    code, stderr = run_full(
+        new_process, program, *sapbert, "link", lines, "--kb", sample_kb
+    )
     assert code == 1, stderr
     error = next(line for line in stderr.splitlines() if "E020" in line)
     assert "the standard output" in error
@@ -170,10 +169,11 @@ def test_full_output_is_an_error_in_one_line(program, lines, sample_kb):
         assert unwanted not in stderr
 
 
+@pytest.mark.smoke
 @FULL
-def test_full_output_of_a_table_is_an_error(sample_kb):
+def test_full_output_of_a_table_is_an_error(sample_kb, new_process):
     """It is printed without a flush."""
-    code, stderr = run_full("spacy_sapbert", "kb", "info", sample_kb)
+    code, stderr = run_full(new_process, "spacy_sapbert", "kb", "info", sample_kb)
     assert code == 1
     assert re.fullmatch(r"✘ \[E020\] Expected .* the standard output .*\n", stderr)
 
@@ -190,19 +190,15 @@ def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
 
 
 @POSIX
-def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb):
+def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb, new_process):
     words = [sys.executable, "-m", "spacy_sapbert", "kb", "search", "fever"]
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [*words, "--kb", str(sample_kb)],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-        timeout=300,
+    done = new_process.run(
+        [*words, "--kb", str(sample_kb)], stdout=writing, stderr=new_process.PIPE
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
@@ -242,6 +238,7 @@ def test_errors_of_the_system_have_codes(error, expected):
     assert re.match(rf"✘ \[{expected}", result.stderr)
 
 
+@pytest.mark.usefixtures("new_process")
 def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tmp_path):
     """A file in place of the folder: the tests may run as root."""
     (tmp_path / "file").touch()
@@ -259,11 +256,11 @@ def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tm
 @POSIX
 @pytest.mark.parametrize("limit", [100, 60000])
 def test_full_disk_at_any_file_of_a_build_is_an_error(
-    concepts_file, tiny_encoder, tmp_path, run_python, limit
+    concepts_file, tiny_encoder, tmp_path, new_process, limit
 ):
     """Files of JSON, of tokenizers and of safetensors are cut."""
     words = ("kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder)
-    done = run_python(LIMITED, limit, *words)
+    done = new_process.python(LIMITED, limit, *words)
     assert done.returncode == 1
     assert re.fullmatch(r"✘ \[E0(04|20)\] .*File too large.*\n", done.stderr)
     assert not (tmp_path / "kb").exists()

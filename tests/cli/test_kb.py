@@ -1,8 +1,8 @@
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -125,14 +125,15 @@ def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
         assert fix in output
 
 
-def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
+@pytest.mark.smoke
+def test_kb_commands_are_commands_of_spacy(sample_kb: Path, new_process: Any) -> None:
     for command, kb, code, message in (
         ("spacy sapbert kb info", sample_kb, 0, "Distinct names"),
         ("spacy_sapbert kb info", sample_kb, 0, "Distinct names"),
         ("spacy sapbert kb info", sample_kb / "none", 1, "E310"),
     ):
         words = [sys.executable, "-m", *command.split(), str(kb)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = new_process.run(words)
         assert done.returncode == code, done.stderr
         assert message in done.stdout + done.stderr
         assert "Traceback" not in done.stderr

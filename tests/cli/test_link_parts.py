@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -100,11 +99,11 @@ MOMENTS = {1: 0, 4: 0, 6: 0, 13: 1, 26: 4}
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_link_parts_killed_at_any_moment_resume_to_the_same_bytes(
-    lines, sample_kb, tmp_path, whole
+    lines, sample_kb, tmp_path, whole, new_process
 ):
     command = [sys.executable, "-c", DYING, ",".join(map(str, MOMENTS))]
     command += arguments(lines, sample_kb, tmp_path / "MOMENT")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = new_process.run(command)
     deaths = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert deaths == [(moment, -signal.SIGKILL) for moment in MOMENTS], done.stderr
     for moment, listed in MOMENTS.items():
@@ -121,7 +120,7 @@ def test_link_parts_killed_at_any_moment_resume_to_the_same_bytes(
 
 
 def test_link_parts_full_disk_is_an_error_and_resumes(
-    lines, sample_kb, tmp_path, whole
+    lines, sample_kb, tmp_path, whole, new_process
 ):
     pytest.importorskip("resource", reason="this system has no such limits")
     output = tmp_path / "out"
@@ -129,7 +128,7 @@ def test_link_parts_full_disk_is_an_error_and_resumes(
     limit = max(sizes) - 1
     command = [sys.executable, "-c", LIMITED, str(limit)]
     command += arguments(lines, sample_kb, output)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = new_process.run(command)
     assert done.returncode == 1, done.stderr
     assert "E004" in done.stdout + done.stderr
     assert SENTINEL not in done.stdout + done.stderr
@@ -140,17 +139,19 @@ def test_link_parts_full_disk_is_an_error_and_resumes(
     assert contents(output) == whole
 
 
-def test_link_parts_interrupted_print_it_and_resume(lines, sample_kb, tmp_path):
+def test_link_parts_interrupted_print_it_and_resume(
+    lines, sample_kb, tmp_path, new_process
+):
     """The standard input stays open, so that the run waits when Ctrl-C comes."""
     data = lines.read_bytes()
     expected = tmp_path / "expected"
     assert run("-", sample_kb, expected, stdin=data).exit_code == 0
     output = tmp_path / "out"
-    process = subprocess.Popen(
+    process = new_process.start(
         [sys.executable, "-m", "spacy_sapbert", *arguments("-", sample_kb, output)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=new_process.PIPE,
+        stdout=new_process.PIPE,
+        stderr=new_process.PIPE,
         # A shell that runs the tests in the background has them ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

@@ -1,10 +1,8 @@
 """`link --n-process`: what one process writes, whoever fails or is killed."""
 
-import multiprocessing
 import os
 import runpy
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -93,13 +91,9 @@ def run(*parts):
     return CliRunner().invoke(app, arguments(*parts))
 
 
-def run_script(script, *parts, timeout=300):
-    return subprocess.run(
-        [sys.executable, str(script), *arguments(*parts)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
+def run_script(new_process, script, *parts, timeout=300):
+    return new_process.run(
+        [sys.executable, str(script), *arguments(*parts)], timeout=timeout
     )
 
 
@@ -107,7 +101,8 @@ def contents(folder: Path):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path):
+@pytest.mark.smoke
+def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_process):
     nlp = spacy.blank("en")
     docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]
     docs[0].ents = [docs[0].char_span(10, 17, label="DRUG")]
@@ -122,9 +117,10 @@ def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path):
         assert "10 documents, 8 entities, 8 linked" in result.stderr
         written.append(output.read_bytes())
     assert written[0] == written[1]
-    assert multiprocessing.active_children() == []
+    assert new_process.context().active_children() == []
 
 
+@pytest.mark.usefixtures("new_process")
 def test_link_processes_resume_parts_of_one_process(lines, sample_kb, tmp_path):
     size = ("--shard-size", 3)
     assert run(lines, sample_kb, tmp_path / "one", *size).exit_code == 0
@@ -142,6 +138,7 @@ def test_link_processes_must_be_positive(lines, sample_kb, tmp_path, number):
     assert "--n-process" in result.output
 
 
+@pytest.mark.usefixtures("new_process")
 def test_link_processes_wrong_kb_is_the_same_error(lines, tmp_path):
     result = run(lines, "not_there", tmp_path / "out.jsonl", "--n-process", 2)
     assert result.exit_code == 1
@@ -150,14 +147,14 @@ def test_link_processes_wrong_kb_is_the_same_error(lines, tmp_path):
 
 
 def test_link_processes_failing_component_is_the_same_error(
-    script, lines, sample_kb, tmp_path, make_pipeline
+    script, lines, sample_kb, tmp_path, make_pipeline, new_process
 ):
     pipeline = make_pipeline("test_processes_failing")
     runpy.run_path(str(script))
     more = ("--pipeline", pipeline, "--shard-size", 1)
     one = run(lines, sample_kb, tmp_path / "one", *more)
     more = (*more, "--n-process", 2)
-    two = run_script(script, lines, sample_kb, tmp_path / "two", *more)
+    two = run_script(new_process, script, lines, sample_kb, tmp_path / "two", *more)
     assert [one.exit_code, two.returncode] == [1, 1], two.stderr
     told = [" ".join(text.split()) for text in (one.output, two.stdout + two.stderr)]
     written = [contents(tmp_path / name) for name in ("one", "two")]
@@ -173,7 +170,7 @@ def test_link_processes_failing_component_is_the_same_error(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
 def test_link_processes_replace_a_killed_worker(
-    script, lines, sample_kb, tmp_path, make_pipeline
+    script, lines, sample_kb, tmp_path, make_pipeline, new_process
 ):
     pipeline = make_pipeline("test_processes_dying")
     expected = tmp_path / "expected.jsonl"
@@ -181,7 +178,7 @@ def test_link_processes_replace_a_killed_worker(
     more = ("--pipeline", pipeline, "--n-process", 2)
     output = tmp_path / "out.jsonl"
     (tmp_path / "times").write_text("2")
-    done = run_script(script, lines, sample_kb, output, *more)
+    done = run_script(new_process, script, lines, sample_kb, output, *more)
     assert done.returncode == 0, done.stderr
     assert "W748" in done.stderr
     assert output.read_bytes() == expected.read_bytes()
@@ -189,13 +186,13 @@ def test_link_processes_replace_a_killed_worker(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
 def test_link_processes_that_always_die_are_an_error_with_the_ids(
-    script, lines, sample_kb, tmp_path, make_pipeline
+    script, lines, sample_kb, tmp_path, make_pipeline, new_process
 ):
     pipeline = make_pipeline("test_processes_dying")
     more = ("--pipeline", pipeline, "--n-process", 2)
     output = tmp_path / "out.jsonl"
     (tmp_path / "times").write_text("100")
-    done = run_script(script, lines, sample_kb, output, *more)
+    done = run_script(new_process, script, lines, sample_kb, output, *more)
     assert done.returncode == 1, done.stderr
     told = " ".join((done.stdout + done.stderr).split())
     assert "[E748]" in told
@@ -228,17 +225,17 @@ def has_ended(number):
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_link_processes_end_with_their_parent(
-    script, lines, sample_kb, tmp_path, make_pipeline, name
+    script, lines, sample_kb, tmp_path, make_pipeline, name, new_process
 ):
     """A terminal sends Ctrl-C and SIGHUP to all processes, `kill` to one."""
     number = getattr(signal, name)
     pipeline = make_pipeline("test_processes_waiting")
     output = tmp_path / "out.jsonl"
     more = ("--pipeline", pipeline, "--n-process", 2)
-    process = subprocess.Popen(
+    process = new_process.start(
         [sys.executable, str(script), *arguments(lines, sample_kb, output, *more)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=new_process.PIPE,
+        stderr=new_process.PIPE,
         start_new_session=True,
         # A shell that runs the tests in the background has them ignore Ctrl-C.
         preexec_fn=lambda: [

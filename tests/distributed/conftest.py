@@ -18,7 +18,9 @@ RECIPES = ROOT / "docs" / "many_machines"
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(
+    shared_process: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """A session with two executors, each a process of its own, as on two machines."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from pyspark.errors import PySparkException
@@ -54,7 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def ray_data() -> Iterator[Any]:
+def ray_data(shared_process: Any) -> Iterator[Any]:
     """Ray with room for two actors, and for the task that reads their input."""
     ray = pytest.importorskip("ray", reason="ray is not installed")
     pytest.importorskip("ray.data", reason="ray[data] is not installed")

@@ -2,10 +2,10 @@
 
 import os
 import runpy
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,15 +50,8 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def run(*words: object, **variables: str) -> None:
-    done = subprocess.run(
-        [*map(str, words)],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def run(new_process: Any, *words: object, **variables: str) -> None:
+    done = new_process.run([*map(str, words)], env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr
 
 
@@ -66,15 +59,28 @@ def shards(kb: Path) -> list[str]:
     return sorted(path.name for path in (kb.parent / ".kb.build").glob("shard-*"))
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 @pytest.mark.usefixtures("one_thread")
 def test_torchrun_embeds_all_shards(
-    concepts: Path, tiny_encoder: Path, expected: dict[str, bytes], tmp_path: Path
+    concepts: Path,
+    tiny_encoder: Path,
+    expected: dict[str, bytes],
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--no-python"]
     torchrun += ["--standalone", f"--nproc-per-node={WORKERS}"]
     kb = tmp_path / "kb"
-    run(*torchrun, "bash", RECIPES / "build_worker.sh", concepts, kb, tiny_encoder)
+    run(
+        new_process,
+        *torchrun,
+        "bash",
+        RECIPES / "build_worker.sh",
+        concepts,
+        kb,
+        tiny_encoder,
+    )
     assert shards(kb) == ["shard-000000.npy", "shard-000001.npy"]
     build_kb(concepts, kb, str(tiny_encoder), threads=1)
     assert read_files(kb) == expected
@@ -83,11 +89,13 @@ def test_torchrun_embeds_all_shards(
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 @pytest.mark.usefixtures("one_thread")
 def test_slurm_task_embeds_its_shard(
-    concepts: Path, tiny_encoder: Path, tmp_path: Path
+    concepts: Path, tiny_encoder: Path, tmp_path: Path, new_process: Any
 ) -> None:
     task = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "2"}
     script = ["bash", RECIPES / "build_worker.sh"]
-    run(*script, concepts, tmp_path / "kb", tiny_encoder, "--quiet", **task)
+    run(
+        new_process, *script, concepts, tmp_path / "kb", tiny_encoder, "--quiet", **task
+    )
     assert shards(tmp_path / "kb") == ["shard-000001.npy"]
 
 

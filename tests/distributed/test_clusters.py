@@ -1,7 +1,6 @@
 """The recipes for machines without an engine: Slurm and Kubernetes."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,21 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 RECIPES = Path(__file__).parents[2] / "docs" / "many_machines"
 
 
-def run_bash(*arguments: object, **variables: str) -> None:
+def run_bash(new_process: Any, *arguments: object, **variables: str) -> None:
     """Run bash with the Python of this process first in its path."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": os.getcwd(), **variables}
-    done = subprocess.run(
-        ["bash", *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = new_process.run(["bash", *map(str, arguments)], env=environment)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 def test_slurm_task_links_its_part_and_resumes(
-    notes_file: Path, sample_kb: Path, expected_of_recipes: Any, tmp_path: Path
+    notes_file: Path,
+    sample_kb: Path,
+    expected_of_recipes: Any,
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     arguments = [RECIPES / "link_slurm.sh", notes_file.parent, tmp_path / "linked"]
     variables = {
@@ -39,7 +35,7 @@ def test_slurm_task_links_its_part_and_resumes(
         "USER": "me",
         "SLURM_TMPDIR": str(tmp_path),
     }
-    run_bash(*arguments, sample_kb, **variables)
+    run_bash(new_process, *arguments, sample_kb, **variables)
     assert len([*tmp_path.glob("sapbert-me/kb-*")]) == 1
     rows = pq.read_table(tmp_path / "linked").to_pylist()
     names = ("id", "start", "cui", "score", "kb_digest")
@@ -48,7 +44,9 @@ def test_slurm_task_links_its_part_and_resumes(
     ]
 
 
-def test_kubernetes_job_has_an_index_for_each_part(tmp_path: Path) -> None:
+def test_kubernetes_job_has_an_index_for_each_part(
+    tmp_path: Path, new_process: Any
+) -> None:
     job = srsly.read_yaml(RECIPES / "link_kubernetes.yaml")
     assert job["spec"]["completionMode"] == "Indexed"
     pod = job["spec"]["template"]["spec"]
@@ -60,11 +58,9 @@ def test_kubernetes_job_has_an_index_for_each_part(tmp_path: Path) -> None:
     # the command with another program, to see what the shell makes of it
     shown = script.replace("python -m", "echo")
     if os.name == "posix":
-        words = subprocess.run(
+        words = new_process.run(
             [*container["command"], shown],
             env={**os.environ, "JOB_COMPLETION_INDEX": "7"},
-            capture_output=True,
-            text=True,
             check=True,
         ).stdout.split()
         assert words[:4] == [

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,13 +139,13 @@ def test_copy_kb_that_has_no_room_is_an_error(own_kb: Path, tmp_path: Path) -> N
 
 
 def test_copy_kb_by_many_processes_at_once_is_made_once(
-    sample_kb: Path, tmp_path: Path
+    sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     processes = [
-        subprocess.Popen(
+        new_process.start(
             [sys.executable, "-c", COPY, sample_kb, tmp_path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=new_process.PIPE,
+            stdout=new_process.PIPE,
             text=True,
         )
         for _ in range(3)
@@ -165,9 +165,11 @@ def test_copy_kb_by_many_processes_at_once_is_made_once(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
-def test_copy_kb_after_kill_is_made_again(sample_kb: Path, tmp_path: Path) -> None:
+def test_copy_kb_after_kill_is_made_again(
+    sample_kb: Path, tmp_path: Path, new_process: Any
+) -> None:
     command = [sys.executable, "-c", KILLED, str(sample_kb), str(tmp_path)]
-    done = subprocess.run(command, timeout=120, check=False)
+    done = new_process.run(command, timeout=120)
     assert done.returncode == -signal.SIGKILL
     assert [name for name in os.listdir(tmp_path) if name.startswith("kb-")] == []
     copy = copy_kb(str(sample_kb), tmp_path, digest=None)

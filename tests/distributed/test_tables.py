@@ -33,6 +33,7 @@ def link_dataset(link: LinkBatches, data: Any, **options: Any) -> Any:
     )
 
 
+@pytest.mark.usefixtures("new_process")
 @pytest.mark.parametrize("processes", [None, 2])
 def test_datasets_rows_are_those_of_one_process(
     make_link: MakeLink,

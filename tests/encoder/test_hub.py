@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -38,7 +38,7 @@ def test_ask_hub_of_a_name_that_no_encoder_can_have() -> None:
 
 
 def test_load_encoder_from_a_hub_out_of_reach_is_an_error_soon(
-    run_python: Callable[..., Any], silent_hub: str, tmp_path: Path
+    new_process: Any, silent_hub: str, tmp_path: Path
 ) -> None:
     code = (
         "from spacy_sapbert.encoder.huggingface import load_encoder\n"
@@ -46,7 +46,7 @@ def test_load_encoder_from_a_hub_out_of_reach_is_an_error_soon(
     )
     env = {**os.environ, "HF_ENDPOINT": silent_hub, "HF_HOME": str(tmp_path)}
     env["PYTHONPATH"] = os.pathsep.join(map(str, sys.path))
-    done = run_python(code, timeout=LIMIT, env=env)
+    done = new_process.python(code, timeout=LIMIT, env=env)
     assert done.returncode == 1
     assert "[E634]" in done.stderr
     assert "did not answer" in done.stderr
@@ -110,7 +110,7 @@ def hub(tiny_encoder: Path, tmp_path: Path) -> Iterator[tuple[str, type[Hub]]]:
 
 
 def test_load_encoder_of_the_hub_fetches_only_what_it_needs_and_keeps_it(
-    run_python: Callable[..., Any],
+    new_process: Any,
     hub: tuple[str, type[Hub]],
     tiny_encoder: Path,
     tmp_path: Path,
@@ -136,7 +136,7 @@ def test_load_encoder_of_the_hub_fetches_only_what_it_needs_and_keeps_it(
     env = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
     env["PYTHONPATH"] = os.pathsep.join(map(str, sys.path))
     weights = tiny_encoder / "model.safetensors"
-    done = run_python(code, weights, timeout=LIMIT, env=env)
+    done = new_process.python(code, weights, timeout=LIMIT, env=env)
     assert done.returncode == 0, done.stderr
     needed = {path.name for path in tiny_encoder.iterdir()} - {"model.safetensors"}
     assert sorted(handler.fetched) == sorted({*needed, "pytorch_model.bin"})

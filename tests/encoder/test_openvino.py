@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from dataclasses import replace
@@ -214,7 +213,7 @@ def test_openvino_crafted_graph_is_an_error(
 
 
 def test_openvino_opens_no_socket(
-    tiny_encoder: Path, tmp_path: Path, run_python: Any
+    tiny_encoder: Path, tmp_path: Path, new_process: Any
 ) -> None:
     folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
     (folder / "openvino").mkdir()
@@ -241,12 +240,12 @@ assert not told, told
 assert "openvino_telemetry" not in sys.modules
 assert not [*Path({str(home)!r}).iterdir()]
 """
-    done = run_python(code, env={**os.environ, "HOME": str(home)})
+    done = new_process.python(code, env={**os.environ, "HOME": str(home)})
     assert done.returncode == 0, done.stderr
 
 
 def test_openvino_import_needs_no_transformers(
-    exported_encoder: Path, run_python: Any
+    exported_encoder: Path, new_process: Any
 ) -> None:
     code = f"""
 import sys
@@ -254,7 +253,7 @@ from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 Encoder.open({str(exported_encoder)!r}, EncoderConfig("openvino")).embed(["fever"])
 assert not [m for m in ("transformers", "spacy_transformers") if m in sys.modules]
 """
-    done = run_python(code)
+    done = new_process.python(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -281,9 +280,10 @@ assert not heavy & {*sys.modules}, heavy & {*sys.modules}
 """
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
 def test_openvino_links_without_torch_and_transformers(
-    exported_kb: Path, tmp_path: Path
+    exported_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
@@ -297,13 +297,8 @@ def test_openvino_links_without_torch_and_transformers(
     environment = {**os.environ, "PYTHONPATH": f"{root}:{packages}"}
     path, code = tmp_path / "vectors.npy", tmp_path / "light.py"
     code.write_text(LIGHT, "utf8")
-    done = subprocess.run(
-        [sys.executable, "-S", str(code), str(exported_kb), str(path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = new_process.run(
+        [sys.executable, "-S", str(code), str(exported_kb), str(path)], env=environment
     )
     assert done.returncode == 0, done.stderr
     folder = read_version(exported_kb).encoder

@@ -64,11 +64,11 @@ def test_measure_recall_without_queries(kb: KnowledgeBase) -> None:
     assert recall == {"queries": 0, "recall@1": None, "recall@10": None}
 
 
-def test_metrics_import_no_spacy(run_python: Any) -> None:
+def test_metrics_import_no_spacy(new_process: Any) -> None:
     """A training machine scores encoders without spaCy."""
     modules = ("accuracy", "gold_mentions", "rankers", "score_mentions")
     lines = ["import sys", "sys.modules['spacy'] = None"]
     lines += [f"import spacy_sapbert.evaluation.{module}" for module in modules]
     lines.append("assert 'torch' not in sys.modules")
-    done = run_python("\n".join(lines))
+    done = new_process.python("\n".join(lines))
     assert done.returncode == 0, done.stderr

@@ -251,7 +251,7 @@ def test_parts_digest_depends_on_the_entities_of_a_doc() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
 def test_parts_state_that_is_a_pipe_is_an_error(
-    tmp_path: Path, run_python: Any
+    tmp_path: Path, new_process: Any
 ) -> None:
     os.mkfifo(tmp_path / STATE_FILE)
     code = (
@@ -259,4 +259,4 @@ def test_parts_state_that_is_a_pipe_is_an_error(
         "from spacy_sapbert.formats.parts import read_state\n"
         "read_state(Path(sys.argv[1]))"
     )
-    assert "E562" in run_python(code, tmp_path, timeout=60).stderr
+    assert "E562" in new_process.python(code, tmp_path, timeout=60).stderr

@@ -1,5 +1,4 @@
 import io
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -148,12 +147,12 @@ def test_formats_that_are_not_read_are_an_error() -> None:
         load_reader("html")
 
 
-def test_formats_importing_them_does_not_import_spacy() -> None:
+def test_formats_importing_them_does_not_import_spacy(new_process: Any) -> None:
     code = (
         "import sys, spacy_sapbert.formats.registry as _; print('spacy' in sys.modules)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert out.stdout.strip() == b"False"
+    done = new_process.python(code, check=True)
+    assert done.stdout.strip() == "False"
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     tiny_encoder: Path,
     tmp_path: Path,
     calibration: Calibration,
-    run_python: Any,
+    new_process: Any,
     stop_at_write: str,
     what: str,
 ) -> None:
@@ -139,7 +139,9 @@ def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     build_kb(concepts_file, source, str(tiny_encoder), ngrams=True, threads=1)
     arguments = [source, tmp_path, what, calibration.model_dump_json()]
     one = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-    done = run_python(stop_at_write + CHANGE, *arguments, env={**os.environ, **one})
+    done = new_process.python(
+        stop_at_write + CHANGE, *arguments, env={**os.environ, **one}
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -39,12 +38,16 @@ Contents = Callable[[Path], dict[Path, bytes]]
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03])
 def test_save_copy_killed_leaves_a_complete_kb(
-    sample_kb: Path, other_encoder_kb: Path, tmp_path: Path, delay: float
+    sample_kb: Path,
+    other_encoder_kb: Path,
+    tmp_path: Path,
+    delay: float,
+    new_process: Any,
 ) -> None:
     target = tmp_path / "kb"
     words = [str(sample_kb), str(target), "0", str(other_encoder_kb)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", COPY, *words], stdout=subprocess.PIPE
+    process = new_process.start(
+        [sys.executable, "-c", COPY, *words], stdout=new_process.PIPE
     )
     assert process.stdout
     assert process.stdout.readline() == b"saved\n"
@@ -61,13 +64,13 @@ def test_save_copy_on_a_full_disk_is_an_error_and_leaves_the_old_kb(
     other_encoder_kb: Path,
     own_kb: Path,
     contents: Contents,
-    run_python: Any,
+    new_process: Any,
     limit: int,
 ) -> None:
     before = contents(own_kb)
     largest = max(len(data) for data in contents(other_encoder_kb).values())
     assert limit < largest
-    done = run_python(COPY, other_encoder_kb, own_kb, limit)
+    done = new_process.python(COPY, other_encoder_kb, own_kb, limit)
     assert done.returncode == 1
     assert "E004" in done.stderr
     assert "Nothing was left" in done.stderr

@@ -72,6 +72,7 @@ def test_package_of_licensed_names_is_an_error_that_names_the_option(
         package_kb(kb_folder, tmp_path, name="x", version="1", may_distribute=["WARD"])
 
 
+@pytest.mark.usefixtures("new_process")
 def test_package_with_the_right_is_a_wheel(kb_folder: Path, tmp_path: Path) -> None:
     words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
     result = CliRunner().invoke(app, [*words, "--may-distribute", "SNOMEDCT_US"])

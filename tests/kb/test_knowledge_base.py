@@ -112,7 +112,7 @@ def test_link_notes_why_there_is_no_concept(sample_kb: Path) -> None:
 
 
 def test_load_kb_from_another_folder_links_the_same_in_a_new_process(
-    sample_kb: Path, tmp_path: Path, run_python: Callable[..., Any]
+    sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     moved = Path(shutil.copytree(sample_kb, tmp_path / "with a blank and é" / "kb"))
     code = (
@@ -122,7 +122,7 @@ def test_load_kb_from_another_folder_links_the_same_in_a_new_process(
         "from spacy_sapbert import load_kb\n"
         "print(json.dumps(load_kb(sys.argv[1]).link(['heart atack', 'MI'])))\n"
     )
-    outputs = [run_python(code, folder).stdout for folder in (sample_kb, moved)]
+    outputs = [new_process.python(code, folder).stdout for folder in (sample_kb, moved)]
     assert outputs[0] == outputs[1]
     expected = load_kb(sample_kb).link(["heart atack", "MI"])
     assert json.loads(outputs[0]) == json.loads(json.dumps(expected))

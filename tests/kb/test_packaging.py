@@ -1,6 +1,5 @@
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -22,7 +21,9 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture(scope="module")
-def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(
+    shared_process: Any, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
 
@@ -41,6 +42,7 @@ def test_package_kb_wheel_has_every_file_of_the_kb(
     assert inside == {"CURRENT", *(f"v1/{name}" for name in names)}
 
 
+@pytest.mark.usefixtures("new_process")
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -63,12 +65,13 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         assert found[0]["cui"] == "L1"
 
 
+@pytest.mark.smoke
 def test_find_kb_finds_an_installed_package_by_name(
-    wheel: Path, sample_kb: Path, tmp_path: Path, run_python: Any
+    wheel: Path, sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
-    subprocess.run(install, check=True)
+    new_process.run(install, check=True)
     code = (
         "import json, spacy\n"
         "from spacy.tokens import Doc, Span\n"
@@ -82,7 +85,7 @@ def test_find_kb_finds_an_installed_package_by_name(
         "print(json.dumps(sapbert_kb_tiny.digest))\n"
     )
     path = {"PYTHONPATH": str(tmp_path / "site")}
-    done = run_python(code, env={**os.environ, **path}, cwd=tmp_path)
+    done = new_process.python(code, env={**os.environ, **path}, cwd=tmp_path)
     kb = load_kb(sample_kb)
     expected = kb.link(["heart attacks"])[0].candidates
     printed = [json.loads(line) for line in done.stdout.splitlines()]

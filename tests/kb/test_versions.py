@@ -140,9 +140,10 @@ def test_newest_that_cannot_be_loaded_is_an_error(own_kb: Path) -> None:
     assert kb.link(["fever"])[0].cui == "C0000004"
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_query_in_a_forked_child_uses_the_opened_version(
-    own_kb: Path, other_kb: Path, run_python: Callable[..., Any]
+    own_kb: Path, other_kb: Path, new_process: Any
 ) -> None:
     code = (
         "import os, sys\n"
@@ -163,13 +164,13 @@ def test_query_in_a_forked_child_uses_the_opened_version(
         "save_copy(load_kb(other), own)\n"
         "print(before, ask(kb), ask(load_kb(own)))\n"
     )
-    done = run_python(code, own_kb, other_kb)
+    done = new_process.python(code, own_kb, other_kb)
     assert done.stdout == "0 0 1\n", done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_folder_that_was_replaced_as_a_whole_is_an_error(
-    own_kb: Path, other_encoder_kb: Path, run_python: Callable[..., Any]
+    own_kb: Path, other_encoder_kb: Path, new_process: Any
 ) -> None:
     """Parts that are loaded later would be those of another knowledge base."""
     code = (
@@ -191,7 +192,7 @@ def test_folder_that_was_replaced_as_a_whole_is_an_error(
         "    os._exit(ask(lambda: kb.concept('C0000005')) == 'E306')\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    done = run_python(code, own_kb, other_encoder_kb)
+    done = new_process.python(code, own_kb, other_encoder_kb)
     assert done.stdout.split() == ["None", "E306", "E306", "1"], done.stderr
 
 

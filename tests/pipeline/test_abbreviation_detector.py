@@ -1,4 +1,3 @@
-import multiprocessing
 import pickle
 
 import pytest
@@ -126,8 +125,8 @@ def test_abbreviations_pipe_equals_call():
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_abbreviations_with_two_processes_equal_one(method, monkeypatch):
-    monkeypatch.setattr("spacy.language.mp", multiprocessing.get_context(method))
+def test_abbreviations_with_two_processes_equal_one(method, monkeypatch, new_process):
+    monkeypatch.setattr("spacy.language.mp", new_process.context(method))
     docs = NLP.pipe([TEXT, "", TEXT], n_process=2, batch_size=1)
     assert [long_forms(doc) for doc in docs] == [FOUND, [], FOUND]
 

@@ -44,7 +44,7 @@ def test_assemble_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> N
 
 
 def test_assemble_for_a_packaged_kb_refers_to_it_by_name(
-    sample_kb: Path, tmp_path: Path, run_python: Any
+    sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:
     output = tmp_path / "pipeline"
     assemble_pipeline(sample_kb, output, name="tiny", kb_package="ti_ny")
@@ -70,7 +70,7 @@ def test_assemble_for_a_packaged_kb_refers_to_it_by_name(
         "print(json.dumps([(ent.text, ent.kb_id_) for ent in doc.ents]))\n"
     )
     path = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *spacy_path()])}
-    done = run_python(code, env={**os.environ, **path}, cwd=tmp_path)
+    done = new_process.python(code, env={**os.environ, **path}, cwd=tmp_path)
     assert [tuple(link) for link in json.loads(done.stdout)] == LINKS
 
 

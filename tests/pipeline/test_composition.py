@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -186,9 +185,7 @@ for code in eval(sys.stdin.read()):
 
 
 @pytest.fixture(scope="module")
-def printed(
-    demo_folder: Path, run_python: Callable[..., Any]
-) -> dict[str, tuple[str, str]]:
+def printed(demo_folder: Path, shared_process: Any) -> dict[str, tuple[str, str]]:
     """What each program prints: code → standard output and error."""
     folder = demo_folder
     make_token_classifier(folder / "models" / "disease-ner")
@@ -197,7 +194,7 @@ def printed(
     codes = [code for code, _ in PROGRAM.findall(RECIPES)]
     # that model is not trained: all its scores are about 0.5
     changed = [code.replace("threshold=0.5", "threshold=0.0") for code in codes]
-    done = run_python(PROGRAMS, cwd=folder, input=repr(changed))
+    done = shared_process.python(PROGRAMS, cwd=folder, input=repr(changed))
     assert done.returncode == 0, done.stderr
     return {
         code: tuple((folder / f"{number}.{end}").read_text("utf8") for end in ENDS)

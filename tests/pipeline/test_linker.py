@@ -453,10 +453,10 @@ def test_linker_uses_the_error_handler(nlp: Language) -> None:
     assert failed == ["sapbert_linker"]
 
 
-def test_linker_import_is_light(run_python: Any) -> None:
+def test_linker_import_is_light(new_process: Any) -> None:
     code = (
         "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    assert run_python(code).stdout.strip() == "[]"
+    assert new_process.python(code).stdout.strip() == "[]"

@@ -188,9 +188,9 @@ def test_abbreviations_of_initials_are_found(first: str, rests: list[str]) -> No
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
 
 
-def test_abbreviations_import_neither_spacy_nor_numpy(run_python: Any) -> None:
+def test_abbreviations_import_neither_spacy_nor_numpy(new_process: Any) -> None:
     code = "import sys, spacy_sapbert.pipeline.schwartz_hearst; print(*sys.modules)"
-    modules = run_python(code).stdout.split()
+    modules = new_process.python(code).stdout.split()
     assert "spacy_sapbert.pipeline.schwartz_hearst" in modules
     assert not {"spacy", "numpy", "torch"} & {*modules}
 

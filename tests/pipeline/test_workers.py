@@ -12,6 +12,7 @@ from spacy_sapbert.pipeline.running import open_pipeline
 from spacy_sapbert.pipeline.workers import Workers
 
 
+@pytest.mark.usefixtures("new_process")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_workers_replace_killed_processes_and_keep_the_order(sample_kb: Path) -> None:
     """The job is too large for the buffer of a pipe, so sending it must not wait."""

@@ -5,10 +5,9 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,11 +47,13 @@ class Reply(NamedTuple):
 class Client:
     """A process that serves, its log, and requests to it."""
 
-    def __init__(self, command: list[str], **environment: str) -> None:
-        self.process = subprocess.Popen(
+    def __init__(
+        self, shared_process: Any, command: list[str], **environment: str
+    ) -> None:
+        self.process = shared_process.start(
             command,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stderr=shared_process.PIPE,
+            stdout=shared_process.DEVNULL,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         )
@@ -103,39 +104,23 @@ class Client:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """End the process, and return its exit code."""
         self.process.send_signal(number)
-        try:
-            code = self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
+        code = self.process.wait(timeout=60)
         self.reader.join(timeout=10)
-        return code
-
-    def kill(self) -> None:
-        """Kill the process if it still runs."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.reader.join(timeout=10)
+        return int(code)
 
 
 Start = Callable[..., Client]
 
 
 @pytest.fixture(scope="session")
-def start_service() -> Iterator[Start]:
+def start_service(shared_process: Any) -> Start:
     """Starts `spacy sapbert serve` with some options on a free port."""
-    started: list[Client] = []
 
     def start(*options: object, **environment: str) -> Client:
         command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
-        client = Client([*command, *map(str, options)], **environment)
-        started.append(client)
-        return client
+        return Client(shared_process, [*command, *map(str, options)], **environment)
 
-    yield start
-    for client in started:
-        client.kill()
+    return start
 
 
 @pytest.fixture(scope="session")
@@ -169,11 +154,9 @@ run_server(service, settings, open_socket("127.0.0.1", 0), EventLog())
 
 
 @pytest.fixture(scope="session")
-def strict(sample_kb: Path) -> Iterator[Client]:
+def strict(shared_process: Any, sample_kb: Path) -> Client:
     """A service with a token, small limits, one other name and one other origin."""
-    client = Client([sys.executable, "-c", STRICT, str(sample_kb)])
-    yield client
-    client.kill()
+    return Client(shared_process, [sys.executable, "-c", STRICT, str(sample_kb)])
 
 
 @pytest.fixture

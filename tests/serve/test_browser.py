@@ -27,7 +27,7 @@ PARTS = ("link", "column", "review", "teach", "quality", "look")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(shared_process: Any) -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
         options = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
         opened = driver.chromium.launch(**options)
@@ -287,6 +287,7 @@ def test_undo_is_under_the_name_that_decided_and_removes_marks(
     assert all(one["chosen"] is None for one in decisions(reviewed, "undo.txt"))
 
 
+@pytest.mark.smoke
 def test_markup_in_texts_and_names_stays_text(page: Any) -> None:
     link(page, f"{SCRIPT} with {NAME} and fever")
     assert SCRIPT in page.locator(".text").inner_text()

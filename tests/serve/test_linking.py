@@ -31,6 +31,7 @@ def test_link_finds_the_concepts_of_each_text(service: Client) -> None:
     assert [e["cui"] for e in last["entities"]] == ["C0000005"]
 
 
+@pytest.mark.smoke
 def test_link_gives_what_the_command_writes(service: Client, sample_kb: Path) -> None:
     from spacy_sapbert.formats.entities import describe_entities
     from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline

@@ -2,11 +2,11 @@
 
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,16 +49,14 @@ def test_a_token_is_read_without_its_line_end(tmp_path: Path) -> None:
     assert read_token(path) == "0123456789abcdef"
 
 
-def test_a_port_in_use_is_an_error_before_anything_is_loaded(sample_kb: Path) -> None:
+def test_a_port_in_use_is_an_error_before_anything_is_loaded(
+    sample_kb: Path, new_process: Any
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         command = ["serve", "--kb", str(sample_kb), "--port", str(port)]
-        done = subprocess.run(
-            [sys.executable, "-m", "spacy_sapbert", *command],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+        done = new_process.run(
+            [sys.executable, "-m", "spacy_sapbert", *command], timeout=120
         )
     assert done.returncode == 1
     assert "[E451]" in done.stderr
@@ -109,12 +107,7 @@ def test_the_end_loses_no_accepted_request(
     assert "ended" in client.lines[-1]
 
 
-def test_importing_the_package_imports_no_service() -> None:
+def test_importing_the_package_imports_no_service(new_process: Any) -> None:
     code = "import sys, spacy_sapbert.cli.main; print({*sys.modules} & {*sys.argv[1:]})"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "fastapi", "starlette", "uvicorn"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = new_process.python(code, "fastapi", "starlette", "uvicorn", check=True)
     assert done.stdout == "set()\n"

@@ -143,9 +143,11 @@ def compute_answers(folder: Path, mentions: list[str]) -> str:
     return hashlib.sha256(repr(answers).encode("utf8", "replace")).hexdigest()
 
 
-def use_in_child(folder: Path, mentions: list[str], expected: str) -> int:
+def use_in_child(
+    new_process: Any, folder: Path, mentions: list[str], expected: str
+) -> int:
     """Use a knowledge base in a forked process; return its exit code, − a signal."""
-    child = os.fork()
+    child = new_process.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     code = 1
@@ -210,6 +212,7 @@ def test_damaged_kb_is_a_named_error_or_without_effect(
     whole: tuple[Path, list[str], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    new_process: Any,
 ) -> None:
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # no threads before a fork
     folder, mentions, expected = whole
@@ -221,5 +224,5 @@ def test_damaged_kb_is_a_named_error_or_without_effect(
         may_be = {NAMED_ERROR}  # the checksum of every file is checked
     for number in range(TRIES):
         name = damage_copy(folder, tmp_path / "kb", kind, chance)
-        code = use_in_child(tmp_path / "kb", mentions, expected)
+        code = use_in_child(new_process, tmp_path / "kb", mentions, expected)
         assert code in may_be, f"try {number}, {name}"

@@ -1,6 +1,5 @@
 """A knowledge base that is built again, replaced and edited while threads read it."""
 
-import multiprocessing
 import random
 import threading
 import time
@@ -124,13 +123,13 @@ def test_find_version_finds_answers_of_two_versions(
 
 
 def test_readers_get_answers_of_one_version_while_others_write(
-    tiny_encoder: Path, tmp_path: Path
+    tiny_encoder: Path, tmp_path: Path, new_process: Any
 ) -> None:
     for version in VERSIONS:
         write_concepts(tmp_path / f"{version}.jsonl", make_concepts(version))
     build_kb(tmp_path / "A.jsonl", tmp_path / "kb", str(tiny_encoder))
     build_kb(tmp_path / "C.jsonl", tmp_path / "other", str(tiny_encoder))
-    context = multiprocessing.get_context("spawn")
+    context = new_process.context("spawn")
     stop, queue = context.Event(), context.Queue()
     changers = [
         context.Process(

@@ -1,10 +1,9 @@
 """Small files that unpack or parse to gigabytes: a named error, in bounded memory."""
 
 import gzip
-import subprocess
-import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,14 +56,8 @@ def repeat(block: bytes, times: int, window: int) -> bytes:
     return first + packed * times
 
 
-def read(format: str, path: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", READ, format, str(path)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+def read(new_process: Any, format: str, path: Path) -> str:
+    done = new_process.python(READ, format, str(path), timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -97,17 +90,20 @@ def test_what_unpacks_to_gigabytes_is_a_named_error_in_bounded_memory(
     block: bytes,
     times: int,
     code: str,
+    new_process: Any,
 ) -> None:
     is_gzip = name.endswith(".gz")
     data = gzip.compress(head) if is_gzip else b""
     path = write(tmp_path, name, data + repeat(block, times, 31 if is_gzip else 15))
     assert path.stat().st_size < 64 * MB
-    assert read(format, path).startswith(f"[{code}] {path}")
+    assert read(new_process, format, path).startswith(f"[{code}] {path}")
 
 
 def test_as_many_values_as_a_record_may_have_need_bounded_memory(
-    tmp_path: Path,
+    tmp_path: Path, new_process: Any
 ) -> None:
     items = ",".join(['{"a":1}'] * ((1 << 23) // 3 - 9))
     line = f'{{"cui": "a", "name": "a", "aliases": [{items}]}}'
-    assert "[E101]" in read("concepts", write(tmp_path, "x.jsonl", line.encode()))
+    assert "[E101]" in read(
+        new_process, "concepts", write(tmp_path, "x.jsonl", line.encode())
+    )

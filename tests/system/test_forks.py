@@ -1,6 +1,5 @@
 """Processes that are forked, also from one that has used torch and holds locks."""
 
-import multiprocessing
 import os
 import threading
 
@@ -13,9 +12,9 @@ needs_fork = pytest.mark.skipif(
 )
 
 
-def in_child(function):
+def in_child(new_process, function):
     """Run a function in a forked child; a hang is an error."""
-    process = multiprocessing.get_context("fork").Process(target=function)
+    process = new_process.context("fork").Process(target=function)
     process.start()
     process.join(60)
     alive = process.is_alive()
@@ -26,7 +25,7 @@ def in_child(function):
 
 
 @needs_fork
-def test_fork_releases_a_lock_of_another_thread():
+def test_fork_releases_a_lock_of_another_thread(new_process):
     lock, held, done = ProcessLock(), threading.Event(), threading.Event()
 
     def hold():
@@ -42,7 +41,7 @@ def test_fork_releases_a_lock_of_another_thread():
     thread.start()
     try:
         assert held.wait(10)
-        assert in_child(take) == 0
+        assert in_child(new_process, take) == 0
         assert not lock.lock.acquire(blocking=False)
     finally:
         done.set()
@@ -50,14 +49,14 @@ def test_fork_releases_a_lock_of_another_thread():
 
 
 @needs_fork
-def test_temporary_folder_is_removed_by_its_own_process():
+def test_temporary_folder_is_removed_by_its_own_process(new_process):
     folder = TemporaryFolder("sapbert-test-")
 
     def forget():
         nonlocal folder
         del folder
 
-    assert in_child(forget) == 0
+    assert in_child(new_process, forget) == 0
     assert folder.path.is_dir()
     path = folder.path
     del folder
@@ -107,8 +106,8 @@ SAFE = "from spacy_sapbert.system.forks import make_fork_safe\n"
     ],
     ids=["parent has an encoder", "child loads the encoder", "no encoder"],
 )
-def test_torch_works_in_a_fork_and_keeps_its_threads(run_python, code, threads):
-    done = run_python(TORCH + code, timeout=120)
+def test_torch_works_in_a_fork_and_keeps_its_threads(new_process, code, threads):
+    done = new_process.python(TORCH + code, timeout=120)
     assert done.stdout.splitlines() == [threads, "0 2"], done.stderr
 
 
@@ -161,17 +160,17 @@ if __name__ == "__main__":
     [
         ("fork", "Transformer"),
         ("fork", "OpenVino"),
-        ("spawn", "OpenVino"),
+        pytest.param("spawn", "OpenVino", marks=pytest.mark.smoke),
         ("forkserver", "Transformer"),
     ],
 )
 def test_pipe_with_two_processes_equals_one(
-    method, engine, sample_kb, exported_kb, run_python, tmp_path
+    method, engine, sample_kb, exported_kb, new_process, tmp_path
 ):
-    if method not in multiprocessing.get_all_start_methods():
+    if method not in new_process.context().get_all_start_methods():
         pytest.skip(f"this system cannot {method}")
     script = tmp_path / "script.py"  # a spawned worker imports it
     script.write_text(PIPELINE)
     kb = exported_kb if engine == "OpenVino" else sample_kb
-    done = run_python(script, method, kb, f"spacy-sapbert.{engine}Encoder.v1")
+    done = new_process.python(script, method, kb, f"spacy-sapbert.{engine}Encoder.v1")
     assert done.stdout == "15 True\n", done.stdout + done.stderr

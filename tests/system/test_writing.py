@@ -3,7 +3,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -108,19 +107,21 @@ def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["x", "x.gz"])
 @pytest.mark.parametrize("limit", [1, 20])
 def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
-    tmp_path: Path, run_python: Any, name: str, limit: int
+    tmp_path: Path, new_process: Any, name: str, limit: int
 ) -> None:
     path = write(tmp_path / name, b"old")
-    done = run_python(WRITE, path, limit)
+    done = new_process.python(WRITE, path, limit)
     assert "E004" in done.stderr
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_atomically_killed_leaves_the_old_file(tmp_path: Path) -> None:
+def test_write_atomically_killed_leaves_the_old_file(
+    tmp_path: Path, new_process: Any
+) -> None:
     path = write(tmp_path / "x", b"old")
     command = [sys.executable, "-c", HANG, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process = new_process.start(command, stdout=new_process.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGKILL)
@@ -128,11 +129,13 @@ def test_write_atomically_killed_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> None:
+def test_write_atomically_removes_files_of_a_killed_writer(
+    tmp_path: Path, new_process: Any
+) -> None:
     path = tmp_path / "x[1]"
     command = [sys.executable, "-c", HANG, str(path)]
     killed, alive = (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        new_process.start(command, stdout=new_process.PIPE, text=True) for _ in range(2)
     )
     for process in (killed, alive):
         assert process.stdout is not None
@@ -192,9 +195,9 @@ def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> Non
     ("umask", "file", "folder"), [("022", "644", "755"), ("027", "640", "750")]
 )
 def test_writing_is_private_until_it_is_complete(
-    tmp_path: Path, run_python: Any, umask: str, file: str, folder: str
+    tmp_path: Path, new_process: Any, umask: str, file: str, folder: str
 ) -> None:
-    done = run_python(MODES, tmp_path, umask)
+    done = new_process.python(MODES, tmp_path, umask)
     assert done.returncode == 0, done.stderr
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["600"],
@@ -207,10 +210,10 @@ def test_writing_is_private_until_it_is_complete(
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_write_atomically_ignores_what_has_the_name_of_a_part(
-    tmp_path: Path, run_python: Any, kind: str
+    tmp_path: Path, new_process: Any, kind: str
 ) -> None:
     path, victim = tmp_path / "x", write(tmp_path / "victim", b"old")
-    done = run_python(PLANTED, path, kind, victim, timeout=60)
+    done = new_process.python(PLANTED, path, kind, victim, timeout=60)
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == b"new"
     assert not path.is_symlink()

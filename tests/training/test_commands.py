@@ -1,7 +1,6 @@
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -25,7 +24,7 @@ def test_command_help_has_input_output_and_an_example(name: str) -> None:
         assert f"python -m training {name} " in text
 
 
-def test_list_of_commands_imports_neither_torch_nor_spacy() -> None:
+def test_list_of_commands_imports_neither_torch_nor_spacy(new_process: Any) -> None:
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
@@ -33,9 +32,7 @@ def test_list_of_commands_imports_neither_torch_nor_spacy() -> None:
         "print(CliRunner().invoke(app, ['--help']).output)\n"
         "sys.exit(1 if {'torch', 'spacy', 'sklearn'} & sys.modules.keys() else 0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    )
+    done = new_process.python(code, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
 

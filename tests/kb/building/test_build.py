@@ -1,7 +1,6 @@
 """A build is locked, and what it wrote is tried before it replaces anything."""
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -56,7 +55,7 @@ def test_build_kb_while_another_build_runs_is_an_error(
 
 
 def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path, new_process: Any
 ) -> None:
     other = tmp_path / "other.jsonl"
     write_concepts(other, [Concept("C9", ["Lymph node", "heart atack", "fever"])])
@@ -70,9 +69,9 @@ def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
         "    print(str(error)[:6])\n"
     )
     builders = [
-        subprocess.Popen(
+        new_process.start(
             [sys.executable, "-c", code, path, tmp_path / "kb", tiny_encoder],
-            stdout=subprocess.PIPE,
+            stdout=new_process.PIPE,
             text=True,
         )
         for path in (concepts_file, other)
@@ -100,7 +99,7 @@ def test_build_kb_on_a_full_disk_keeps_the_old_one(
     own_kb: Path,
     tiny_encoder: Path,
     tmp_path: Path,
-    run_python: Callable[..., Any],
+    new_process: Any,
     contents: Contents,
 ) -> None:
     # The index is the largest file, and hnswlib ignores that it cannot be written.
@@ -108,11 +107,11 @@ def test_build_kb_on_a_full_disk_keeps_the_old_one(
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, [Concept(f"C{n}", [name]) for n, name in enumerate(names)])
     before = contents(own_kb)
-    done = run_python(BUILD, path, own_kb, tiny_encoder, 400_000)
+    done = new_process.python(BUILD, path, own_kb, tiny_encoder, 400_000)
     assert "[E355]" in done.stdout, done.stdout + done.stderr
     assert contents(own_kb) == before
     shutil.rmtree(own_kb.with_name(".kb.build"))
-    done = run_python(BUILD, path, own_kb, tiny_encoder, 4_000_000)
+    done = new_process.python(BUILD, path, own_kb, tiny_encoder, 4_000_000)
     assert (done.stdout, done.stderr) == ("", ""), done.stdout
     index = own_kb / "v2" / "index.hnsw"
     assert index.stat().st_size > 400_000

@@ -99,14 +99,14 @@ def test_build_kb_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     tiny_encoder: Path,
     sample_kb: Path,
     tmp_path: Path,
-    run_python: Any,
+    new_process: Any,
     stop_at_write: str,
 ) -> None:
     if index["backend"] == "faiss":
         pytest.importorskip("faiss")
     one = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
     arguments = [concepts_file, tiny_encoder, sample_kb, tmp_path, json.dumps(index)]
-    done = run_python(
+    done = new_process.python(
         stop_at_write + STOP, *arguments, env={**os.environ, **one}, timeout=580
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,6 @@
 """Workers embed the names of one knowledge base beside each other."""
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -94,12 +93,17 @@ def test_build_kb_embeds_what_a_worker_has_not(
     assert manifest.counts.rows > 20
 
 
+@pytest.mark.smoke
 def test_worker_that_is_killed_does_only_its_missing_shards_again(
-    embed: Embed, concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+    embed: Embed,
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     kb, work = tmp_path / "kb", tmp_path / ".kb.build"
     command = [sys.executable, "-c", SLOW_WORKER, concepts_file, kb, tiny_encoder]
-    with subprocess.Popen(command) as process:
+    with new_process.start(command) as process:
         while not shards(work):
             assert process.poll() is None
             time.sleep(0.01)

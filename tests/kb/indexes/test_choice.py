@@ -73,14 +73,14 @@ def test_build_kb_without_hnswlib(
     concepts_file: Path,
     tiny_encoder: Path,
     sample_kb: Path,
-    run_python: Any,
+    new_process: Any,
     tmp_path: Path,
 ) -> None:
     if backend == "faiss":
         pytest.importorskip("faiss")
     code = HIDDEN.format(hidden=hidden)
     folder = tmp_path / "kb"
-    done = run_python(code, concepts_file, tiny_encoder, folder, sample_kb)
+    done = new_process.python(code, concepts_file, tiny_encoder, folder, sample_kb)
     lines = done.stdout.splitlines()
     assert lines[:2] == [backend, "C0000004"], done.stderr
     assert len(lines) == 4

@@ -1,7 +1,6 @@
 """The build of a graph of faiss goes on where it was stopped, with the same bytes."""
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -99,13 +98,13 @@ def test_build_index_stopped_continues_with_the_same_bytes(
 
 
 def test_build_index_killed_continues_with_the_same_bytes(
-    vectors: np.ndarray, tmp_path: Path, small_parts: None
+    vectors: np.ndarray, tmp_path: Path, small_parts: None, new_process: Any
 ) -> None:
     whole = build(vectors, tmp_path / "whole", None)
     np.save(tmp_path / "vectors.npy", vectors)
     part = tmp_path / "index.faiss"
     command = [sys.executable, "-c", BUILD, tmp_path / "vectors.npy", tmp_path]
-    with subprocess.Popen(command) as process:
+    with new_process.start(command) as process:
         while not part.exists():
             assert process.poll() is None
             time.sleep(0.005)
@@ -140,7 +139,7 @@ def test_build_index_does_not_continue_a_damaged_graph(
 
 
 def test_build_index_on_a_full_disk_is_an_error_and_continues(
-    vectors: np.ndarray, tmp_path: Path, run_python: Any
+    vectors: np.ndarray, tmp_path: Path, new_process: Any
 ) -> None:
     full = f"""
 import resource, signal
@@ -153,10 +152,10 @@ except SapbertError as error:
     print(error)
 """
     np.save(tmp_path / "vectors.npy", vectors)
-    done = run_python(full, tmp_path / "vectors.npy", tmp_path)
+    done = new_process.python(full, tmp_path / "vectors.npy", tmp_path)
     assert "[E004]" in done.stdout, done.stdout + done.stderr
     assert 0 < faiss_graph.count_rows(tmp_path / "index.faiss") < ROWS
-    whole = run_python(BUILD, tmp_path / "vectors.npy", tmp_path)
+    whole = new_process.python(BUILD, tmp_path / "vectors.npy", tmp_path)
     assert whole.returncode == 0, whole.stderr
     assert faiss_graph.count_rows(tmp_path / "kb" / "index.faiss") == ROWS
 

@@ -276,7 +276,7 @@ def test_load_index_damaged_anywhere_ends_in_an_error_or_an_answer(
 
 
 def test_index_search_in_a_forked_child(
-    form: Any, unit_rows: UnitRows, tmp_path: Path, run_python: Any
+    form: Any, unit_rows: UnitRows, tmp_path: Path, new_process: Any
 ) -> None:
     backend, settings, build, _ = form
     vectors = unit_rows(400, 8, 5)
@@ -302,7 +302,7 @@ print(os.waitpid(child, 0)[1])
 """
     if not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
-    done = run_python(code, env={**os.environ, "OMP_NUM_THREADS": "2"})
+    done = new_process.python(code, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.stdout.strip() == "0", done.stderr
 
 
@@ -334,7 +334,7 @@ def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
 
 
 def test_build_index_with_a_full_disk_is_an_error_or_cannot_be_loaded(
-    form: Any, tmp_path: Path, run_python: Any
+    form: Any, tmp_path: Path, new_process: Any
 ) -> None:
     backend, settings, _, _ = form
     code = f"""
@@ -355,5 +355,5 @@ try:
 except (SapbertError, OSError) as error:
     print("refused:", error)
 """
-    done = run_python(code)
+    done = new_process.python(code)
     assert done.stdout.startswith("refused:"), done.stdout + done.stderr

@@ -416,12 +416,12 @@ def test_teach_a_killed_run_leaves_the_old_or_the_new_version(
     plain_kb: Path,
     documents: list[AnnotatedDocument],
     tmp_path: Path,
-    run_python: Callable[..., Any],
+    new_process: Any,
     stop_at_write: str,
 ) -> None:
     path = tmp_path / "documents.pickle"
     path.write_bytes(pickle.dumps(documents))
-    done = run_python(stop_at_write + KILLED, plain_kb, tmp_path / "kb", path)
+    done = new_process.python(stop_at_write + KILLED, plain_kb, tmp_path / "kb", path)
     assert done.returncode == 0, done.stderr
     first, second, rest = done.stdout.split("end")
     for outcomes in (first.split(), second.split()):

@@ -1,7 +1,7 @@
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,13 +77,15 @@ def test_write_families_of_a_cycle(tmp_path: Path) -> None:
     assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
 
 
-def test_write_families_depends_on_the_seed_only(tmp_path: Path) -> None:
+def test_write_families_depends_on_the_seed_only(
+    tmp_path: Path, new_process: Any
+) -> None:
     concepts = write_tree(tmp_path)
     written = []
     for name, hash_seed, seed in (("a", "1", "0"), ("b", "2", "0"), ("c", "1", "1")):
         path = tmp_path / f"{name}.tsv"
         command = [sys.executable, "-m", "training", "families", concepts, path]
-        subprocess.run(
+        new_process.run(
             [*command, "--seed", seed, "--quiet"],
             cwd=ROOT,
             check=True,

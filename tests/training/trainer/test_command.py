@@ -1,7 +1,6 @@
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -35,14 +34,14 @@ def read_state(path: Path) -> bytes:
     return b""
 
 
-def kill_somewhere(command: list[str], encoder: Path) -> None:
+def kill_somewhere(new_process: Any, command: list[str], encoder: Path) -> None:
     """Start a run, and kill it some time after a checkpoint.
 
     A checkpoint that the run before wrote in its last moments does not count.
     """
     state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
     before = read_state(state)
-    killed = subprocess.Popen(command, cwd=ROOT)
+    killed = new_process.start(command, cwd=ROOT)
     wait_for(
         lambda: killed.poll() is not None or read_state(state) not in (b"", before)
     )
@@ -78,63 +77,73 @@ def long_settings(small_settings: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def unbroken(
-    pairs_file: Path, long_settings: dict[str, Any], tmp_path_factory: Any
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    tmp_path_factory: Any,
+    shared_process: Any,
 ) -> Path:
     """The encoder of a run that nobody stopped."""
     folder = tmp_path_factory.mktemp("unbroken") / "encoder"
     command = make_command(pairs_file, folder, long_settings)
-    subprocess.run([*command, "--quiet"], cwd=ROOT, check=True, timeout=LIMIT)
+    shared_process.run([*command, "--quiet"], cwd=ROOT, check=True, timeout=LIMIT)
     return folder
 
 
 def test_train_killed_at_random_steps_equals_an_unbroken_run(
-    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    unbroken: Path,
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
-    kill_somewhere(command, encoder)
-    kill_somewhere(command, encoder)
-    subprocess.run(command, cwd=ROOT, check=True, timeout=LIMIT, capture_output=True)
+    kill_somewhere(new_process, command, encoder)
+    kill_somewhere(new_process, command, encoder)
+    new_process.run(command, cwd=ROOT, check=True, timeout=LIMIT)
     assert equal_weights(encoder, unbroken)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
 
 
 def test_train_interrupted_saves_and_can_be_repeated(
-    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    unbroken: Path,
+    tmp_path: Path,
+    new_process: Any,
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
-    run = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    run = new_process.start(command, cwd=ROOT, stderr=new_process.PIPE, text=True)
     wait_for_first_step(encoder)
     run.send_signal(signal.SIGTERM)
     _, printed = run.communicate(timeout=LIMIT)
     assert run.returncode == 128 + signal.SIGTERM
     assert "Repeat the same command" in printed
     assert (tmp_path / "encoder-checkpoint" / "state.json").is_file()
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT
-    )
+    done = new_process.run(command, cwd=ROOT, timeout=LIMIT)
     assert done.returncode == 0
     assert "Wrote" in done.stdout
     assert equal_weights(encoder, unbroken)
 
 
 def test_train_with_an_unknown_setting_names_the_nearest(
-    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
 ) -> None:
     wrong = {**small_settings, "training.optimizer.learning_rat": 1}
     command = make_command(pairs_file, tmp_path / "encoder", wrong)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = new_process.run(command, cwd=ROOT)
     assert done.returncode == 1
     text = " ".join((done.stdout + done.stderr).split())
     assert "did you mean training.optimizer.learning_rate?" in text
     assert not any(tmp_path.iterdir())
 
 
-def test_train_runs_without_spacy() -> None:
+@pytest.mark.smoke
+def test_train_runs_without_spacy(new_process: Any) -> None:
     code = (
         "import sys; sys.modules['spacy'] = None\n"
         "from training.__main__ import app; app(['train', '--help'])"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)
+    new_process.python(code, cwd=ROOT, env=env, check=True)

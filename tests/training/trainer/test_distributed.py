@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 import traceback
@@ -81,31 +80,23 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def start(*runs: tuple[int, str, list[str]]) -> list[list[int]]:
+def start(new_process: Any, *runs: tuple[int, str, list[str]]) -> list[list[int]]:
     """Run the command in so many processes, as torchrun does; see `RANKS`."""
     given = [
         {"count": count, "how": how, "arguments": words, "port": str(free_port())}
         for count, how, words in runs
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", RANKS],
-        cwd=ROOT,
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = new_process.python(RANKS, cwd=ROOT, input=json.dumps(given))
     assert done.returncode == 0, done.stderr
     ended: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
     return ended
 
 
-def fork_ranks(work: Callable[[Ranks], Any]) -> list[int]:
+def fork_ranks(new_process: Any, work: Callable[[Ranks], Any]) -> list[int]:
     """Do some work in two processes that are forks of this one; return exit codes."""
     port, children = str(free_port()), []
     for rank in range(2):
-        if not (child := os.fork()):
+        if not (child := new_process.fork()):
             os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": port}
             os.environ |= {"MASTER_ADDR": "127.0.0.1"}
             code = 1
@@ -162,6 +153,7 @@ def test_train_in_two_processes_equals_one_process(
     forest: dict[str, str],
     small_settings: dict[str, Any],
     tmp_path: Path,
+    new_process: Any,
 ) -> None:
     settings = {
         **small_settings,
@@ -177,7 +169,9 @@ def test_train_in_two_processes_equals_one_process(
         [str(pairs_file), str(folder), "--quiet", *as_arguments(settings)]
         for folder in folders
     ]
-    ended = start((1, "one step", arguments[0]), (2, "one step", arguments[1]))
+    ended = start(
+        new_process, (1, "one step", arguments[0]), (2, "one step", arguments[1])
+    )
     assert ended == [[0], [0, 0]]
     for folder in folders:
         lines = (folder / "training.jsonl").read_text("utf8").splitlines()
@@ -192,7 +186,7 @@ def test_train_in_two_processes_equals_one_process(
 
 
 def test_train_in_two_processes_resumed_equals_an_unbroken_run(
-    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
 ) -> None:
     # a batch of NaN would stop it too; here the run is ended by the number of steps
     settings = {**small_settings, "training.checkpoint_every": 2}
@@ -202,6 +196,7 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
         for name in ("unbroken", "broken")
     }
     unbroken, broken, resumed = start(
+        new_process,
         (2, "", words["unbroken"]),
         (2, "dies", words["broken"]),
         (2, "", words["broken"]),
@@ -230,7 +225,7 @@ def test_train_resumed_with_other_processes_is_an_error(
         run_training(tmp_path, pairs_file, make_config())
 
 
-def test_start_ranks_lets_processes_wait_for_hours() -> None:
+def test_start_ranks_lets_processes_wait_for_hours(new_process: Any) -> None:
     """The first one tokenises and validates meanwhile."""
 
     def check(ranks: Ranks) -> None:
@@ -238,7 +233,7 @@ def test_start_ranks_lets_processes_wait_for_hours() -> None:
         backend: Any = group._get_backend(torch.device("cpu"))
         assert backend.options._timeout >= timedelta(hours=6)
 
-    assert fork_ranks(check) == [0, 0]
+    assert fork_ranks(new_process, check) == [0, 0]
 
 
 def test_train_in_two_processes_leaves_the_best_weights_to_the_first(
@@ -247,6 +242,7 @@ def test_train_in_two_processes_leaves_the_best_weights_to_the_first(
     run_training: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    new_process: Any,
 ) -> None:
     """It removes them with the checkpoint, maybe before the other has read them."""
     (tmp_path / "concepts.jsonl").write_text(
@@ -268,13 +264,14 @@ def test_train_in_two_processes_leaves_the_best_weights_to_the_first(
 
     monkeypatch.setattr(run_module, "read_best", read_late)
     codes = fork_ranks(
-        lambda ranks: run_training(tmp_path, pairs_file, config, ranks=ranks)
+        new_process,
+        lambda ranks: run_training(tmp_path, pairs_file, config, ranks=ranks),
     )
     assert codes == [0, 0]
 
 
 def test_train_under_torchrun_saves_on_sigterm(
-    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
 ) -> None:
     """As Slurm and Kubernetes stop a job; some send the signal to every process."""
     settings = {**small_settings, "training.epochs": 10_000}
@@ -282,8 +279,8 @@ def test_train_under_torchrun_saves_on_sigterm(
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     command += ["--master-port", str(free_port()), "-m", "training", "train"]
     command += [str(pairs_file), str(encoder), *as_arguments(settings)]
-    run = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    run = new_process.start(
+        command, cwd=ROOT, stdout=new_process.PIPE, stderr=new_process.STDOUT, text=True
     )
     log = tmp_path / "encoder-checkpoint.log.jsonl"
     while run.poll() is None and not (log.is_file() and log.stat().st_size):
