@@ -20,8 +20,8 @@ from ..vocabularies.describe import (
     describe_rows,
     example_row,
 )
-from ..vocabularies.options import ReadOptions
-from ..vocabularies.registry import READERS, read_vocabularies
+from ..vocabularies.options import READ_OPTIONS
+from ..vocabularies.registry import list_readers, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import app
@@ -40,26 +40,20 @@ def split_values(text: str | None) -> list[str] | None:
     return [] if values == [ALL] else [value for value in values if value]
 
 
-def describe_option(name: str) -> str:
-    """Return the help of an option: the formats that take it, and what it means."""
-    takers = [key for key, reader in READERS.items() if name in reader.takes]
-    doc = ReadOptions.__dataclass_fields__[name].metadata["doc"]
-    return f"{', '.join(takers)}: {doc}"
-
-
 def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of `ReadOptions`, as `**options`."""
+    """Give a command an option for each of `READ_OPTIONS`, as `**options`."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [*signature.parameters.values()][:-1]
     place = [*signature.parameters].index("format") + 1
-    for name, declared in ReadOptions.__dataclass_fields__.items():
-        is_flag = isinstance(declared.default, bool)
+    for name, (doc, kind, _) in READ_OPTIONS.items():
+        is_flag = kind == "flag"
         flags = [f"--{name.replace('_', '-')}"] if is_flag else []
         default = False if is_flag else None
+        text = f"{', '.join(list_takers(name))}: {doc}"
         option = inspect.Parameter(
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=typer.Option(default, *flags, help=describe_option(name)),
+            default=typer.Option(default, *flags, help=text),
             annotation=bool if is_flag else str | None,
         )
         parameters.insert(place, option)
@@ -76,13 +70,11 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def choose_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were passed, lists split; readers have the defaults."""
-    chosen = {}
-    for name, value in values.items():
-        default = ReadOptions.__dataclass_fields__[name].default
-        is_list = name == "languages" or isinstance(default, tuple)
-        if value not in (None, False):
-            chosen[name] = split_values(value) if is_list else value
-    return chosen
+    return {
+        name: split_values(value) if READ_OPTIONS[name].kind == "list" else value
+        for name, value in values.items()
+        if value not in (None, False)
+    }
 
 
 @contextmanager
@@ -149,7 +141,7 @@ def main(
         help="Print what the inputs have, with ten concepts; write nothing.",
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
+        None, "--format", help=f"{', '.join(list_readers())}. [by the file name]"
     ),
     xrefs: list[Path] = typer.Option(
         [],

@@ -2,22 +2,36 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 
 
-def declare(doc: str, default: Any = None, choices: Sequence[str] = ()) -> Any:
-    """Return a field of `ReadOptions`.
+class ReadOption(NamedTuple):
+    """What is declared of an option.
 
-    Args:
-        doc: For the help of the command line; its default in brackets at the end.
-        choices: The only values.
+    Attributes:
+        doc: Its meaning, with the default in brackets at the end.
+        kind: "flag", "text" or "list".
+        choices: The only values; empty = any.
     """
-    return field(default=default, metadata={"doc": doc, "choices": choices})
+
+    doc: str
+    kind: str = "text"
+    choices: Sequence[str] = ()
+
+
+def declare(
+    doc: str, default: Any = None, choices: Sequence[str] = (), *, is_list: bool = False
+) -> Any:
+    """Return a field of `ReadOptions`; see `ReadOption`."""
+    kind = "flag" if isinstance(default, bool) else "text"
+    if is_list or isinstance(default, tuple):
+        kind = "list"
+    return field(default=default, metadata={"option": ReadOption(doc, kind, choices)})
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,8 @@ class ReadOptions:
 
     languages: Sequence[str] | None = declare(
         "languages kept, as UMLS writes them, the preferred first: ENG,SPA. [all; of "
-        "rrf ENG]"
+        "rrf ENG]",
+        is_list=True,
     )
     sources: Sequence[str] = declare("sources kept, e.g. MSH,SNOMEDCT_US. [all]", ())
     source_rank: Sequence[str] = declare(
@@ -79,14 +94,18 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", [scope.upper() for scope in self.scopes])
-        for name, declared in self.__dataclass_fields__.items():
+        for name, (_, kind, choices) in READ_OPTIONS.items():
             value = getattr(self, name)
-            choices = declared.metadata["choices"]
-            for text in [value] if isinstance(value, str) else value if choices else ():
-                if choices and text not in choices:
+            for text in (value if kind == "list" else [value]) if choices else ():
+                if text not in choices:
                     option = name.replace("_", "-")
                     values = {"known": ", ".join(choices), "value": text}
                     raise SapbertError(Errors.E115.format(option=option, **values))
+
+
+READ_OPTIONS: dict[str, ReadOption] = {
+    each.name: each.metadata["option"] for each in fields(ReadOptions)
+}
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

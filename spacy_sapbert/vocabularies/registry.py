@@ -216,6 +216,11 @@ def list_readers() -> dict[str, Reader]:
     return {**load_plugins(PLUGINS), **READERS}
 
 
+def list_takers(option: str) -> list[str]:
+    """Return the formats that take an option."""
+    return [name for name, reader in list_readers().items() if option in reader.takes]
+
+
 def read_start(path: Path) -> bytes:
     """Return the first block of a file; empty if it cannot be read."""
     with suppress(EOFError, SapbertError, zlib.error):
