@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ...linking.sources import normalize_prefix
 from ..facts import (
     ABOVE,
     ALSO,
@@ -14,7 +15,7 @@ from ..facts import (
     REPLACED_BY,
     Fact,
 )
-from ..ids import id_key, normalize_prefix
+from ..ids import id_key
 from ..options import SCOPES, ReadOptions, compile_pattern
 from ..report import Report
 

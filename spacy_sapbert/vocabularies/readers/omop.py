@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...linking import sources
 from ...system.temporary_db import open_temporary_db
 from ..facts import (
     CODE,
@@ -26,16 +27,7 @@ PREFIX = SOURCE = "OMOP"
 CONCEPT = "CONCEPT.csv"
 ENGLISH = "4180186"
 ENDING = " language"  # of the names of languages
-# vocabularies of OMOP → what UMLS calls them
-SOURCES = {
-    "SNOMED": "SNOMEDCT_US",
-    "RxNorm": "RXNORM",
-    "LOINC": "LNC",
-    "MeSH": "MSH",
-    "MedDRA": "MDR",
-    "CPT4": "CPT",
-    "NCIt": "NCI",
-}
+SOURCES = {source.omop: source.name for source in sources.SOURCES if source.omop}
 LANGUAGES = {
     **{"english": "en", "spanish": "es", "french": "fr", "german": "de", "dutch": "nl"},
     **{"italian": "it", "portuguese": "pt", "russian": "ru", "japanese": "ja"},
@@ -92,7 +84,7 @@ def store_concepts(
         *("concept_id", "concept_name", "domain_id", "vocabulary_id"),
         *("standard_concept", "concept_code", "invalid_reason"),
     )
-    sources, domains = {*wanted["sources"]}, {*wanted["types"]}
+    kept, domains = {*wanted["sources"]}, {*wanted["types"]}
     database.execute("CREATE TABLE concepts (id, name, domain, vocabulary, code, kept)")
 
     def find_rows() -> Iterator[tuple[str, str, str, str, str, bool]]:
@@ -104,7 +96,7 @@ def store_concepts(
                 rule = "invalid concepts"
             elif standard not in ("S", "C"):
                 rule = "concepts that are not standard"
-            elif sources and vocabulary not in sources:
+            elif kept and vocabulary not in kept:
                 rule = "concepts of other sources"
             elif domains and domain not in domains:
                 rule = "concepts of other types"
