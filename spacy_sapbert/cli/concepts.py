@@ -1,7 +1,9 @@
 """`spacy sapbert concepts`: vocabularies in, concepts.jsonl out."""
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from ..vocabularies.describe import (
     describe_rows,
     example_row,
 )
-from ..vocabularies.registry import READERS, read_vocabularies
+from ..vocabularies.options import READ_OPTIONS
+from ..vocabularies.registry import list_readers, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import app
@@ -37,9 +40,41 @@ def split_values(text: str | None) -> list[str] | None:
     return [] if values == [ALL] else [value for value in values if value]
 
 
-def choose_options(**options: Any) -> dict[str, Any]:
-    """Return the options that are not None; the readers have their own defaults."""
-    return {key: value for key, value in options.items() if value is not None}
+def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each of `READ_OPTIONS`, as `**options`."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [*signature.parameters.values()][:-1]
+    place = [*signature.parameters].index("format") + 1
+    for name, (doc, kind, _) in READ_OPTIONS.items():
+        is_flag = kind == "flag"
+        flags = [f"--{name.replace('_', '-')}"] if is_flag else []
+        default = False if is_flag else None
+        text = f"{', '.join(list_takers(name))}: {doc}"
+        option = inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=typer.Option(default, *flags, help=text),
+            annotation=bool if is_flag else str | None,
+        )
+        parameters.insert(place, option)
+        place += 1
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        command(**values)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def choose_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were passed, lists split; readers have the defaults."""
+    return {
+        name: split_values(value) if READ_OPTIONS[name].kind == "list" else value
+        for name, value in values.items()
+        if value not in (None, False)
+    }
 
 
 @contextmanager
@@ -59,50 +94,6 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
             bar.update(rows)
 
         yield progress
-
-
-def convert(
-    inputs: list[Path],
-    output: Path | None,
-    format: str | None,
-    *,
-    on_error: str,
-    xrefs: list[Path],
-    add_unmapped: bool,
-    retired: list[Path],
-    progress: Progress | None,
-    conflict: Conflict | None,
-    **options: Any,
-) -> tuple[int, list[Report]]:
-    """Read vocabularies and write them as one concepts.jsonl, or print what they have.
-
-    Args:
-        output: None = print.
-
-    Returns:
-        Number of concepts, 0 if they are printed, and a report of each file.
-
-    Raises:
-        SapbertError: As the readers; then nothing is written.
-    """
-    reports = [
-        Report(progress=progress, conflict=conflict)
-        for _ in (*inputs, *xrefs, *retired)
-    ]
-    concepts = read_vocabularies(
-        inputs,
-        format,
-        on_error=on_error,
-        xrefs=xrefs,
-        add_unmapped=add_unmapped,
-        retired=retired,
-        reports=reports,
-        **options,
-    )
-    if output is not None:
-        return write_concepts(output, concepts), reports
-    print_description(describe_concepts(concepts))
-    return 0, reports
 
 
 def print_description(found: Description) -> None:
@@ -136,6 +127,7 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
 
 
 @app.command("concepts")
+@with_reader_options
 def main(
     inputs: list[Path] = typer.Argument(
         ..., help="Files or release folders; concepts with the same id are merged."
@@ -149,71 +141,7 @@ def main(
         help="Print what the inputs have, with ten concepts; write nothing.",
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
-    ),
-    languages: str | None = typer.Option(
-        None,
-        help="rrf [ENG], omop, snomed, loinc, rdf: languages kept: ENG,SPA. [all]",
-    ),
-    sources: str | None = typer.Option(
-        None, help="rrf, rxnorm, omop: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
-    ),
-    source_rank: str | None = typer.Option(
-        None, help="rrf: sources whose names and definitions are preferred, best first."
-    ),
-    types: str | None = typer.Option(
-        None, help="rrf, omop: semantic types kept, e.g. T047,T191; Condition. [all]"
-    ),
-    term_types: str | None = typer.Option(
-        None, help="rrf, rxnorm: term types kept, e.g. PT,SY. [all]"
-    ),
-    exclude_term_types: str | None = typer.Option(
-        None, help="rrf, rxnorm: term types left out, e.g. OAP,OP."
-    ),
-    suppressed: bool | None = typer.Option(
-        None, "--suppressed", help="rrf, rxnorm: keep suppressed rows."
-    ),
-    trade_names: bool | None = typer.Option(
-        None, "--trade-names", help="rrf, rxnorm: add the names of brands to drugs."
-    ),
-    mapped_names: bool | None = typer.Option(
-        None, "--mapped-names", help="omop: add the names of concepts mapped to one."
-    ),
-    cui_pattern: str | None = typer.Option(
-        None,
-        help=r"rrf, obo, obographs, rdf: pattern of the ids. [C\d{7}; own: any]",
-    ),
-    ids: str | None = typer.Option(
-        None,
-        help="obo, obographs, rdf: own, or xref for ids of another vocabulary. [own]",
-    ),
-    xref_prefix: str | None = typer.Option(
-        None, help="obo, obographs, rdf: prefix of the ids that xref uses. [UMLS]"
-    ),
-    multi_xref: str | None = typer.Option(
-        None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"
-    ),
-    scopes: str | None = typer.Option(
-        None, help="obo, obographs, rdf: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
-    ),
-    obsolete: bool | None = typer.Option(
-        None, "--obsolete", help="obo, obographs, rdf, loinc: keep obsolete terms."
-    ),
-    type: str | None = typer.Option(
-        None,
-        help="obo, obographs, rdf, biosyn, phecode, icd10cm, icd11, claml, maps, "
-        "table: semantic type of all concepts, e.g. T047.",
-    ),
-    columns: str | None = typer.Option(
-        None,
-        help="table: which column is what: id=Code,name=Preferred,synonyms=Synonyms,"
-        "codes.ICD10CM=icd. [by their names]",
-    ),
-    separator: str | None = typer.Option(
-        None, help="table: between several synonyms or codes in a cell. [| or ;]"
-    ),
-    encoding: str | None = typer.Option(
-        None, help="table: encoding of a text file, e.g. cp1252. [utf-8]"
+        None, "--format", help=f"{', '.join(list_readers())}. [by the file name]"
     ),
     xrefs: list[Path] = typer.Option(
         [],
@@ -241,6 +169,7 @@ def main(
     ),
     force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    **options: Any,
 ) -> None:
     """vocabularies -> concepts.jsonl
 
@@ -259,39 +188,27 @@ def main(
         raise SapbertError(Errors.E423)
     check_outputs(output, report, conflicts, force=force)
     with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
-        count, reports = convert(
+        reports = [
+            Report(progress=progress, conflict=conflict)
+            for _ in (*inputs, *xrefs, *retired)
+        ]
+        concepts = read_vocabularies(
             inputs,
-            output,
             format,
             on_error=on_error,
             xrefs=xrefs,
             add_unmapped=add_unmapped,
             retired=retired,
-            progress=progress,
-            conflict=conflict,
-            **choose_options(
-                languages=split_values(languages),
-                sources=split_values(sources),
-                source_rank=split_values(source_rank),
-                types=split_values(types),
-                term_types=split_values(term_types),
-                exclude_term_types=split_values(exclude_term_types),
-                suppressed=suppressed or None,
-                trade_names=trade_names or None,
-                mapped_names=mapped_names or None,
-                cui_pattern=cui_pattern,
-                ids=ids,
-                xref_prefix=xref_prefix,
-                multi_xref=multi_xref,
-                scopes=split_values(scopes),
-                obsolete=obsolete or None,
-                type=type,
-                columns=columns,
-                separator=separator,
-                encoding=encoding,
-            ),
+            reports=reports,
+            **choose_options(options),
         )
-    if output is not None:
+        if output is None:
+            found = describe_concepts(concepts)
+        else:
+            count = write_concepts(output, concepts)
+    if output is None:
+        print_description(found)
+    else:
         write_releases(output, reports)
     if report is not None:
         inputs_read = [each.to_json() for each in reports]

@@ -14,7 +14,7 @@ from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
-from ..vocabularies.ids import normalize_prefix
+from ..linking.sources import normalize_prefix
 from .folder.records import Manifest
 from .store import Store
 

@@ -73,11 +73,6 @@ class VocabulariesErrors:
         "{path}:{line}: Expected elements that are nested at most {limit} deep, but "
         "got a deeper one. Check that this is the right file."
     )
-    E122 = (
-        "Expected `--cui-pattern` to match each id within {seconds:g} seconds, but "
-        "{pattern!r} needs longer. Write it without a repetition in a repetition, like "
-        "`(a+)+`."
-    )
     E123 = (
         "Expected a concept of at most {limit:,} names and other values, but {cui!r} "
         "has more. Check that the vocabulary is what it should be."

@@ -22,21 +22,31 @@ TOKEN_BYTES = 4 * USUAL_BYTES
 VALUES_PER_MARK = 4  # an element takes up to 270 bytes
 
 
-def make_parser(path: Path) -> Any:
+def make_parser(
+    path: Path, *, separator: str | None = None, entities: bool = False
+) -> Any:
     """Return a parser of expat that loads no DTD and expands no entity.
 
     Args:
         path: The file, for errors.
+        separator: Between the namespace and the name of a tag; None = no namespaces.
+        entities: Expand those without other entities in them: Protégé declares
+            namespaces in this way, and expat itself limits how much they expand.
     """
     # a declared encoding must not select a codec of Python
-    parser = expat.ParserCreate("utf-8")
+    parser = expat.ParserCreate("utf-8", separator)
     parser.buffer_text = True
 
     def refuse_entity(*_: Any) -> None:
         raise SapbertError(Errors.E152.format(path=path, line=parser.CurrentLineNumber))
 
+    def check_entity(name: str, is_parameter: int, value: str | None, *_: Any) -> None:
+        if is_parameter or value is None or "&" in value:
+            refuse_entity()
+
     # Declared entities can expand to any size; expat skips undeclared ones silently.
-    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse_entity
+    parser.EntityDeclHandler = check_entity if entities else refuse_entity
+    parser.SkippedEntityHandler = refuse_entity
     return parser
 
 

@@ -1,12 +1,14 @@
 """Facts of concepts in any order → concepts sorted by id.
 
-Many vocabularies are published as tables: one of names, one of relations, one of maps.
-Their readers yield facts, which a temporary database sorts by concept.
+Vocabularies are published as tables, as graphs, or with the children before their
+parents. Their readers yield facts, which a temporary database sorts by concept.
 """
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,23 +17,26 @@ from ..linking.languages import CODES
 from ..system.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
 from .report import Report
+from .retired import find_replacement
 
-NAME, TYPE, CODE, PARENT = "name", "type", "code", "parent"
-DEFINITION, RETIRED, REPLACED_BY = "definition", "retired", "replaced by"
-KEEP, DROP = "keep", "drop"
-STEPS = 20  # ids between a replaced id and a concept; a hostile file has no end
-RULE = "retired ids that lead to {}"
-Rows = Iterable[tuple[Any, ...]]
+NAME, ALSO, TYPE, CODE, PARENT = "name", "also", "type", "code", "parent"
+DEFINITION, RETIRED, KEEP = "definition", "retired", "keep"
+REPLACED_BY, NODE, ABOVE, BRAND = "replaced by", "node", "above", "brand"
+LINKS = {REPLACED_BY, NODE, ABOVE, BRAND}
+PACK = 1000  # facts that are stored together
+Values = Sequence[Any]  # of a fact, without its id
+encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Fact(NamedTuple):
     """A property of a concept.
 
     Attributes:
-        kind: NAME, TYPE, CODE, PARENT, DEFINITION or RETIRED; REPLACED_BY for an id
-            that is no concept any more, with the id that replaced it as value; KEEP for
-            a concept, where names alone make none; DROP to leave a concept out, with
-            the rule as value.
+        kind: NAME; ALSO for a further language or source of a name; TYPE, CODE, PARENT,
+            DEFINITION, RETIRED; KEEP for a concept, where names alone make none. Of ids
+            that are not those of concepts: REPLACED_BY, with the id that replaced it;
+            NODE, with the name of the concept's place in a hierarchy; ABOVE, of such a
+            place, with the one above it; BRAND, with the id of a brand.
         value: The name, the code, or the id of the other concept.
         rank: Facts of one concept are sorted by it. The name with the lowest is
             preferred, and only the types with the lowest count.
@@ -52,18 +57,63 @@ def language_code(language: str) -> str:
     return "ENG" if primary == "en" else CODES.get(primary, primary).upper()
 
 
+def store_facts(database: sqlite3.Connection, facts: Iterable[Fact]) -> None:
+    """Add facts to the tables `packs` and `links` of a temporary database."""
+    database.execute("CREATE TABLE IF NOT EXISTS packs (cui, data)")
+    database.execute("CREATE TABLE IF NOT EXISTS links (kind, cui, value)")
+    packs = pack_facts(database, facts)
+    database.executemany("INSERT INTO packs VALUES (?, ?)", packs)
+
+
+def pack_facts(
+    database: sqlite3.Connection, facts: Iterable[Fact]
+) -> Iterator[tuple[str, str]]:
+    """Yield facts of one concept that follow each other as one row, as JSON."""
+    last = ""
+    pack: list[Any] = []
+    for fact in facts:
+        cui, kind, value, *_ = fact
+        if kind in LINKS:
+            database.execute("INSERT INTO links VALUES (?, ?, ?)", (kind, cui, value))
+            continue
+        if cui != last or len(pack) == PACK:
+            if pack:
+                yield last, encode(pack)
+            last, pack = cui, []
+        pack.append(fact[1:])
+    if pack:
+        yield last, encode(pack)
+
+
+def group_facts(
+    database: sqlite3.Connection, where: str = ""
+) -> Iterator[tuple[str, list[Values]]]:
+    """Yield each id in order, with its facts, by rank and then as they were stored.
+
+    Args:
+        where: The condition of SQL for the ids.
+
+    Raises:
+        SapbertError: If a concept has too many facts.
+    """
+    # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
+    sql = f"SELECT cui, data FROM packs {where} ORDER BY cui, rowid"
+    for cui, rows in groupby(database.execute(sql), key=itemgetter(0)):
+        facts: list[Values] = []
+        for _, data in rows:
+            facts += json.loads(data)
+            check_count(len(facts), cui)
+        facts.sort(key=itemgetter(2))
+        yield cui, facts
+
+
 def build_concepts(
-    facts: Iterable[Fact],
-    report: Report,
-    *,
-    gate: str = "",
-    keep: Callable[[Concept], str] | None = None,
+    facts: Iterable[Fact], report: Report, gate: str = ""
 ) -> Iterator[Concept]:
     """Build concepts of facts.
 
     Args:
         gate: Rule that counts the concepts without KEEP; empty = all are kept.
-        keep: Returns the rule that drops a concept, or "".
 
     Yields:
         Each concept that has a name, sorted by id.
@@ -72,74 +122,55 @@ def build_concepts(
         SapbertError: If a concept has too many facts; what the facts raise.
     """
     with open_temporary_db() as database:
-        fields = "cui, kind, value, rank, source, language"
-        database.execute(f"CREATE TABLE facts ({fields})")
-        database.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", facts)
-        retired = find_retired(database, report, gate)
-        late = next(retired, None)
-        select = f"SELECT {fields} FROM facts WHERE kind != ? ORDER BY cui, rank, rowid"
-        # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
-        rows = database.execute(select, (REPLACED_BY,))
-        for cui, group in groupby(rows, key=itemgetter(0)):
-            while late is not None and late[0] < cui:
-                report.dropped[RULE.format("no concept")] += 1
-                late = next(retired, None)
-            replaced: list[tuple[Any, ...]] = []
-            while late is not None and late[0] == cui:
-                replaced.append((cui, RETIRED, late[1], 0, "", ""))
-                check_count(len(replaced), cui)
-                late = next(retired, None)
-            concept = build_concept(cui, chain(group, replaced), report, gate)
-            if concept is None:
-                report.dropped[RULE.format("no concept")] += len(replaced)
-            elif rule := keep(concept) if keep else "":
-                report.dropped[rule] += 1
-            else:
+        store_facts(database, facts)
+        database.execute("CREATE INDEX links_all ON links (kind, value, cui)")
+        find_parents(database)
+        find_retired(database, report, gate)
+        for cui, facts_of_cui in group_facts(database):
+            concept = build_concept(cui, facts_of_cui, report, gate)
+            if concept is not None:
                 yield concept
-        report.dropped[RULE.format("no concept")] += (late is not None) + sum(
-            1 for _ in retired
-        )
 
 
-def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | None:
+def build_concept(
+    cui: str, facts: list[Values], report: Report, gate: str
+) -> Concept | None:
     """Build a concept of its facts; None if it is left out, which is counted."""
     concept = Concept(cui, [])
     places: dict[str, int] = {}
     lists = {PARENT: concept.parents, RETIRED: concept.retired}
-    languages: dict[str, set[int]] = {}
-    sources: dict[str, set[int]] = {}
-    kept, rule, texts = not gate, "", 0
+    languages: dict[str, set[int]] = defaultdict(set)
+    sources: dict[str, set[int]] = defaultdict(set)
+    kept, texts = not gate, 0
     type_rank = None
-    for count, (_, kind, value, rank, source, language) in enumerate(rows):
-        if count > VALUES:
-            check_count(count, cui)
-        if kind == NAME:
+    for kind, value, rank, source, language in facts:
+        if kind in (NAME, ALSO):
             name = clean_name(value)
             if not has_letter_or_digit(name):
-                report.dropped["names without a letter or digit"] += 1
+                report.dropped["names without a letter or digit"] += kind == NAME
                 continue
-            texts += 1
+            if kind == ALSO and name not in places:
+                continue
+            texts += kind == NAME
             place = places.setdefault(name, len(places))
             if language:
-                languages.setdefault(language, set()).add(place)
+                languages[language].add(place)
             if source:
-                sources.setdefault(source, set()).add(place)
+                sources[source].add(place)
         elif kind == CODE:
             concept.codes.setdefault(source, []).append(value)
         elif kind == DEFINITION:
-            concept.definition = concept.definition or clean_name(value) or None
+            concept.definition = concept.definition or value or None
         elif kind == KEEP:
             kept = True
-        elif kind == DROP:
-            rule = rule or value
         elif kind == TYPE:
             type_rank = rank if type_rank is None else type_rank
             if rank == type_rank:
                 concept.types.append(value)
         elif value != cui:
             lists[kind].append(value)
-    if rule or not kept:
-        report.dropped[rule or gate] += 1
+    if not kept:
+        report.dropped[gate] += 1
         return None
     report.dropped["repeated names"] += texts - len(places)
     if not places:
@@ -162,44 +193,49 @@ def check_count(count: int, cui: str) -> None:
         raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
 
 
-def find_retired(
-    database: sqlite3.Connection, report: Report, gate: str
-) -> Iterator[tuple[str, str]]:
-    """Find the concept that replaced an id, through ids that were replaced themselves.
+def find_parents(database: sqlite3.Connection) -> None:
+    """Store the parents of concepts, from their nodes in a hierarchy."""
+    # CROSS JOIN keeps the order of the tables: each edge, then its ends
+    rows = database.execute(
+        "SELECT DISTINCT child.cui, parent.cui FROM links AS edge "
+        "CROSS JOIN links AS child ON child.kind = :node AND child.value = edge.cui "
+        "CROSS JOIN links AS parent "
+        "ON parent.kind = :node AND parent.value = edge.value "
+        "WHERE edge.kind = :above ORDER BY child.cui, parent.cui",
+        {"node": NODE, "above": ABOVE},
+    )
+    store_facts(database, (Fact(child, PARENT, parent) for child, parent in rows))
 
-    An id that was replaced by several, or that is a concept itself, e.g. a discouraged
-    one, is counted and left out.
 
-    Args:
-        gate: See `build_concepts`.
-
-    Returns:
-        The concept and the retired id, sorted.
-    """
-    database.execute("CREATE TABLE replaced (old PRIMARY KEY, new) WITHOUT ROWID")
+def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> None:
+    """Store replaced ids as retired ids of the concepts that replaced them."""
     database.execute(
-        "INSERT INTO replaced SELECT cui, min(value) FROM facts WHERE kind = ? "
-        "GROUP BY cui HAVING min(value) = max(value)",
+        "CREATE TABLE replaced AS SELECT cui AS old, value AS new FROM links "
+        "WHERE kind = ? ORDER BY rowid",
         (REPLACED_BY,),
     )
-    count = "SELECT (SELECT count(DISTINCT cui) FROM facts WHERE kind = ?) - count(*)"
-    ((several,),) = database.execute(f"{count} FROM replaced", (REPLACED_BY,))
-    report.dropped[RULE.format("several concepts")] += several
-    database.execute(
-        "CREATE TABLE live AS SELECT cui FROM facts "
-        "WHERE cui IN (SELECT old FROM replaced) GROUP BY cui "
-        "HAVING max(kind = ?) AND max(kind = ? OR ?) AND NOT max(kind = ?)",
-        (NAME, KEEP, not gate, DROP),
-    )
-    done = database.execute("DELETE FROM replaced WHERE old IN (SELECT cui FROM live)")
-    report.dropped["retired ids that a concept has"] += done.rowcount
-    # each id has one successor, so that a step adds at most as many rows
-    return database.execute(
-        "WITH RECURSIVE chain (old, new, steps) AS ("
-        "SELECT old, new, 1 FROM replaced UNION ALL "
-        "SELECT chain.old, replaced.new, steps + 1 FROM chain "
-        "JOIN replaced ON replaced.old = chain.new WHERE steps < ?) "
-        "SELECT new, old FROM chain WHERE new NOT IN (SELECT old FROM replaced) "
-        "ORDER BY new, old",
-        (STEPS,),
-    )
+    database.execute("CREATE INDEX replaced_old ON replaced (old, new)")
+    if not database.execute("SELECT 1 FROM replaced").fetchone():
+        return
+    database.execute("CREATE TABLE live (cui)")
+    where = "WHERE cui IN (SELECT old FROM replaced UNION SELECT new FROM replaced)"
+    for cui, facts in group_facts(database, where):
+        kinds = {kind for kind, *_ in facts}
+        if NAME in kinds and (KEEP in kinds or not gate):
+            database.execute("INSERT INTO live VALUES (?)", (cui,))
+    database.execute("CREATE INDEX live_cui ON live (cui)")
+
+    def find_live(id: str) -> set[str]:
+        sql = "SELECT cui FROM live WHERE cui = ?"
+        return {cui for (cui,) in database.execute(sql, (id,))}
+
+    def find_facts() -> Iterator[Fact]:
+        sql = "SELECT old FROM replaced GROUP BY old ORDER BY min(rowid)"
+        for (old,) in database.execute(sql):
+            cui, rule = find_replacement(database, old, find_live)
+            if rule:
+                report.dropped[rule] += 1
+            else:
+                yield Fact(cui, RETIRED, old)
+
+    store_facts(database, find_facts())

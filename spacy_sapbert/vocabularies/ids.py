@@ -5,43 +5,17 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 
+from ..linking.sources import SOURCES, normalize_prefix
 from .concepts import Concept, concept_to_json
 
-# Prefixes and UMLS names (SAB) of a vocabulary → the one used to compare ids
-PREFIXES = {
-    "MSH": "MESH",
-    "UMLS_CUI": "UMLS",
-    "MIM": "OMIM",
-    "NCI": "NCIT",
-    "HPO": "HP",
-    "DO": "DOID",
-    "ORDO": "ORPHA",
-    "ORPHANET": "ORPHA",
-    "SNOMEDCT_US": "SNOMEDCT",
-    "SNOMED_CT": "SNOMEDCT",
-    "SCTID": "SNOMEDCT",
-    "SNOMED": "SNOMEDCT",
-    "LNC": "LOINC",
-    "MDR": "MEDDRA",
-    "ICD-9": "ICD9",
-    "ICD-10": "ICD10",
-}
-# A release at the end of a prefix: SNOMEDCT_US_2018_03_01, NCI2004_11_17
-RELEASE = re.compile(r"_?\d{4}(?:_\d\d){0,2}$")
-# Ids that are often written without a prefix
 BARE = {
-    "UMLS": re.compile(r"C\d{7}"),
-    "MESH": re.compile(r"[CD](?:\d{6}|\d{9})"),
+    source.prefix or source.name: re.compile(source.bare)
+    for source in SOURCES
+    if source.bare
 }
 IRI = re.compile(r"\w+://(.+)[/#]([^/#\s]+)")
 # the end of an IRI that has a prefix: DOID_1816, not c_12
 CURIE = re.compile(r"((?:[A-Z]|[A-Za-z]\w+?))[_:](.+)")
-
-
-def normalize_prefix(prefix: str) -> str:
-    """Return the prefix used to compare ids: "MSH" and "mesh" → "MESH"."""
-    prefix = RELEASE.sub("", prefix.upper())
-    return PREFIXES.get(prefix, prefix)
 
 
 def split_id(id: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Merge concepts with the same id, of one vocabulary or of several."""
+"""Merge concepts with the same id, of several vocabularies."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,11 +6,8 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
-from ..errors import Errors, SapbertError
-from ..system.temporary_db import open_temporary_db
-from .concepts import PLACES, VALUES, Concept, concept_to_json
+from .concepts import PLACES, Concept
 
-BATCH = 10_000  # concepts of one id that are united at once
 get_cui = attrgetter("cui")
 
 
@@ -18,45 +15,14 @@ def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]
     """Merge vocabularies in constant memory.
 
     Args:
-        inputs: Each sorted by id; the vocabulary whose names and definitions are
-            preferred first.
+        inputs: Each sorted by id, with each id once; the vocabulary whose names and
+            definitions are preferred first.
 
     Yields:
         Each concept once, sorted by id.
     """
-    for cui, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
-        batch: list[Concept] = []
-        for concept in same:
-            batch.append(concept)
-            # a file may have one id a million times
-            if len(batch) > BATCH + len(batch[0].aliases) // 4:
-                batch = [unite_concepts(batch)]
-                if count_values(batch[0]) > VALUES:
-                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
-        yield unite_concepts(batch)
-
-
-def count_values(concept: Concept) -> int:
-    """Return the number of names, types, codes, parents and retired ids."""
-    lists = (concept.aliases, concept.types, concept.parents, concept.retired)
-    return sum(map(len, (*lists, *concept.codes.values())))
-
-
-def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
-    """Sort concepts by id on the disk, and merge those of the same id."""
-    with open_temporary_db() as database:
-        database.execute("CREATE TABLE concepts (cui, data)")
-        database.executemany(
-            "INSERT INTO concepts VALUES (?, ?)",
-            (
-                (concept.cui, json.dumps(concept_to_json(concept)))
-                for concept in concepts
-            ),
-        )
-        # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
-        rows = database.execute("SELECT data FROM concepts ORDER BY cui, rowid")
-        stored = (load_concept(data) for (data,) in rows)
-        yield from unite_vocabularies([stored])
+    for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
+        yield unite_concepts(list(same))
 
 
 def load_concept(data: str) -> Concept:

@@ -1,160 +1,248 @@
-"""Readers of vocabularies by format.
+"""Readers of vocabularies by format: each is declared once, in `READERS`."""
 
-To add a format, write a module with a reader and add it to `READERS`.
-"""
-
-import inspect
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.json_lines import load_line
-from ..system.reading import read_blocks, read_lines
+from ..system.plugins import load_object, load_plugins
+from ..system.reading import read_blocks
 from .concepts import Concept
+from .facts import Fact, build_concepts
 from .merge import unite_vocabularies
-from .readers.sssom import read_mappings, read_sssom
+from .options import ReadOptions
+from .readers.sssom import read_mappings
 from .report import Report, count_concepts
 from .retired import add_retired_ids
 from .xrefs import Other, add_mapped_names
 
-# of a path, a report and options; yields concepts sorted by id
-Reader = Callable[..., Iterator[Concept]]
+FactReader = Callable[[Path, Report, ReadOptions], Iterator[Fact]]
+ConceptReader = Callable[[Path, Report, ReadOptions], Iterator[Concept]]
+PLUGINS = "spacy_sapbert_readers"  # entry points of other packages: each a `Reader`
 
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
 XREF_OPTIONS = ("languages", "scopes", "suppressed")
-
 MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
 
-# format: module and function, and patterns of file names
-READERS: dict[str, tuple[str, Sequence[str]]] = {
-    "rxnorm": (
+
+@dataclass(frozen=True)
+class Reader:
+    """A format of vocabularies. Everything about it is declared here.
+
+    Args:
+        content: What its files are, for the docs.
+        read: The function, or "module:function" of this package. It yields facts of
+            concepts in any order, and may stream: a database sorts them. It counts what
+            it drops in the report, and passes each invalid record to `report.bad_line`
+            or `report.skip`. It raises a `SapbertError` with file and line if the file
+            is missing or damaged.
+        patterns: Of the names of its files, without `.gz`. In a folder those are looked
+            for that do not begin with a star.
+        takes: The fields of `ReadOptions` that it uses; `type` is applied to what it
+            yields.
+        gate: Rule that counts concepts without the fact KEEP; empty = all are kept.
+        mark: What its files begin with, if other formats have the same names.
+        is_sorted: It yields concepts, sorted by id, instead of facts.
+    """
+
+    content: str
+    read: FactReader | ConceptReader | str
+    patterns: tuple[str, ...]
+    takes: tuple[str, ...] = ()
+    gate: str = ""
+    mark: re.Pattern[bytes] | None = None
+    is_sorted: bool = False
+
+    def matches(self, path: Path) -> bool:
+        """Return whether a file or release folder has the names of the format."""
+        names = [name + ending for name in self.patterns for ending in ("", ".gz")]
+        if path.is_dir():
+            return any(any(path.glob(name)) for name in names if name[0] != "*")
+        if not any(path.match(name) for name in names):
+            return False
+        return self.mark is None or bool(self.mark.search(read_start(path)))
+
+
+TERM_TYPES = ("term_types", "exclude_term_types")
+ONTOLOGY = (
+    *("ids", "xref_prefix", "multi_xref", "scopes", "obsolete", "type"),
+    "cui_pattern",
+)
+# The first that has the name of a file reads it.
+READERS: dict[str, Reader] = {
+    "rxnorm": Reader(
+        "a folder with `rrf/RXNCONSO.RRF`: [RxNorm](#rxnorm)'s own Rich Release Format",
         "readers.rxnorm:read_rxnorm",
         ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
+        ("sources", *TERM_TYPES, "suppressed", "trade_names"),
+        gate="codes and relations of concepts that are left out",
     ),
-    "rrf": (
+    "rrf": Reader(
+        "a folder with `MRCONSO.RRF`, also in `META/`: UMLS's Rich Release Format, "
+        "fields that end with a bar, lines sorted by id",
         "rrf.release:read_rrf",
-        ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF", "*.RRF.gz"),
+        ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF"),
+        (
+            *("languages", "sources", "source_rank", "types", *TERM_TYPES),
+            *("suppressed", "trade_names", "cui_pattern"),
+        ),
+        is_sorted=True,
     ),
-    "omop": ("readers.omop:read_omop", ("CONCEPT.csv", "CONCEPT.csv.gz")),
-    "snomed": (
+    "omop": Reader(
+        "a folder with `CONCEPT.csv`: [OMOP](#omop), the export of Athena",
+        "readers.omop:read_omop",
+        ("CONCEPT.csv",),
+        ("sources", "types", "languages", "mapped_names"),
+        gate="names of other concepts",
+    ),
+    "snomed": Reader(
+        "a folder with `Snapshot/Terminology/`: [SNOMED CT](#snomed-ct) in Release "
+        "Format 2",
         "readers.snomed:read_snomed",
-        [
-            f"{folder}sct2_Concept_*Snapshot*.txt{ending}"
-            for folder in ("", "Terminology/", "Snapshot/Terminology/")
-            for ending in ("", ".gz")
-        ],
+        (
+            "sct2_Concept_*Snapshot*.txt",
+            "Terminology/sct2_Concept_*Snapshot*.txt",
+            "Snapshot/Terminology/sct2_Concept_*Snapshot*.txt",
+        ),
+        ("languages",),
+        gate="inactive or unknown concepts",
     ),
-    "loinc": (
+    "loinc": Reader(
+        "a folder with `LoincTable/`: [LOINC](#loinc)",
         "readers.loinc:read_loinc",
-        ("Loinc.csv", "Loinc.csv.gz", "LoincTable/Loinc.csv"),
+        ("Loinc.csv", "LoincTable/Loinc.csv"),
+        ("languages", "obsolete"),
+        gate="names of concepts that are left out",
     ),
-    "icd11": (
+    "icd11": Reader(
+        "[ICD-11](#claml-and-icd-11): the simple tabulation of the WHO",
         "readers.icd11:read_icd11",
-        ("SimpleTabulation*.txt", "SimpleTabulation*.txt.gz", "SimpleTabulation*.xlsx"),
+        ("SimpleTabulation*.txt", "SimpleTabulation*.xlsx"),
+        ("type",),
     ),
-    "rdf": (
+    "rdf": Reader(
+        "[SKOS and OWL](#skos-and-owl)",
         "ontologies.rdf:read_rdf",
-        [
-            f"*.{name}{end}"
-            for name in ("owl", "rdf", "ttl", "nt")
-            for end in ("", ".gz")
-        ],
+        ("*.owl", "*.rdf", "*.ttl", "*.nt"),
+        ("languages", *ONTOLOGY),
     ),
-    "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
-    "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),
-    "biosyn": ("readers.biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
-    "jsonl": ("readers.jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
-    "phecode": ("readers.phecode:read_phecode", ("*phecode*_labels.csv*",)),
-    "maps": ("readers.maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
-    "icd10cm": ("readers.icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
-    # XML with another root element than MeSH
-    "claml": (
+    "obo": Reader(
+        "stanzas `[Term]` with `id:`, `name:`, `synonym:`",
+        "ontologies.obo:read_obo",
+        ("*.obo",),
+        ONTOLOGY,
+    ),
+    "obographs": Reader(
+        'OBO Graphs: `{"graphs": [{"nodes": […], "edges": […]}]}`',
+        "ontologies.obographs:read_obographs",
+        ("*.json",),
+        ONTOLOGY,
+    ),
+    "biosyn": Reader(
+        r"lines `id\|\|name`, or `id\|\|name\|name`; an id `A\|B` is A, and B is a "
+        "retired id of it",
+        "readers.biosyn:read_biosyn",
+        ("*.txt",),
+        ("type",),
+    ),
+    "scispacy": Reader(
+        "a [knowledge base of scispaCy](#a-knowledge-base-of-scispacy): "
+        '`{"concept_id": "C0015967", "canonical_name": "Fever"}`',
+        "readers.jsonl:read_scispacy",
+        ("*.jsonl",),
+        mark=re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{[^{}\n]*"concept_id"\s*:'),
+    ),
+    "jsonl": Reader(
+        "[your own vocabulary](#your-own-vocabulary): "
+        '`{"cui": "X:1", "name": "Fever", "aliases": ["pyrexia"]}`',
+        "readers.jsonl:read_jsonl",
+        ("*.jsonl",),
+    ),
+    "phecode": Reader(
+        'PhecodeX: `"phenotype","description",…`, and beside it `…_rollup_map.csv`: '
+        '`"code","phecode_unrolled"`',
+        "readers.phecode:read_phecode",
+        ("*phecode*_labels.csv*",),
+        ("type",),
+    ),
+    "maps": Reader(
+        "any forest of codes: a code, a tab, a name; and beside it `…_parents.tsv`: a "
+        "code, a tab, a parent",
+        "readers.maps:read_maps",
+        ("*_names.tsv",),
+        ("type",),
+    ),
+    "icd10cm": Reader(
+        "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
+        "readers.icd10cm:read_icd10cm",
+        ("*icd10cm*.xml",),
+        ("type",),
+    ),
+    "claml": Reader(
+        "[ClaML](#claml-and-icd-11), with the element `<ClaML>`: ICD-10 of the WHO, "
+        "ICD-10-GM, OPS, ICF and others",
         "readers.claml:read_claml",
-        ("*[Cc]la[Mm][Ll]*.xml", "*[Cc]la[Mm][Ll]*.xml.gz"),
+        ("*.xml",),
+        ("type",),
+        mark=re.compile(rb"<ClaML"),
     ),
-    # any other XML
-    "mesh": (
+    "mesh": Reader(
+        "MeSH in the XML of the NLM: `<DescriptorRecord>` or `<SupplementalRecord>`",
         "readers.mesh:read_mesh",
-        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml"),
     ),
-    "sssom": (
+    "sssom": Reader(
+        "[mappings](#unite-vocabularies)",
         "readers.sssom:read_sssom",
-        [f"*[._-]sssom.{end}" for end in ("tsv", "tsv.gz", "csv", "csv.gz")],
+        ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
     ),
-    # any other table
-    "table": (
+    "table": Reader(
+        "any other table, of your own: see [Tables](#tables)",
         "tables.table:read_table",
-        ("*.csv", "*.csv.gz", "*.tsv", "*.tsv.gz", "*.xlsx", "*.xlsm"),
+        ("*.csv", "*.tsv", "*.xlsx", "*.xlsm"),
+        ("columns", "separator", "encoding", "type"),
     ),
-    # its file names are those of jsonl, so the first line tells them apart
-    "scispacy": ("readers.jsonl:read_scispacy", ()),
 }
-
-
 # a file of a release of SNOMED CT that does not stand for the release
 RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)")
 
 
-def guess_format(path: Path) -> str:
-    """Return the format of a file or release folder by its name.
+def list_readers() -> dict[str, Reader]:
+    """Return the readers by format, with those of other packages, which come first."""
+    return {**load_plugins(PLUGINS), **READERS}
 
-    For `.jsonl` the first line decides, and for XML the first element.
+
+def list_takers(option: str) -> list[str]:
+    """Return the formats that take an option."""
+    return [name for name, reader in list_readers().items() if option in reader.takes]
+
+
+def read_start(path: Path) -> bytes:
+    """Return the first block of a file; empty if it cannot be read."""
+    with suppress(EOFError, SapbertError, zlib.error):
+        return next(read_blocks([path]), b"")
+    return b""
+
+
+def guess_format(path: Path) -> str:
+    """Return the format of a file or release folder by its name, or by its first bytes.
 
     Raises:
         SapbertError: If it does not exist, or no format has such names.
     """
     if RF2.match(path.name):
         raise SapbertError(Errors.E125.format(path=path))
-    for name, (_, patterns) in READERS.items():
-        if path.is_dir():
-            # a release folder: the names of its files
-            own = (pattern for pattern in patterns if not pattern.startswith("*"))
-            found = any(any(path.glob(pattern)) for pattern in own)
-        else:
-            found = any(path.match(pattern) for pattern in patterns)
-        if found:
-            if name == "jsonl" and is_scispacy(path):
-                return "scispacy"
-            return "claml" if name == "mesh" and is_claml(path) else name
+    readers = list_readers()
+    for name, reader in readers.items():
+        if reader.matches(path):
+            return name
     if not path.exists():
         raise SapbertError(Errors.E001.format(path=path))
-    raise SapbertError(Errors.E110.format(path=path, formats=", ".join(READERS)))
-
-
-def is_scispacy(path: Path) -> bool:
-    """Return whether the first line of a JSONL file is an entity of scispaCy."""
-    if not path.is_file():
-        return False
-    for _, line in read_lines(path):
-        if line.strip():
-            with suppress(ValueError):
-                data = load_line(line)
-                return isinstance(data, dict) and "concept_id" in data
-            return False
-    return False
-
-
-def is_claml(path: Path) -> bool:
-    """Return whether an XML file begins with the root element of ClaML."""
-    with suppress(EOFError, SapbertError, zlib.error):
-        return b"<ClaML" in next(read_blocks([path]), b"")
-    return False
-
-
-def load_reader(format: str) -> Reader:
-    """Import the reader of a format."""
-    if format not in READERS:
-        raise SapbertError(
-            Errors.E111.format(formats=", ".join(READERS), format=format)
-        )
-    module, _, name = READERS[format][0].partition(":")
-    reader: Reader = getattr(import_module(f".{module}", __package__), name)
-    return reader
+    raise SapbertError(Errors.E110.format(path=path, formats=", ".join(readers)))
 
 
 def read_vocabulary(
@@ -171,9 +259,7 @@ def read_vocabulary(
         path: A file, or the folder of a release.
         format: A key of `READERS`; None = by the name of the file.
         on_error: "fail", or "skip" to count invalid rows and continue.
-
-    Returns:
-        The concepts.
+        options: Fields of `ReadOptions`.
 
     Raises:
         SapbertError: See `read_vocabularies`.
@@ -208,27 +294,24 @@ def read_vocabularies(
             several, are concepts too.
         retired: Files of retired ids; see `add_retired_ids`.
         reports: One for each of `paths`, `xrefs` and `retired`, filled while reading.
-        options: Options of the readers; each reader gets its own.
+        options: Fields of `ReadOptions`; each reader gets those that it takes.
 
     Returns:
         Each concept once.
 
     Raises:
-        SapbertError: If a format is unknown, or none has such an option; later, with
-            file and line, at the first invalid row, or if no concept is left.
+        SapbertError: If a format is unknown, or none takes an option; later, with file
+            and line, at the first invalid row, or if no concept is left.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     formats = [guess_format(path) if format is None else format for path in paths]
-    known = [inspect.signature(load_reader(name)).parameters for name in formats]
+    known = {option for name in formats for option in find_reader(name).takes}
     for option in options:
-        if not any(option in names for names in known):
-            raise SapbertError(
-                Errors.E113.format(
-                    formats=", ".join(dict.fromkeys(formats)),
-                    option=option.replace("_", "-"),
-                )
-            )
+        if option not in known:
+            names = ", ".join(dict.fromkeys(formats))
+            name = option.replace("_", "-")
+            raise SapbertError(Errors.E113.format(formats=names, option=name))
     files = [*paths, *xrefs, *retired]
     reports = [Report() for _ in files] if reports is None else reports
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
@@ -243,31 +326,53 @@ def read_vocabularies(
         concepts = add_retired_ids(concepts, retired, reports[-len(retired) :])
     if xrefs:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
-        xref_options = {**chosen, "cui_pattern": ".+"}  # ids of any vocabulary
+        chosen["cui_pattern"] = ".+"  # ids of any vocabulary
         others = []
         for path, report in zip(xrefs, reports[len(paths) :], strict=False):
-            if report.format == MAPPINGS:  # maybe without a name
-                uncounted = Report(on_error=on_error)
-                named = read_sssom(path, report)
-                others.append(
-                    Other(path, named, report, read_mappings(path, uncounted))
-                )
-            else:
-                named = open_vocabulary(path, report, xref_options)
-                others.append(Other(path, named, report))
+            mappings = None
+            if is_mapping := report.format == MAPPINGS:
+                mappings = read_mappings(path, Report(on_error=on_error))
+            named = open_vocabulary(path, report, chosen, may_be_empty=is_mapping)
+            others.append(Other(path, named, report, mappings))
         concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
     return concepts
 
 
-def open_vocabulary(
-    path: Path, report: Report, options: Mapping[str, Any]
-) -> Iterator[Concept]:
-    """Return the counted concepts of one file.
+def find_reader(format: str) -> Reader:
+    """Return the reader of a format.
 
-    Args:
-        options: Of which the reader gets its own.
+    Raises:
+        SapbertError: If there is none.
     """
-    reader = load_reader(report.format)
-    known = inspect.signature(reader).parameters
-    chosen = {key: value for key, value in options.items() if key in known}
-    return count_concepts(reader(path, report, **chosen), report)
+    readers = list_readers()
+    if format not in readers:
+        formats = ", ".join(readers)
+        raise SapbertError(Errors.E111.format(formats=formats, format=format))
+    return readers[format]
+
+
+def open_vocabulary(
+    path: Path,
+    report: Report,
+    options: Mapping[str, Any],
+    *,
+    may_be_empty: bool = False,
+) -> Iterator[Concept]:
+    """Return the counted concepts of one file, which must have one."""
+    reader = find_reader(report.format)
+    taken = {key: value for key, value in options.items() if key in reader.takes}
+    chosen = ReadOptions(**taken)
+    found = load_object(reader.read, __package__)(path, report, chosen)
+    if not reader.is_sorted:
+        found = build_concepts(found, report, reader.gate)
+    if chosen.type:
+        found = add_type(found, chosen.type)
+    return found if may_be_empty else count_concepts(found, report)
+
+
+def add_type(concepts: Iterator[Concept], type: str) -> Iterator[Concept]:
+    """Add a semantic type to all concepts."""
+    for concept in concepts:
+        if type not in concept.types:
+            concept.types.append(type)
+        yield concept

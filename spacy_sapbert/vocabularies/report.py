@@ -8,15 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import regex
-
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
 from ..system.terminal import msg
-from .concepts import Concept, clean_name, has_letter_or_digit
+from .concepts import Concept, clean_name
 
 SHOWN = 30
-MATCH_SECONDS = 2.0
 MOST_SOURCES = 10_000  # of a file; UMLS has some 200
 
 
@@ -85,6 +82,13 @@ class Report:
             raise error from None
         self.dropped[rule] += 1
 
+    def bad_line(
+        self, path: Path, line: int, expected: Any, rule: str = "bad lines"
+    ) -> None:
+        """Count an invalid line, or raise an error with what was expected."""
+        text = Errors.E117.format(path=path, line=line, expected=expected)
+        self.skip(rule, SapbertError(text))
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types, in a fixed order."""
         return {
@@ -99,17 +103,6 @@ class Report:
             "notes": self.notes,
             "releases": {s: [*found] for s, found in sorted(self.releases.items())},
         }
-
-
-def clean_names(texts: Iterable[str], report: Report) -> list[str]:
-    """Return the distinct names with a letter or digit, cleaned; count the others."""
-    names = [clean_name(text) for text in texts]
-    kept = [name for name in names if has_letter_or_digit(name)]
-    distinct = list(dict.fromkeys(kept))
-    report.dropped["names without a letter or digit"] += len(names) - len(kept)
-    report.dropped["repeated names"] += len(kept) - len(distinct)
-    report.rows_kept += len(distinct)
-    return distinct
 
 
 def read_good_lines(
@@ -195,40 +188,6 @@ def check_known(
             known=", ".join(shown) + (" …" if len(known) > SHOWN else ""),
         )
     )
-
-
-class IdPattern:
-    """A regular expression for whole ids, with a deadline.
-
-    Args:
-        pattern: The expression. Some need longer than any deadline for an id of thirty
-            characters, and the ids come from a file.
-
-    Raises:
-        SapbertError: If it is not a regular expression.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        try:
-            self.compiled = regex.compile(pattern)
-        except regex.error as error:
-            raise SapbertError(
-                Errors.E114.format(pattern=pattern, reason=error)
-            ) from None
-
-    def matches(self, id: str) -> bool:
-        """Return whether the expression matches the whole id.
-
-        Raises:
-            SapbertError: If that takes too long.
-        """
-        try:
-            return bool(self.compiled.fullmatch(id, timeout=MATCH_SECONDS))
-        except TimeoutError:
-            raise SapbertError(
-                Errors.E122.format(pattern=self.pattern, seconds=MATCH_SECONDS)
-            ) from None
 
 
 def report_rows(report: Report) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Ids that were replaced by others, from a file of two columns."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
@@ -13,7 +13,7 @@ from .merge import load_concept
 from .report import Report, read_good_lines
 
 PAIR = 2  # ids of a line
-MOST = 20  # ids between a retired id and a concept; a hostile file has no end
+STEPS = 20  # ids between a retired id and a concept; a hostile file has no end
 
 
 def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
@@ -32,8 +32,7 @@ def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
             yield ids[0], ids[1]
         else:
             expected = "a retired id, a tab or comma, and the id that replaced it"
-            text = Errors.E117.format(path=path, line=number, expected=expected)
-            report.skip("bad lines", SapbertError(text))
+            report.bad_line(path, number, expected)
 
 
 def add_retired_ids(
@@ -58,18 +57,22 @@ def add_retired_ids(
     """
     with open_temporary_db() as database:
         store_concepts(database, concepts)
-        database.execute("CREATE TABLE pairs (file, old, key, new)")
+        database.execute("CREATE TABLE replaced (file, id, old, new)")
         database.execute("CREATE TABLE retired (cui, id)")
         for file, (path, report) in enumerate(zip(paths, reports, strict=True)):
             rows = (
                 (file, old, id_key(old), id_key(new))
                 for old, new in read_pairs(path, report)
             )
-            database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?)", rows)
-        database.execute("CREATE INDEX pairs_key ON pairs (key, new)")
-        sql = "SELECT min(rowid), file, old, key FROM pairs GROUP BY key"
+            database.executemany("INSERT INTO replaced VALUES (?, ?, ?, ?)", rows)
+        database.execute("CREATE INDEX replaced_old ON replaced (old, new)")
+
+        def find_live(key: str) -> set[str]:
+            return find_concepts(database, key, codes=False)
+
+        sql = "SELECT min(rowid), file, id, old FROM replaced GROUP BY old"
         for _, file, old, key in database.execute(sql):
-            cui, rule = find_replacement(database, key)
+            cui, rule = find_replacement(database, key, find_live)
             if rule:
                 reports[file].dropped[rule] += 1
                 continue
@@ -88,22 +91,28 @@ def add_retired_ids(
             yield concept
 
 
-def find_replacement(database: sqlite3.Connection, key: str) -> tuple[str, str]:
-    """Find the concept that replaced an id.
+def find_replacement(
+    database: sqlite3.Connection, old: str, find_live: Callable[[str], set[str]]
+) -> tuple[str, str]:
+    """Find the concept that replaced an id, through ids that were replaced themselves.
+
+    Args:
+        database: With a table `replaced` of the columns `old` and `new`.
+        find_live: Returns the concepts with an id, at most two.
 
     Returns:
         Its id, and the rule that leaves the retired id out, or "".
     """
-    if find_concepts(database, key, codes=False):
+    if find_live(old):
         return "", "retired ids that a concept has"
     found: set[str] = set()
-    visited, pending = {key}, [key]
+    visited, pending = {old}, [old]
     while pending and len(found) < 2:
-        sql = "SELECT DISTINCT new FROM pairs WHERE key = ? LIMIT ?"
-        for (new,) in database.execute(sql, (pending.pop(), MOST)):
-            if concepts := find_concepts(database, new, codes=False):
+        sql = "SELECT DISTINCT new FROM replaced WHERE old = ? LIMIT ?"
+        for (new,) in database.execute(sql, (pending.pop(), STEPS)):
+            if concepts := find_live(new):
                 found |= concepts
-            elif new not in visited and len(visited) <= MOST:
+            elif new not in visited and len(visited) <= STEPS:
                 visited.add(new)
                 pending.append(new)
     if not found:

@@ -50,6 +50,7 @@ def test_read_biosyn_dropped_names_are_counted(tmp_path: Path) -> None:
     assert concepts == [Concept("D1", ["fever", "a b"])]
     assert report.to_json()["dropped"] == {
         "blank lines": 1,
+        "concepts without a name": 1,
         "names without a letter or digit": 2,
         "repeated names": 1,
     }

@@ -1,16 +1,20 @@
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.facts import (
+    ABOVE,
+    ALSO,
     CODE,
     DEFINITION,
-    DROP,
     KEEP,
     NAME,
+    NODE,
     PARENT,
     REPLACED_BY,
     Fact,
@@ -63,16 +67,42 @@ def test_build_concepts_sorts_by_id_and_names_by_rank() -> None:
     }
 
 
-def test_build_concepts_needs_keep_behind_a_gate_and_drops() -> None:
-    concepts, dropped = build(
-        *named("A", "B", "C"),
-        Fact("A", KEEP),
-        Fact("B", KEEP),
-        Fact("B", DROP, "bad ones"),
-        gate="unknown ones",
-    )
+def test_build_concepts_needs_keep_behind_a_gate() -> None:
+    concepts, dropped = build(*named("A", "B"), Fact("A", KEEP), gate="unknown ones")
     assert [each.cui for each in concepts] == ["A"]
-    assert dropped == {"bad ones": 1, "unknown ones": 1}
+    assert dropped == {"unknown ones": 1}
+
+
+def test_build_concepts_finds_parents_by_nodes() -> None:
+    concepts, _ = build(
+        *named("A", "B", "C"),
+        Fact("n1", ABOVE, "n2"),
+        Fact("n2", ABOVE, "no node"),
+        Fact("A", NODE, "n1"),
+        Fact("B", NODE, "n1"),
+        Fact("C", NODE, "n2"),
+        Fact("B", NODE, "n2"),
+    )
+    assert [each.parents for each in concepts] == [["B", "C"], ["C"], []]
+
+
+def test_build_concepts_also_adds_no_name() -> None:
+    ((concept,), dropped) = build(
+        Fact("A", NAME, "a", 0, "S", "ENG"),
+        Fact("A", ALSO, "a", 0, "T"),
+        Fact("A", ALSO, "b", 0, "T"),
+    )
+    assert concept == Concept(
+        "A", ["a"], languages={"ENG": [0]}, sources={"S": [0], "T": [0]}
+    )
+    assert dropped == {}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
+def test_build_concepts_sorts_as_python_does(cuis: list[str]) -> None:
+    concepts, _ = build(*(Fact(cui, NAME, "name") for cui in cuis))
+    assert [concept.cui for concept in concepts] == sorted(cuis)
 
 
 def test_build_concepts_follows_replaced_ids_to_one_concept() -> None:
@@ -86,9 +116,9 @@ def test_build_concepts_follows_replaced_ids_to_one_concept() -> None:
     retired = {each.cui: each.retired for each in concepts}
     assert retired["B"] == ["a", "b"]
     # only ids that are few steps away
-    assert retired["A"] == [f"h{n}" for n in range(21, 41)]
+    assert retired["A"] == [f"h{n}" for n in range(20, 41)]
     assert dropped == {
-        "retired ids that lead to no concept": 1,
+        "retired ids that lead to no concept": 23,  # d to h, h2 to h19
         "retired ids that lead to several concepts": 1,
     }
 

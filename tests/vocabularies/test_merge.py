@@ -1,14 +1,10 @@
-import copy
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import merge
 from spacy_sapbert.vocabularies.concepts import PLACES, Concept
-from spacy_sapbert.vocabularies.merge import sort_concepts, unite_vocabularies
+from spacy_sapbert.vocabularies.merge import unite_vocabularies
 
 PLACE = st.dictionaries(
     st.sampled_from("ST"), st.sets(st.sampled_from([0, 1]), min_size=1).map(sorted)
@@ -28,25 +24,6 @@ def test_unite_vocabularies_yields_each_concept_once_sorted() -> None:
     united = list(unite_vocabularies([one, two, []]))
     assert [concept.cui for concept in united] == ["A", "B", "C", "D"]
     assert united[2].aliases == ["c", "d"]
-
-
-@given(concepts=st.lists(CONCEPTS, min_size=1, max_size=9))
-def test_unite_vocabularies_in_batches_is_the_same(concepts: list[Concept]) -> None:
-    at_once = list(unite_vocabularies([map(copy.deepcopy, concepts)]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merge, "BATCH", 1)
-        assert list(unite_vocabularies([concepts])) == at_once
-
-
-def test_unite_vocabularies_too_large_a_concept_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    same = [Concept("A", ["a"]) for _ in range(25)]
-    monkeypatch.setattr(merge, "BATCH", 5)
-    monkeypatch.setattr(merge, "VALUES", 20)
-    assert list(unite_vocabularies([same])) == [Concept("A", ["a"])]
-    with pytest.raises(SapbertError, match="E123.* 20 names .*'A'"):
-        list(unite_vocabularies([[Concept("A", [f"{n}"]) for n in range(50)]]))
 
 
 def test_unite_vocabularies_prefers_the_first_name_and_definition() -> None:
@@ -97,20 +74,3 @@ def test_unite_vocabularies_reads_its_inputs_in_step() -> None:
 
     next(unite_vocabularies([watch(), [Concept("999", ["z"])]]))
     assert len(read) <= 3
-
-
-def test_sort_concepts_keeps_fields_and_the_order_of_the_same_id(
-    few_concepts: list[Concept],
-) -> None:
-    mixed = [*reversed(few_concepts), Concept("C0000004", ["later", "Fever"])]
-    found = list(sort_concepts(mixed))
-    assert [concept.cui for concept in found] == sorted(c.cui for c in few_concepts)
-    assert found[3].aliases == ["Fever", "FEVER", "Pyrexia", "febrile", "later"]
-    assert found[0] == few_concepts[0]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
-def test_sort_concepts_sorts_as_python_does(cuis: list[str]) -> None:
-    found = sort_concepts(Concept(cui, ["name"]) for cui in cuis)
-    assert [concept.cui for concept in found] == sorted(cuis)

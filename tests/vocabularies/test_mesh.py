@@ -276,7 +276,7 @@ def test_read_mesh_names_are_cleaned_and_dropped_ones_counted(
     assert concepts == [mesh_concept("D000001", ["Fever", "pyrexia", "a b"])]
     assert report.to_json()["dropped"] == {
         "names without a letter or digit": 2,
-        "records without a name": 1,
+        "concepts without a name": 1,
         "repeated names": 1,
     }
 
@@ -375,7 +375,7 @@ def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
 
 
 def test_read_mesh_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
-    assert "1 records without a name" in fail(
+    assert "1 concepts without a name" in fail(
         write(tmp_path, as_xml(record("D1", "-")))
     )
     assert fail(write(tmp_path, as_xml(""))).startswith("[E106]")
@@ -425,15 +425,15 @@ def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
         ]
         for ui, fields in records.items()
     }
-    owner: dict[str, str] = {}
+    owners: dict[str, set[str]] = {}
     for ui, fields in records.items():
         for number in fields["numbers"]:
             if said[ui]:
-                owner.setdefault(number, ui)
+                owners.setdefault(number, set()).add(ui)
     concepts = []
     for ui in sorted(ui for ui in records if said[ui]):
         above = {number[: number.rfind(".")] for number in records[ui]["numbers"]}
-        parents = {owner[number] for number in above if number in owner} - {ui}
+        parents = {each for number in above for each in owners.get(number, ())} - {ui}
         concepts.append(
             mesh_concept(
                 ui,

@@ -180,7 +180,7 @@ XREFS = ["xref: UMLS:C0000002", "xref: UMLS_CUI:C0000001"]
 @pytest.mark.parametrize(
     ("options", "lines", "rule"),
     [
-        ({}, ["name: -"], "terms without a name"),
+        ({}, ["name: -"], "concepts without a name"),
         ({}, ["is_obsolete: true"], "obsolete terms"),
         ({"cui_pattern": r"X:\d"}, [], "terms with malformed ids"),
         ({"ids": "xref"}, ["xref: MSH:D1"], "terms without a UMLS id"),

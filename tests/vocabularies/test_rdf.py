@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.ontologies import rdf_stream
+from spacy_sapbert.vocabularies.ontologies import rdf
 from spacy_sapbert.vocabularies.ontologies.rdf import id_of
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -160,13 +160,17 @@ def test_read_rdf_hostile_files_are_errors(
     bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">'
     for declared in (bomb, '<!ENTITY c SYSTEM "file:///etc/passwd">'):
         path.write_text(OWL.replace("<!ENTITY obo", declared + "<!ENTITY obo"))
-        assert fail(path).startswith("[E421]")
+        assert fail(path).startswith("[E152]")
+    # expat itself limits what one entity expands to
+    many = f'<!ENTITY z "{"z" * (1 << 19)}"><!ENTITY obo'
+    path.write_text(OWL.replace("<!ENTITY obo", many).replace("blueness", "&z;" * 300))
+    assert fail(path).startswith("[E150]")
     path.write_text(OWL.replace("<rdfs:label>fever", "<a>" * 10_000))
-    assert "too deep" in fail(path)
+    assert fail(path).startswith("[E121]")
     path.write_text(OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1))
-    assert "too large" in fail(path)
+    assert fail(path).startswith("[E427]")
     path.write_text(OWL[:-20])
-    assert fail(path).startswith("[E421]")
+    assert fail(path).startswith("[E150]")
     turtle = tmp_path / "x.ttl"
     turtle.write_text(SKOS + "x:1 x:p " + "[ x:p " * 5000)
     assert fail(turtle).startswith("[E421]")
@@ -174,20 +178,12 @@ def test_read_rdf_hostile_files_are_errors(
     assert "secret" not in fail(turtle)
     turtle.write_text("")
     assert fail(turtle).startswith("[E106]")
-    monkeypatch.setattr(rdf_stream, "TURTLE_BYTES", 10)
+    monkeypatch.setattr(rdf, "TURTLE_BYTES", 10)
     turtle.write_text(SKOS)
     assert fail(turtle).startswith("[E422]")
-    lines = tmp_path / "x.nt"
-    monkeypatch.setattr(rdf_stream, "USUAL_BYTES", 1000)
-    lines.write_text("<x:a> <x:b> " + '"' + "a" * 3000)
-    assert fail(lines).startswith("[E007]")
-    monkeypatch.setattr(rdf_stream, "NAMES", 5)
-    monkeypatch.setattr(rdf_stream, "TURTLE_BYTES", 10_000)
-    turtle.write_text(SKOS + "_:a x:p _:b . " * 5)
-    assert "too many names" in fail(turtle)
-    monkeypatch.setattr(rdf_stream, "PREFIXES", 2)
+    monkeypatch.setattr(rdf, "PREFIXES", 2)
     path.write_text(OWL)
-    assert "or prefixes" in fail(path)
+    assert fail(path).startswith("[E121]")
     packed = tmp_path / "x.ttl.gz"
     packed.write_bytes(gzip.compress(b"a")[:-3])
     assert fail(packed).startswith("[E008]")

@@ -2,7 +2,7 @@
 
 import gzip
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system.plugins import load_object
+from spacy_sapbert.vocabularies import registry
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.facts import NAME, Fact
+from spacy_sapbert.vocabularies.options import ReadOptions
 from spacy_sapbert.vocabularies.registry import (
     READERS,
+    Reader,
     guess_format,
-    load_reader,
     read_vocabularies,
     read_vocabulary,
 )
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.report import Report, read_good_lines
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 NO_WORD = "1 names without a letter or digit"
@@ -425,7 +429,36 @@ def test_examples_have_all_formats_but_rdf() -> None:
     assert {*READERS} - {*EXAMPLES} == {"rdf"}
 
 
-def test_registry_has_a_file_name_for_all_formats_but_one() -> None:
-    assert all(callable(load_reader(format)) for format in READERS)
-    unnamed = [format for format, (_, patterns) in READERS.items() if not patterns]
-    assert unnamed == ["scispacy"]  # its files are named like those of `jsonl`
+def test_registry_has_readers_whose_options_exist() -> None:
+    fields = {*ReadOptions.__dataclass_fields__}
+    for reader in READERS.values():
+        assert {*reader.takes} <= fields
+        assert callable(load_object(reader.read, "spacy_sapbert.vocabularies"))
+    assert {name for reader in READERS.values() for name in reader.takes} == fields
+
+
+# --- other packages ---
+
+
+def read_words(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """A reader of another package: a name in each line, which is the id too."""
+    for number, line in read_good_lines(path, report):
+        if " " in line:
+            report.bad_line(path, number, "one word")
+        else:
+            yield Fact(line, NAME, line, language=(options.languages or ["ENG"])[0])
+
+
+def test_reader_of_another_package_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader("words", read_words, ("*.words",), ("languages", "type"))
+    monkeypatch.setattr(registry, "load_plugins", lambda group: {"words": reader})
+    path = tmp_path / "x.words"
+    path.write_text("pain\nblue fever\nfever\n")
+    found, report = read(path, "words", on_error="skip", type="T", languages=["SPA"])
+    assert guess_format(path) == "words"
+    assert [concept.cui for concept in found] == ["fever", "pain"]
+    assert found[0].types == ["T"]
+    assert found[0].languages == {"SPA": [0]}
+    assert report.dropped["bad lines"] == 1

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.vocabularies.licences import LICENCES, find_licence
+from spacy_sapbert.linking.sources import SOURCES, find_licence
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.releases import (
     SourceRelease,
@@ -148,4 +148,5 @@ def test_find_licence_of_names_as_umls_and_the_readers_write_them() -> None:
         assert getattr(find_licence(source), "limit", "?") == "", source
     assert find_licence("OWN") is None
     assert find_licence("ICD10") is not find_licence("ICD10CM")
-    assert all(each.address.startswith("https://") for _, each in LICENCES)
+    licences = [source.licence for source in SOURCES if source.licence]
+    assert all(each.address.startswith("https://") for each in licences)

@@ -5,30 +5,12 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from ...errors import Errors, SapbertError
+from ...linking.sources import SOURCES
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
 # or the whole id. The first pattern that matches counts.
-# SOURCE: https://identifiers.org/PREFIX:ACCESSION, Wimalaratne et al. (2018), Uniform
-# resolution of compact identifiers for biomedical data.
 ADDRESSES: dict[str, str] = {
-    r"(C\d{7})": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
-    r"UMLS:(C\d{7})": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
-    r"(?:MESH:)?([CD]\d{6}(?:\d{3})?)": "https://meshb.nlm.nih.gov/record/ui?ui={}",
-    r"(?:OMIM|MIM):(\d+)": "https://omim.org/entry/{}",
-    r"(DOID|HP|MONDO)[:_](\d+)": "http://purl.obolibrary.org/obo/{}_{}",
-    # ICD-10-CM has more digits than ICD-10 of the WHO
-    r"(?:ICD10CM:)?([A-Z]\d[0-9A-Z])(?:\.([0-9A-Z]{1,4}))?": (
-        "https://icd.codes/icd10cm/{}{}"
-    ),
-    r"OMOP:(\d+)": "https://athena.ohdsi.org/search-terms/terms/{}",
-    r"(?:RXNORM|RxCUI):(\d+)": (
-        "https://mor.nlm.nih.gov/RxNav/search?searchBy=RXCUI&searchTerm={}"
-    ),
-    # vocabularies that identifiers.org calls otherwise
-    r"ICD-?10:([A-Z]\d{2}(?:\.\d{1,2})?)": "https://identifiers.org/icd:{}",
-    r"NCIT?:(C\d+)": "https://identifiers.org/ncit:{}",
-    r"(?:SNOMEDCT(?:_US)?|SCTID):(\d+)": "https://identifiers.org/snomedct:{}",
-    r"(?:ORPHA|ORDO|Orphanet)[:_](\d+)": "https://identifiers.org/orphanet:{}",
+    **dict(source.page for source in SOURCES if source.page),
     # all others with a prefix
     r"([A-Za-z]\w*):(\w[\w.-]*)": "https://identifiers.org/{}:{}",
 }

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...vocabularies.licences import UMLS, Licence, find_licence
+from ...linking.sources import UMLS_LICENCE, Licence, find_licence
 from ...vocabularies.releases import SourceRelease, read_releases
 from ..folder.records import Vocabulary
 from ..knowledge_base import KnowledgeBase
@@ -65,7 +65,7 @@ def find_limit(vocabulary: Vocabulary) -> Licence | None:
         return known
     if CATEGORY.match(vocabulary.licence):
         limit = "the UMLS restricts this source"
-        return Licence(vocabulary.licence, UMLS.address, limit)
+        return Licence(vocabulary.licence, UMLS_LICENCE.address, limit)
     return None
 
 

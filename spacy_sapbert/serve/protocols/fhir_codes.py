@@ -5,31 +5,14 @@ from typing import Any
 
 from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.sources import SOURCES, normalize_prefix
 from ...linking.surface_forms import name_form
 from ...vocabularies.concepts import Concept
-from ...vocabularies.ids import normalize_prefix
 from ..problems import RequestError
 
 OWN = "urn:spacy-sapbert:concepts"  # the ids of the knowledge base itself
 ALL = "?fhir_vs"  # ending of the address of the value set of a whole code system
-# Addresses of code systems by what `normalize_prefix` makes of their names.
-# SOURCE: https://hl7.org/fhir/R4/terminologies-systems.html
-SYSTEMS: dict[str, str] = {
-    normalize_prefix(name): address
-    for name, address in {
-        "SNOMEDCT_US": "http://snomed.info/sct",
-        "LNC": "http://loinc.org",
-        "LOINC": "http://loinc.org",
-        "RXNORM": "http://www.nlm.nih.gov/research/umls/rxnorm",
-        "ICD10": "http://hl7.org/fhir/sid/icd-10",
-        "ICD10CM": "http://hl7.org/fhir/sid/icd-10-cm",
-        "ICD9CM": "http://hl7.org/fhir/sid/icd-9-cm",
-        "ATC": "http://www.whocc.no/atc",
-        "NCI": "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl",
-        "HPO": "http://human-phenotype-ontology.org",
-        "OMIM": "http://www.omim.org",
-    }.items()
-}
+SYSTEMS = {normalize_prefix(each.name): each.fhir for each in SOURCES if each.fhir}
 
 
 def not_found() -> RequestError:

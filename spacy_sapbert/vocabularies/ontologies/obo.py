@@ -1,14 +1,18 @@
-"""Ontologies in OBO flat file format: `.obo`."""
+"""Ontologies in OBO flat file format: `.obo`.
+
+Source: OBO Flat File Format 1.4.
+"""
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...system.reading import RECORD_VALUES
+from ..facts import Fact
+from ..options import ReadOptions
 from ..report import Report, read_good_lines, source_of_file
-from .ontology import EXACT, Term, read_ontology
+from .ontology import EXACT, Term, find_facts
 
 # possessive: else each character of a long text would be kept for going back
 QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"\s*(\w*)')
@@ -26,14 +30,13 @@ MATCH = re.compile(r'(?:skos:)?(\w+Match)\s+"?([^"\s]+)')
 MONDO = re.compile(r'source="MONDO:(\w+)"')
 
 
+def read_obo(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read the terms of a file."""
+    return find_facts(parse_obo(path, report), options, report)
+
+
 def parse_obo(path: Path, report: Report) -> Iterator[Term]:
-    """Yield the terms of a file that have an id; other stanzas are skipped.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid line.
-
-    Source: OBO Flat File Format 1.4.
-    """
+    """Yield the terms of a file that have an id; other stanzas are skipped."""
     term: Term | None = None
     lines = 0  # of the term
     in_head = True
@@ -59,13 +62,9 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
                 raise ValueError("a tag and a colon")
             parse_tag(term, tag, value.strip())
         except ValueError as error:
-            text = Errors.E117.format(path=path, line=number, expected=error)
-            report.skip("bad lines", SapbertError(text))
+            report.bad_line(path, number, error)
     if term is not None and term.id:
         yield term
-
-
-read_obo = partial(read_ontology, parse_obo)
 
 
 def read_head(line: str, path: Path, report: Report) -> None:

@@ -1,15 +1,19 @@
-"""Ontologies as OBO Graphs: `.json`."""
+"""Ontologies as OBO Graphs: `.json`.
+
+Source: OBO Graphs 0.3, github.com/geneontology/obographs.
+"""
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
 from ...system.json_members import JSONError, read_members
+from ..facts import ABOVE, Fact
+from ..options import ReadOptions
 from ..report import Report, source_of_file
-from .ontology import Parent, Term, read_ontology
+from .ontology import Term, find_facts
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",
@@ -30,17 +34,19 @@ def bad_graph(path: Path, where: str, got: str) -> SapbertError:
     return SapbertError(Errors.E118.format(path=path, where=where, got=got))
 
 
-def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
-    """Yield the classes of all graphs in a file, and their parents.
+def read_obographs(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read the classes of all graphs in a file.
 
     Raises:
-        SapbertError: If the file is not an OBO Graph; with the number of the first
-            invalid node.
-
-    Source: OBO Graphs 0.3, github.com/geneontology/obographs.
+        SapbertError: With the number of the first invalid node.
     """
+    return find_facts(parse_graphs(path, report), options, report)
+
+
+def parse_graphs(path: Path, report: Report) -> Iterator[Term | Fact]:
+    """Yield the classes of all graphs in a file, and what is above them."""
     number = 0
-    found: Term | Parent | None
+    found: Term | Fact | None
     try:
         for place, member in read_members(path, (NODES, EDGES, HEAD)):
             if place == HEAD:
@@ -61,9 +67,6 @@ def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
                 yield found
     except JSONError as error:
         raise bad_graph(path, f"line {error.line}", error.reason) from None
-
-
-read_obographs = partial(read_ontology, parse_graphs)
 
 
 def read_head(member: Any, path: Path, report: Report) -> None:
@@ -103,12 +106,12 @@ def id_of(iri: str) -> str:
     return short if PREFIXED.fullmatch(short) else iri
 
 
-def parse_edge(edge: Any) -> Parent | None:
-    """Return the parent that an edge gives to a term; None if it is another edge."""
+def parse_edge(edge: Any) -> Fact | None:
+    """Return the term that an edge puts above another; None if it is another edge."""
     if not isinstance(edge, dict) or edge.get("pred") != "is_a":
         return None
     try:
-        return Parent(id_of(text_of(edge["sub"])), id_of(text_of(edge["obj"])))
+        return Fact(id_of(text_of(edge["sub"])), ABOVE, id_of(text_of(edge["obj"])))
     except (KeyError, TypeError):
         return None  # such an edge connects no nodes
 

@@ -2,29 +2,38 @@
 
 rdflib parses the file, and a temporary database sorts what it finds by subject, so that
 memory does not depend on the size of RDF/XML and N-Triples. Turtle is parsed at once.
+
+Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies.
 """
 
 import logging
+import re
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from xml.sax.xmlreader import InputSource
 
 from ...errors import Errors, SapbertError
+from ...system.reading import read_blocks, read_line_blocks
 from ...system.temporary_db import open_temporary_db
-from ..concepts import Concept
-from ..facts import check_count, language_code
+from ...system.xml_blocks import feed_blocks, make_parser
+from ..facts import Fact, group_facts, language_code, store_facts
 from ..ids import split_id
+from ..options import SCOPES, ReadOptions
 from ..report import Report, source_of_file
 from .obographs import id_of
-from .ontology import UMLS, Term, read_ontology
-from .rdf_stream import RdfStream
+from .ontology import Term, find_facts
 
-FORMATS = {"owl": "xml", "rdf": "xml", "ttl": "turtle", "nt": "nt"}
+PREFIXES = 1000  # in each other; rdflib copies them all for each
+DEPTH = 100  # elements in each other
+TURTLE_BYTES = 1 << 27  # of a file, which rdflib holds in memory several times
+# a statement about or with a blank node, which no `Term` has
+BLANK = re.compile(rb"\s*(?:<[^>]*>\s*<[^>]*>\s*)?_:")
+BATCH = 10_000  # statements that are stored at once
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
@@ -58,74 +67,41 @@ PREDICATES = {
     },
     SKOS + "relatedMatch": "relatedMatch",
     OIO + "hasAlternativeId": "alternative",
-    OBO + "IAO_0100001": "replaced by",
-    "http://purl.org/dc/terms/isReplacedBy": "replaced by",
+    OBO + "IAO_0100001": "replacement",
+    "http://purl.org/dc/terms/isReplacedBy": "replacement",
     OWL + "deprecated": "deprecated",
     OWL + "versionInfo": "version",
     "http://purl.org/dc/terms/license": "licence",
 }
-IDS = ("parent", "child", "replaced by")
-SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
+IDS = ("parent", "child", "replacement")
 
 
-def read_rdf(
-    path: Path,
-    report: Report,
-    *,
-    languages: Sequence[str] = (),
-    ids: str = "own",
-    xref_prefix: str = UMLS,
-    multi_xref: str = "drop",
-    scopes: Sequence[str] = ("EXACT",),
-    obsolete: bool = False,
-    type: str | None = None,
-    cui_pattern: str | None = None,
-) -> Iterator[Concept]:
+Add = Callable[[Any, Any, Any], None]  # a statement: subject, predicate, value
+
+
+def read_rdf(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the concepts of SKOS and the classes of OWL.
 
     The id is that of `read_obographs` if the IRI ends with a prefix and a number
-    (`…/obo/DOID_8718` → `DOID:8718`), and else the IRI.
+    (`…/obo/DOID_8718` → `DOID:8718`), and else the IRI. Names without a language are
+    kept beside those in `languages`; without these all are, English first.
 
     Args:
-        path: RDF/XML (`.owl`, `.rdf`), Turtle (`.ttl`) or N-Triples (`.nt`), plain or
-            `.gz`.
-        languages: Languages of names to keep, as UMLS writes them, the preferred first,
-            beside names without a language; empty: all, English first.
-        ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern: See
-            `read_ontology`.
-
-    Yields:
-        Each concept, sorted by id.
+        path: RDF/XML (`.owl`, `.rdf`), Turtle (`.ttl`) or N-Triples (`.nt`).
 
     Raises:
         SapbertError: If rdflib is not installed; if the file is damaged.
-
-    Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies.
     """
-    return read_ontology(
-        partial(parse_rdf, languages=languages),
-        path,
-        report,
-        ids=ids,
-        xref_prefix=xref_prefix,
-        multi_xref=multi_xref,
-        scopes=scopes,
-        obsolete=obsolete,
-        type=type,
-        cui_pattern=cui_pattern,
-    )
+    terms = parse_terms(path, options.languages or (), report)
+    return find_facts(terms, options, report)
 
 
-def parse_rdf(
-    path: Path, report: Report, *, languages: Sequence[str] = ()
-) -> Iterator[Term]:
+def parse_terms(path: Path, languages: Sequence[str], report: Report) -> Iterator[Term]:
     """Yield the concepts and classes of a file."""
     with open_temporary_db() as database:
-        database.execute("CREATE TABLE facts (subject, kind, value, language)")
         parse_file(path, database, report)
-        rows = database.execute("SELECT * FROM facts ORDER BY subject, rowid")
-        for subject, group in groupby(rows, key=itemgetter(0)):
-            term = make_term(subject, group, languages, report)
+        for subject, statements in group_facts(database):
+            term = make_term(subject, statements, languages, report)
             if term is not None:
                 yield term
 
@@ -137,46 +113,47 @@ def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None
         SapbertError: If it is damaged, or rdflib is not installed.
     """
     try:
-        from rdflib import Graph, Literal, URIRef
-        from rdflib.store import Store
+        from rdflib import Literal, URIRef
     except ImportError as error:
         raise SapbertError(
             Errors.E521.format(library="rdflib", reason=error, packages="rdflib")
         ) from None
     # it quotes texts that are not of their type
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    name = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    count = 0
+    statements: list[Fact] = []
+    unread = 0
 
-    class Database(Store):
-        """A store of rdflib that keeps what a `Term` has."""
+    def store() -> None:
+        nonlocal unread
+        store_facts(database, statements)
+        report.read(path.name, unread)
+        statements.clear()
+        unread = 0
 
-        def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-            nonlocal count
-            count += 1
-            if count % 10_000 == 0:
-                report.read(path.name, 10_000)
-            subject, predicate, value = triple
-            kind = PREDICATES.get(str(predicate))
-            if kind is None or not isinstance(subject, URIRef):
-                return
-            language = ""
-            if isinstance(value, Literal):
-                language = language_code(value.language or "")
-            elif not isinstance(value, URIRef):
-                return
-            elif kind in IDS:
-                value = id_of(str(value))
-            row = id_of(str(subject)), kind, str(value), language
-            if kind == "child":
-                row = row[2], "parent", row[0], ""
-            database.execute("INSERT INTO facts VALUES (?, ?, ?, ?)", row)
+    def add(subject: Any, predicate: Any, value: Any) -> None:
+        nonlocal unread
+        unread += 1
+        if unread == BATCH:
+            store()
+        kind = PREDICATES.get(str(predicate))
+        if kind is None or not isinstance(subject, URIRef):
+            return
+        language = ""
+        if isinstance(value, Literal):
+            language = language_code(value.language or "")
+        elif not isinstance(value, URIRef):
+            return
+        elif kind in IDS:
+            value = id_of(str(value))
+        id, text = id_of(str(subject)), str(value)
+        if kind == "child":
+            id, kind, text, language = text, "parent", id, ""
+        statements.append(Fact(id, kind, text, language=language))
 
-    syntax = FORMATS.get(name, "xml")
+    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    parse = {"ttl": parse_turtle, "nt": parse_triples}.get(ending, parse_xml)
     try:
-        with RdfStream(path, syntax) as stream:
-            graph = Graph(store=Database(), bind_namespaces="none")
-            graph.parse(stream, format=syntax, publicID="file:///")
+        parse(path, add)
     except (SapbertError, sqlite3.Error):
         raise
     except (EOFError, zlib.error) as error:
@@ -185,12 +162,105 @@ def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None
     except Exception as error:  # rdflib has no common class of errors of parsers
         reason = error.__class__.__name__
         raise SapbertError(Errors.E421.format(path=path, reason=reason)) from None
-    report.read(path.name, count % 10_000)
+    store()
+
+
+def make_graph(add: Add) -> Any:
+    """Return a graph of rdflib that keeps no statements."""
+    from rdflib import Graph
+    from rdflib.store import Store
+
+    class Statements(Store):
+        def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
+            add(*triple)
+
+    return Graph(store=Statements(), bind_namespaces="none")
+
+
+def parse_turtle(path: Path, add: Add) -> None:
+    """Parse a file at once."""
+    data = bytearray()
+    for block in read_blocks([path]):
+        data += block
+        if len(data) > TURTLE_BYTES:
+            limit = TURTLE_BYTES >> 20
+            raise SapbertError(Errors.E422.format(path=path, limit=limit))
+    make_graph(add).parse(data=bytes(data), format="turtle", publicID="file:///")
+
+
+def parse_triples(path: Path, add: Add) -> None:
+    """Parse lines, without blank nodes, whose labels rdflib would keep."""
+    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
+
+    parser = W3CNTriplesParser(SimpleNamespace(triple=add))
+    for _, lines in read_line_blocks(path):
+        kept = [line for line in lines if not BLANK.match(line)]
+        parser.parsestring(b"\n".join(kept) + b"\n")
+
+
+def parse_xml(path: Path, add: Add) -> None:
+    """Parse XML, whose nodes rdflib makes statements of.
+
+    Raises:
+        SapbertError: See `feed_blocks`; if elements or prefixes are nested too deep.
+    """
+    from rdflib.plugins.parsers.rdfxml import RDFXMLHandler
+
+    handler = RDFXMLHandler(make_graph(add))
+    source = InputSource()
+    source.setPublicId("file:///")
+    handler.setDocumentLocator(source)
+    parser = make_parser(path, separator=" ", entities=True)
+    depth = prefixes = begun = 0
+
+    def check(count: int, limit: int) -> None:
+        if count > limit:
+            values = {"path": path, "line": parser.CurrentLineNumber, "limit": limit}
+            raise SapbertError(Errors.E121.format(**values))
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth, begun
+        depth += 1
+        check(depth, DEPTH)
+        if depth == 2:  # a child of the root
+            begun = parser.CurrentByteIndex
+        values = {split_tag(name): value for name, value in attributes.items()}
+        handler.startElementNS(split_tag(tag), None, values)
+
+    def end(tag: str) -> None:
+        nonlocal depth, begun
+        depth -= 1
+        if depth == 1:
+            begun = parser.CurrentByteIndex
+        handler.endElementNS(split_tag(tag), None)
+
+    def bind(prefix: str | None, address: str) -> None:
+        nonlocal prefixes
+        prefixes += 1
+        check(prefixes, PREFIXES)
+        handler.startPrefixMapping(prefix, address)
+
+    def unbind(prefix: str | None) -> None:
+        nonlocal prefixes
+        prefixes -= 1
+        handler.endPrefixMapping(prefix)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartNamespaceDeclHandler, parser.EndNamespaceDeclHandler = bind, unbind
+    parser.CharacterDataHandler = handler.characters
+    for _ in feed_blocks(parser, path, lambda: begun):
+        pass
+
+
+def split_tag(tag: str) -> tuple[str | None, str]:
+    """Return the namespace and the name of a tag or attribute."""
+    address, _, name = tag.rpartition(" ")
+    return address or None, name
 
 
 def make_term(
     id: str,
-    rows: Iterator[tuple[str, str, str, str]],
+    statements: Sequence[Any],
     languages: Sequence[str],
     report: Report,
 ) -> Term | None:
@@ -203,8 +273,7 @@ def make_term(
     texts: list[tuple[str, str]] = []
     other = 0
     head = {"version": "", "licence": ""}
-    for count, (_, kind, value, language) in enumerate(rows):
-        check_count(count, id)
+    for kind, value, _, _, language in statements:
         value = value.encode("utf8", "replace").decode("utf8")
         # a text without a language is between the preferred and the others
         rank = order.get(language, len(order) + bool(language))
@@ -236,7 +305,7 @@ def make_term(
                 term.xrefs.append(value)
             case "alternative":
                 term.alternatives.append(value)
-            case "replaced by":
+            case "replacement":
                 term.replaced_by.append(value)
             case "deprecated":
                 term.obsolete = value.lower() in ("true", "1")

@@ -1,4 +1,7 @@
-"""ClaML: classifications in XML, e.g. ICD-10, ICD-10-GM, OPS, ICF and ATC."""
+"""ClaML: classifications in XML, e.g. ICD-10, ICD-10-GM, OPS, ICF and ATC.
+
+Source: EN ISO 13120, and the files of the WHO and the BfArM.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,18 +11,17 @@ from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
 from ...system.xml_blocks import read_children
-from ..concepts import Concept, clean_name
+from ..concepts import clean_name
 from ..facts import (
     CODE,
     DEFINITION,
     NAME,
     PARENT,
-    TYPE,
     Fact,
-    build_concepts,
     check_count,
     language_code,
 )
+from ..options import ReadOptions
 from ..report import Report
 
 ROOT = "ClaML"
@@ -69,32 +71,12 @@ class Made(NamedTuple):
     step: str = ""
 
 
-def read_claml(
-    path: Path, report: Report, *, type: str | None = None
-) -> Iterator[Concept]:
+def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the classes of a classification, with inclusion terms as further names.
 
     A class without subclasses gets those that its modifiers make, and the modifiers of
     the classes above it that come before it in the file: see `apply_modifiers`.
-
-    Args:
-        path: The XML file, plain or `.gz`.
-        type: Semantic type of all concepts.
-
-    Yields:
-        Each concept, sorted by id.
-
-    Raises:
-        SapbertError: With file and line, at the first class without a code or a name,
-            or at malformed XML.
-
-    Source: EN ISO 13120, and the files of the WHO and the BfArM.
     """
-    return build_concepts(find_facts(path, type, report), report)
-
-
-def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
-    """Yield the facts of all classes."""
     source = ""
     modifiers: dict[str, list[Modifier]] = {}
     uses: dict[str, list[Use]] = {}  # by class, with those from above
@@ -124,9 +106,7 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
             report.read(path.name, 1)
             code = (element.get("code") or "").strip()
             if not code or not preferred_name(element)[0]:
-                values = {"path": path, "line": line}
-                text = Errors.E117.format(expected="a code and a name", **values)
-                report.skip("bad nodes", SapbertError(text))
+                report.bad_line(path, line, "a code and a name", "bad nodes")
                 continue
             yield from class_facts(element, code, source)
             if own := find_uses(element, uses):
@@ -141,10 +121,6 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
                     yield Fact(each.code, CODE, each.code, source=source)
                     yield Fact(each.code, PARENT, parent)
                     yield Fact(each.code, NAME, each.name, 1, source, each.language)
-                    if type:
-                        yield Fact(each.code, TYPE, type)
-            if type:
-                yield Fact(code, TYPE, type)
 
 
 def find_source(name: str) -> str:

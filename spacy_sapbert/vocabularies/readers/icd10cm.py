@@ -1,4 +1,7 @@
-"""ICD-10-CM: the tabular list as XML, with chapters, blocks, categories and codes."""
+"""ICD-10-CM: the tabular list as XML, with chapters, blocks, categories and codes.
+
+Source: The files of the National Center for Health Statistics.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,8 +11,9 @@ from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
 from ...system.xml_blocks import read_children
-from ..concepts import Concept, clean_name, has_letter_or_digit
-from ..facts import CODE, NAME, PARENT, TYPE, Fact, build_concepts
+from ..concepts import clean_name, has_letter_or_digit
+from ..facts import CODE, NAME, PARENT, Fact
+from ..options import ReadOptions
 from ..report import Report
 
 SOURCE = "ICD10CM"
@@ -20,9 +24,7 @@ RANGE = re.compile(r"\s*\(([A-Z][0-9A-Z]*(?:-[A-Z][0-9A-Z]*)?)\)\s*$")
 STEM = 6  # characters of a code without its dot, before the seventh
 
 
-def read_icd10cm(
-    path: Path, report: Report, *, type: str | None = None
-) -> Iterator[Concept]:
+def read_icd10cm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the tabular list: codes with their inclusion terms as further names.
 
     Chapters and blocks are concepts too; their id is the range of their codes. The file
@@ -30,32 +32,15 @@ def read_icd10cm(
     with the name of the code and the meaning of the character, as the order file has
     it: "S52.521A", "Torus fracture …, initial encounter for closed fracture".
 
-    Args:
-        path: The XML file, plain or `.gz`.
-        type: Semantic type of all concepts.
-
-    Yields:
-        Each concept, sorted by id.
-
     Raises:
-        SapbertError: With file and line of the chapter, at the first element without a
-            code or a name, or at malformed XML.
-
-    Source: The files of the National Center for Health Statistics.
+        SapbertError: With the line of the chapter, at an element without a code or a
+            name.
     """
-    return build_concepts(find_facts(path, type, report), report)
-
-
-def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
-    """Yield the facts of all chapters, blocks and codes."""
     for line, element in read_children(path, lambda *_: None):
         if element.tag == "version":
             report.add_release(SOURCE, clean_name(element.text or "")[:200])
         elif element.tag in NODES:
-            for fact in node_facts(element, "", {}, path, line, report):
-                yield fact
-                if type and fact.kind == CODE:
-                    yield Fact(fact.cui, TYPE, type)
+            yield from node_facts(element, "", {}, path, line, report)
 
 
 def node_facts(
@@ -101,8 +86,7 @@ def node_facts(
             yield from extend_code(code, title, characters)
     else:
         expected = f"a code and a name of each {node.tag}, also of one in {parent}"
-        text = Errors.E117.format(path=path, line=line, expected=expected)
-        report.skip("bad nodes", SapbertError(text))
+        report.bad_line(path, line, expected, "bad nodes")
     for child in node:
         if child.tag in NODES:
             yield from node_facts(

@@ -1,48 +1,30 @@
-"""ICD-11: the simple tabulation of the WHO, as text or as a workbook."""
+"""ICD-11: the simple tabulation of the WHO, as text or as a workbook.
+
+Source: icd.who.int/browse, Info, spreadsheet file.
+"""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
-from ..concepts import Concept
-from ..facts import CODE, NAME, PARENT, TYPE, Fact, build_concepts, language_code
+from ..facts import CODE, NAME, PARENT, Fact, language_code
+from ..options import ReadOptions
 from ..report import Report
 from ..tables.delimited import read_rows, read_sheet, select_columns
 
 SOURCE = "ICD11"
 COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
 URI = "Foundation URI"
-MARK = "- "  # before a title, for each level above it
 LANGUAGE = re.compile(r"-([a-z]{2})\.")  # SimpleTabulation-ICD-11-MMS-en.txt
 DEPTH = 100  # levels; the published files have 12
 
 
-def read_icd11(
-    path: Path, report: Report, *, type: str | None = None
-) -> Iterator[Concept]:
+def read_icd11(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the titles of ICD-11; chapters and blocks are concepts too.
 
     The id is the code, of a block its `BlockId`, of a chapter `Chapter` and its number,
     and of other groups the number in their URI.
-
-    Args:
-        path: `SimpleTabulation-ICD-11-MMS-en.txt`, plain or `.gz`, or `.xlsx`.
-        type: Semantic type of all concepts.
-
-    Yields:
-        Each concept, sorted by id.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row.
-
-    Source: icd.who.int/browse, Info, spreadsheet file.
     """
-    return build_concepts(find_facts(path, type, report), report)
-
-
-def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
-    """Yield the facts of all rows."""
     if is_book := path.suffix.lower() == ".xlsx":
         rows = read_sheet(path, report)
     else:
@@ -53,7 +35,7 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
     for number, (title, kind, code, block, chapter, uri) in select_columns(
         rows, path, COLUMNS, report, optional=[URI], pad=is_book
     ):
-        name = title.lstrip("- ")
+        name = title.lstrip("- ")  # a mark for each level above it
         depth = title[: len(title) - len(name)].count("-")
         id = code or block
         if not id and kind.lower() == "chapter" and chapter:
@@ -61,8 +43,7 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
         id = id or uri.rpartition("/")[2]
         if not id or depth > DEPTH:
             expected = f"a code, and at most {DEPTH} levels"
-            values = {"path": path, "line": number, "expected": expected}
-            report.skip("bad lines", SapbertError(Errors.E117.format(**values)))
+            report.bad_line(path, number, expected)
             continue
         del above[depth:]
         above += [""] * (depth - len(above))
@@ -71,5 +52,3 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
         above.append(id)
         yield Fact(id, NAME, name, source=SOURCE, language=language)
         yield Fact(id, CODE, id, source=SOURCE)
-        if type:
-            yield Fact(id, TYPE, type)

@@ -1,6 +1,7 @@
 """JSON Lines: concepts of your own, and knowledge bases of scispaCy."""
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Required
 
@@ -9,15 +10,9 @@ from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
 from ...system.json_lines import validate_line
-from ..concepts import (
-    Concept,
-    change_names,
-    clean_name,
-    describe_error,
-    has_letter_or_digit,
-    parse_concept,
-)
-from ..merge import sort_concepts
+from ..concepts import Concept, describe_error, parse_concept
+from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
+from ..options import ReadOptions
 from ..report import Report, read_good_lines
 
 Parser = Callable[[str, Path, int], Concept]
@@ -49,47 +44,56 @@ EXPECTED = {
 }
 
 
-def read_jsonl(path: Path, report: Report) -> Iterator[Concept]:
-    """Read concepts in any order, and clean their names.
-
-    Args:
-        path: The file, plain or `.gz`, in the form of concepts.jsonl.
-
-    Yields:
-        Each concept, sorted by id.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid line.
-    """
-    return sort_concepts(parse_lines(path, report, parse_concept))
+def read_jsonl(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read concepts in the form of concepts.jsonl, in any order."""
+    return find_facts(path, report, parse_concept)
 
 
-def read_scispacy(path: Path, report: Report) -> Iterator[Concept]:
-    """Read a knowledge base of scispaCy; see `read_jsonl`.
-
-    Yields:
-        Each concept, sorted by id; its `canonical_name` comes first.
-    """
-    return sort_concepts(parse_lines(path, report, parse_entity))
+def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read a knowledge base of scispaCy; `canonical_name` is the preferred name."""
+    return find_facts(path, report, parse_entity)
 
 
-def parse_lines(path: Path, report: Report, parse: Parser) -> Iterator[Concept]:
-    """Yield the concept of each line that has a name."""
+def find_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:
+    """Yield the facts of the concept of each line."""
     for number, line in read_good_lines(path, report):
         try:
             concept = parse(line, path, number)
         except SapbertError as error:
             report.skip("bad lines", error)
             continue
-        names = [clean_name(alias) for alias in concept.aliases]
-        names = [name if has_letter_or_digit(name) else "" for name in names]
-        change_names(concept, names)
-        dropped = names.count("")
-        report.dropped["names without a letter or digit"] += dropped
-        report.dropped["repeated names"] += len(names) - dropped - len(concept.aliases)
-        report.rows_kept += len(concept.aliases)
-        if concept.aliases:
-            yield concept
+        yield from concept_facts(concept)
+
+
+def concept_facts(concept: Concept) -> Iterator[Fact]:
+    """Yield the facts of a concept."""
+    cui = concept.cui
+    sources: list[list[str]] = [[] for _ in concept.aliases]
+    languages: list[list[str]] = [[] for _ in concept.aliases]
+    for found, places in (
+        (sources, concept.sources),
+        (languages, concept.languages),
+    ):
+        for key, numbers in places.items():
+            for number in numbers:
+                found[number].append(key)
+    for alias, *labels in zip(concept.aliases, sources, languages, strict=True):
+        first, *others = [*zip_longest(*labels, fillvalue="")] or [("", "")]
+        yield Fact(cui, NAME, alias, 0, *first)
+        for label in others:
+            yield Fact(cui, ALSO, alias, 0, *label)
+    for source, codes in concept.codes.items():
+        for code in codes:
+            yield Fact(cui, CODE, code, 0, source)
+    for kind, values in (
+        (TYPE, concept.types),
+        (PARENT, concept.parents),
+        (RETIRED, concept.retired),
+    ):
+        for value in values:
+            yield Fact(cui, kind, value)
+    if concept.definition:
+        yield Fact(cui, DEFINITION, concept.definition)
 
 
 def parse_entity(line: str, path: Path, number: int) -> Concept:

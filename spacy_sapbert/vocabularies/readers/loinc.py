@@ -1,9 +1,12 @@
-"""LOINC: its table of terms, and the accessory files beside it."""
+"""LOINC: its table of terms, and the accessory files beside it.
+
+Source: LOINC Users' Guide and the files of release 2.7x.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..concepts import Concept
+from ..concepts import clean_name
 from ..facts import (
     CODE,
     DEFINITION,
@@ -13,9 +16,9 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    build_concepts,
     language_code,
 )
+from ..options import ReadOptions
 from ..report import Report
 from ..tables.release import Release
 
@@ -27,46 +30,24 @@ HIERARCHIES = ("ComponentHierarchyBySystem.csv", "MultiAxialHierarchy.csv")
 VARIANTS = "*LinguisticVariant.csv"  # esES12LinguisticVariant.csv
 
 
-def read_loinc(
-    path: Path,
-    report: Report,
-    *,
-    languages: Sequence[str] = (),
-    obsolete: bool = False,
-) -> Iterator[Concept]:
-    """Read terms and parts of LOINC, with consumer names and the hierarchy.
-
-    Related names are search words, not synonyms, and are not read.
-
-    Args:
-        path: The folder of a release, or `Loinc.csv`, plain or `.gz`.
-        languages: Languages of names to keep, as UMLS writes them; empty: all that have
-            a linguistic variant.
-
-    Yields:
-        Each concept, sorted by id: `LOINC:` and the code.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row.
-
-    Source: LOINC Users' Guide and the files of release 2.7x.
-    """
-    release = Release(
-        path, TABLE, report, inner=("LoincTable",), separator=",", quoted=True
-    )
-    facts = find_facts(release, languages, obsolete, report)
-    yield from build_concepts(facts, report, gate="names of concepts that are left out")
-
-
 def cui_of(code: str) -> str:
     """Return the id of a concept here."""
     return f"{PREFIX}:{code}"
 
 
-def find_facts(
-    release: Release, languages: Sequence[str], obsolete: bool, report: Report
-) -> Iterator[Fact]:
-    """Yield the facts of all tables."""
+def read_loinc(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read terms and parts of LOINC, with consumer names and the hierarchy.
+
+    Related names are search words, not synonyms, and are not read. The id is `LOINC:`
+    and the code. Without `languages` the names of all linguistic variants are kept.
+
+    Args:
+        path: The folder of a release, or `Loinc.csv`.
+    """
+    release = Release(
+        path, TABLE, report, inner=("LoincTable",), separator=",", quoted=True
+    )
+    languages, obsolete = options.languages, options.obsolete
     english = not languages or "ENG" in languages
     columns = ("LOINC_NUM", "LONG_COMMON_NAME", "STATUS")
     names = ("DisplayName", "CONSUMER_NAME", "SHORTNAME")
@@ -115,7 +96,7 @@ def find_kept(code: str, kind: str, definition: str) -> Iterator[Fact]:
     if kind:
         yield Fact(cui_of(code), TYPE, kind)
     if definition:
-        yield Fact(cui_of(code), DEFINITION, definition)
+        yield Fact(cui_of(code), DEFINITION, clean_name(definition))
 
 
 def find_names(
@@ -126,7 +107,7 @@ def find_names(
         yield Fact(cui_of(code), NAME, name, rank, SOURCE, language)
 
 
-def find_variants(release: Release, languages: Sequence[str]) -> Iterator[Fact]:
+def find_variants(release: Release, languages: Sequence[str] | None) -> Iterator[Fact]:
     """Yield the names of the linguistic variants, whose files begin with a language."""
     columns = ("LOINC_NUM",)
     optional = ("LONG_COMMON_NAME", "LinguisticVariantDisplayName")

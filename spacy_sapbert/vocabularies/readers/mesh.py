@@ -1,4 +1,7 @@
-"""MeSH in the XML of its publisher: descriptors, and supplementary records."""
+"""MeSH in the XML of its publisher: descriptors, and supplementary records.
+
+Source: nlm.nih.gov/mesh/xml_data_elements.html.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +10,10 @@ from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
 from ...system.xml_blocks import read_children
-from ..concepts import Concept, clean_name
-from ..merge import sort_concepts
-from ..report import Report, clean_names
+from ..concepts import clean_name, has_letter_or_digit
+from ..facts import ABOVE, CODE, DEFINITION, NAME, NODE, TYPE, Fact
+from ..options import ReadOptions
+from ..report import Report
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it
@@ -22,40 +26,12 @@ ROOTS = tuple(f"{record}Set" for record in RECORDS)
 YEAR = re.compile(r"(?:19|20)\d\d")  # desc2026.gz
 
 
-def read_mesh(path: Path, report: Report) -> Iterator[Concept]:
-    """Read descriptors or supplementary records, one record at a time.
-
-    Args:
-        path: The file, plain or `.gz`.
-
-    Yields:
-        Each concept, sorted by id: `MESH:` and the id of the record.
+def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read descriptors or supplementary records; the id is `MESH:` and theirs.
 
     Raises:
-        SapbertError: If the file is not MeSH or truncated; with file and line, at the
-            first invalid record.
-
-    Source: nlm.nih.gov/mesh/xml_data_elements.html.
-    """
-    cuis: dict[str, str] = {}  # by tree number
-    # all records are read before the first sorted concept, so `cuis` is complete
-    for concept in sort_concepts(make_concepts(path, report, cuis)):
-        above = (number.rpartition(".")[0] for number in concept.parents)
-        parents = {cuis[number] for number in above if number in cuis}
-        concept.parents = sorted(parents - {concept.cui})
-        yield concept
-
-
-def make_concepts(
-    path: Path, report: Report, cuis: dict[str, str]
-) -> Iterator[Concept]:
-    """Make concepts of the records of a file.
-
-    Args:
-        cuis: Filled with the concept at each tree number.
-
-    Yields:
-        In the order of the file, with its tree numbers as `parents`.
+        SapbertError: If the file is not MeSH; with file and line, at the first invalid
+            record.
     """
     language = ""
 
@@ -66,29 +42,21 @@ def make_concepts(
             raise SapbertError(Errors.E151.format(path=path, **values))
         language = attributes.get("LanguageCode", "eng").upper()
         if year := YEAR.search(path.name):
-            report.add_release("MSH", year[0])
+            report.add_release(SOURCE, year[0])
 
     for line, record in read_children(path, check_root):
         report.read(path.name, 1)
         try:
-            concept = make_concept(record, language, report)
+            facts = record_facts(record, language, report)
         except ValueError as error:
             text = Errors.E153.format(path=path, line=line, expected=error)
             report.skip("bad records", SapbertError(text))
-            continue
-        if concept is None:
-            report.dropped["records without a name"] += 1
-            continue
-        for number in concept.parents:
-            cuis.setdefault(number, concept.cui)
-        yield concept
+        else:
+            yield from facts
 
 
-def make_concept(record: Element, language: str, report: Report) -> Concept | None:
-    """Make a concept of a record.
-
-    Returns:
-        The concept, with its own tree numbers as `parents`; None if no name is left.
+def record_facts(record: Element, language: str, report: Report) -> list[Fact]:
+    """Return the facts of a record.
 
     Raises:
         ValueError: With what was expected, if the record is invalid.
@@ -97,30 +65,30 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
         raise ValueError(f"the element {' or '.join(RECORDS)}")
     id_tag, heading_tag = RECORDS[record.tag]
     id = text_at(record, id_tag)
+    cui = f"{PREFIX}:{id}"
     names = record_names(record, heading_tag, report)
-    if not names:
-        return None
     for key in ("DescriptorClass", "SCRClass"):
         if (number := record.get(key)) is not None:
             report.counts[f"records of class {number[:1]}"] += 1
-    types = record.iterfind(
-        "ConceptList/Concept/SemanticTypeList/SemanticType/SemanticTypeUI"
-    )
+    facts = [Fact(cui, NAME, name, 0, SOURCE, language) for name in names]
+    facts.append(Fact(cui, CODE, id, 0, SOURCE))
+    types = "ConceptList/Concept/SemanticTypeList/SemanticType/SemanticTypeUI"
+    for element in record.iterfind(types):
+        if type := text_of(element):
+            facts.append(Fact(cui, TYPE, type))
+    is_kept = any(map(has_letter_or_digit, names))
+    for element in record.iterfind("TreeNumberList/TreeNumber"):
+        if is_kept and (number := text_of(element)):
+            facts.append(Fact(cui, NODE, number))
+            facts.append(Fact(number, ABOVE, number.rpartition(".")[0]))
     note = record.find("ConceptList/Concept[@PreferredConceptYN='Y']/ScopeNote")
-    return Concept(
-        f"{PREFIX}:{id}",
-        names,
-        types=distinct_texts(types),
-        codes={SOURCE: [id]},
-        parents=distinct_texts(record.iterfind("TreeNumberList/TreeNumber")),
-        definition=None if note is None else text_of(note) or None,
-        languages={language: list(range(len(names)))},
-        sources={SOURCE: list(range(len(names)))},
-    )
+    if note is not None:
+        facts.append(Fact(cui, DEFINITION, text_of(note)))
+    return facts
 
 
 def record_names(record: Element, heading_tag: str, report: Report) -> list[str]:
-    """Return the distinct names of a record, the heading first.
+    """Return the names of a record, the heading first.
 
     Raises:
         ValueError: If the heading or a term is absent.
@@ -134,7 +102,7 @@ def record_names(record: Element, heading_tag: str, report: Report) -> list[str]
         elif name != heading:  # the heading is a term as well
             names.append(name)
     report.dropped["permuted terms"] += permuted
-    return clean_names(names, report)
+    return names
 
 
 def text_at(element: Element, place: str) -> str:
@@ -153,8 +121,3 @@ def text_at(element: Element, place: str) -> str:
 def text_of(element: Element) -> str:
     """Return all text in an element, cleaned."""
     return clean_name("".join(element.itertext()))
-
-
-def distinct_texts(elements: Iterator[Element]) -> list[str]:
-    """Return the distinct texts of elements, without empty ones."""
-    return list(dict.fromkeys(filter(None, map(text_of, elements))))

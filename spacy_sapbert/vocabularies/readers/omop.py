@@ -1,11 +1,14 @@
-"""OMOP: the tables of vocabularies that Athena exports."""
+"""OMOP: the tables of vocabularies that Athena exports.
+
+Source: The tables of the OMOP Common Data Model 5.4.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...linking import sources
 from ...system.temporary_db import open_temporary_db
-from ..concepts import Concept
 from ..facts import (
     CODE,
     KEEP,
@@ -14,9 +17,9 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    build_concepts,
     language_code,
 )
+from ..options import ReadOptions
 from ..report import Report, check_known
 from ..tables.release import Release
 
@@ -24,16 +27,7 @@ PREFIX = SOURCE = "OMOP"
 CONCEPT = "CONCEPT.csv"
 ENGLISH = "4180186"
 ENDING = " language"  # of the names of languages
-# vocabularies of OMOP → what UMLS calls them
-SOURCES = {
-    "SNOMED": "SNOMEDCT_US",
-    "RxNorm": "RXNORM",
-    "LOINC": "LNC",
-    "MeSH": "MSH",
-    "MedDRA": "MDR",
-    "CPT4": "CPT",
-    "NCIt": "NCI",
-}
+SOURCES = {source.omop: source.name for source in sources.SOURCES if source.omop}
 LANGUAGES = {
     **{"english": "en", "spanish": "es", "french": "fr", "german": "de", "dutch": "nl"},
     **{"italian": "it", "portuguese": "pt", "russian": "ru", "japanese": "ja"},
@@ -45,52 +39,33 @@ OTHER_LANGUAGES = "names in other languages"
 KNOWN = 1000  # values that an error names
 
 
-def read_omop(
-    path: Path,
-    report: Report,
-    *,
-    sources: Sequence[str] = (),
-    types: Sequence[str] = (),
-    languages: Sequence[str] = (),
-    mapped_names: bool = False,
-) -> Iterator[Concept]:
+def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the valid standard and classification concepts of OMOP.
 
-    Their domain is their semantic type. Other concepts are codes of the one standard
-    concept that they are mapped to.
+    The id is `OMOP:` and `concept_id`, the semantic type the domain, a source the
+    vocabulary. Names in CONCEPT are in English, others in CONCEPT_SYNONYM. Other
+    concepts are codes of the one standard concept that they are mapped to.
 
     Args:
-        path: The folder of an export, or `CONCEPT.csv` in it, plain or `.gz`.
-        sources: Vocabularies (`vocabulary_id`) to keep; empty: all.
-        types: Domains (`domain_id`) to keep; empty: all.
-        languages: Languages of names to keep, as UMLS writes them; empty: all. Names in
-            CONCEPT are in English, others in CONCEPT_SYNONYM.
-        mapped_names: Add the names, in English, of concepts that are mapped to one
-            concept only.
-
-    Yields:
-        Each concept, sorted by id: `OMOP:` and `concept_id`.
+        path: The folder of an export, or `CONCEPT.csv` in it.
 
     Raises:
-        SapbertError: With file and line, at the first invalid row; if no concept has a
-            value of a filter.
-
-    Source: The tables of the OMOP Common Data Model 5.4.
+        SapbertError: If no concept has a value of a filter.
     """
     release = Release(path, CONCEPT, report)
     columns = ("vocabulary_id", "vocabulary_version")
     for vocabulary, version in release.read("VOCABULARY.csv", columns):
         report.add_release(SOURCES.get(vocabulary, vocabulary), version)
     with open_temporary_db() as database:
-        wanted = {"sources": sources, "types": types}
+        wanted = {"sources": options.sources, "types": options.types}
         store_concepts(database, release, wanted, report)
         for what, column in (("sources", "vocabulary"), ("types", "domain")):
             if values := wanted[what]:
                 sql = f"SELECT DISTINCT {column} FROM concepts LIMIT {KNOWN}"
                 known = [value for (value,) in database.execute(sql)]
                 check_known(what, values, known, path)
-        facts = find_facts(database, release, languages, mapped_names, report)
-        yield from build_concepts(facts, report, gate="names of other concepts")
+        languages, mapped_names = options.languages or (), options.mapped_names
+        yield from find_facts(database, release, languages, mapped_names, report)
 
 
 def cui_of(id: str) -> str:
@@ -109,7 +84,7 @@ def store_concepts(
         *("concept_id", "concept_name", "domain_id", "vocabulary_id"),
         *("standard_concept", "concept_code", "invalid_reason"),
     )
-    sources, domains = {*wanted["sources"]}, {*wanted["types"]}
+    kept, domains = {*wanted["sources"]}, {*wanted["types"]}
     database.execute("CREATE TABLE concepts (id, name, domain, vocabulary, code, kept)")
 
     def find_rows() -> Iterator[tuple[str, str, str, str, str, bool]]:
@@ -121,7 +96,7 @@ def store_concepts(
                 rule = "invalid concepts"
             elif standard not in ("S", "C"):
                 rule = "concepts that are not standard"
-            elif sources and vocabulary not in sources:
+            elif kept and vocabulary not in kept:
                 rule = "concepts of other sources"
             elif domains and domain not in domains:
                 rule = "concepts of other types"

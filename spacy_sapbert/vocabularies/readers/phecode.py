@@ -1,12 +1,15 @@
-"""PhecodeX: a table of labels, and beside it a table of ancestors."""
+"""PhecodeX: a table of labels, and beside it a table of ancestors.
+
+Source: Shuey et al. (2023), Next-generation phenotyping.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..concepts import Concept
-from ..merge import sort_concepts
-from ..report import Report, clean_names
+from ..facts import CODE, NAME, PARENT, Fact
+from ..options import ReadOptions
+from ..report import Report
 from ..tables.delimited import read_columns
 
 LABELS = ("phenotype", "description")
@@ -16,23 +19,12 @@ SOURCE = "PHECODE"
 MARK = "*"  # after the names of phenotypes that only ICD-10 defines
 
 
-def read_phecode(
-    path: Path, report: Report, *, type: str | None = None
-) -> Iterator[Concept]:
+def read_phecode(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read phenotypes and their parents.
 
     Args:
-        path: `…_labels.csv`, plain or `.gz`. Ancestors are in `…_rollup_map.csv` beside
-            it, if that exists.
-        type: Semantic type of all concepts.
-
-    Yields:
-        Each concept, sorted by id.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid line.
-
-    Source: Shuey et al. (2023), Next-generation phenotyping.
+        path: `…_labels.csv`. Ancestors are in `…_rollup_map.csv` beside it, if that
+            exists.
     """
     ancestors: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
@@ -41,19 +33,11 @@ def read_phecode(
             ancestors.setdefault(code, set()).add(other)
     else:
         report.notes.append(f"{rollup.name} is not there: no parents.")
-    concepts = (
-        Concept(
-            code,
-            names,
-            types=[type] if type else [],
-            codes={SOURCE: [code]},
-            parents=find_parents(code, ancestors),
-            sources={SOURCE: [0]},
-        )
-        for _, (code, label) in read_columns(path, LABELS, report, **COMMAS)
-        if (names := clean_names([label.removesuffix(MARK)], report))
-    )
-    yield from sort_concepts(concepts)
+    for _, (code, label) in read_columns(path, LABELS, report, **COMMAS):
+        yield Fact(code, NAME, label.removesuffix(MARK), 0, SOURCE)
+        yield Fact(code, CODE, code, 0, SOURCE)
+        for parent in find_parents(code, ancestors):
+            yield Fact(code, PARENT, parent)
 
 
 def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:

@@ -1,13 +1,16 @@
-"""RxNorm in its own Rich Release Format, whose tables begin with RXN."""
+"""RxNorm in its own Rich Release Format, whose tables begin with RXN.
+
+Source: RxNorm Technical Documentation.
+"""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...system.temporary_db import open_temporary_db
-from ..concepts import Concept
-from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact, build_concepts
+from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
+from ..options import ReadOptions
 from ..report import Report, check_known
 from ..rrf.tables import BY_RELA, Row, find_table, read_rows, read_sources
 
@@ -18,32 +21,14 @@ SYNONYMS = ("SY", "TMSY", "PSN", "ET", "DFG")
 CODES = {"NDC": "NDC", "UMLSCUI": "UMLS"}  # attributes → vocabularies
 
 
-def read_rxnorm(
-    path: Path,
-    report: Report,
-    *,
-    sources: Sequence[str] = (),
-    term_types: Sequence[str] = (),
-    exclude_term_types: Sequence[str] = (),
-    suppressed: bool = False,
-    trade_names: bool = False,
-) -> Iterator[Concept]:
-    """Read a release of RxNorm.
+def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read a release of RxNorm; the id is `RXNORM:` and the RXCUI.
 
     Args:
-        path: The folder, or `RXNCONSO.RRF` in it, plain, `.gz` or split.
-        sources: Sources (SAB) of names and codes to keep; empty: all.
-        term_types: Term types (TTY) of names to keep; empty: all.
-        trade_names: Add the names of its brands to a drug.
-
-    Yields:
-        Each concept, sorted by id: `RXNORM:` and the RXCUI.
+        path: The folder, or `RXNCONSO.RRF` in it, also split.
 
     Raises:
-        SapbertError: With file and line, at the first invalid row; if a filter has a
-            value that is not in the file.
-
-    Source: RxNorm Technical Documentation.
+        SapbertError: If a filter has a value that is not in the file.
     """
     if not find_table(path, "RXNCONSO"):
         raise SapbertError(Errors.E108.format(file="RXNCONSO.RRF", folder=path))
@@ -51,12 +36,7 @@ def read_rxnorm(
     with open_temporary_db() as database:
         database.execute("CREATE TABLE brands (drug, brand)")
         database.execute("CREATE TABLE names (cui, name, source, language)")
-        rules = {"SAB": sources, "TTY": term_types, "-TTY": exclude_term_types}
-        facts = find_facts(
-            database, path, rules, suppressed, trade_names=trade_names, report=report
-        )
-        gate = "codes and relations of concepts that are left out"
-        yield from build_concepts(facts, report, gate=gate)
+        yield from find_facts(database, path, options, report)
 
 
 def cui_of(id: str) -> str:
@@ -73,23 +53,18 @@ def read_table(path: Path, table: str, missing: str, report: Report) -> Iterator
 
 
 def find_facts(
-    database: sqlite3.Connection,
-    path: Path,
-    rules: dict[str, Sequence[str]],
-    suppressed: bool,
-    *,
-    trade_names: bool,
-    report: Report,
+    database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield the facts of all tables."""
-    yield from find_names(database, path, rules, suppressed, trade_names, report)
+    suppressed, trade_names = options.suppressed, options.trade_names
+    yield from find_names(database, path, options, report)
     for id, tui, *_ in read_table(path, "RXNSTY", "no semantic types", report):
         yield Fact(cui_of(id), TYPE, tui)
     for row in read_table(path, "RXNSAT", "no NDC and no UMLS ids", report):
         attribute, source, value, suppress = row[8:12]
         if attribute not in CODES or not value:
             continue
-        if source != SOURCE or (rules["SAB"] and source not in rules["SAB"]):
+        if source != SOURCE or (options.sources and source not in options.sources):
             # Other sources write the same NDC in other notations.
             report.dropped["codes of other sources"] += 1
         elif suppressed or suppress in ("N", ""):
@@ -105,7 +80,7 @@ def find_facts(
             continue
         if is_reversed:
             cui, other = other, cui
-        if kind == "parents":
+        if kind == PARENT:
             yield Fact(cui_of(cui), PARENT, cui_of(other))
         elif trade_names:
             database.execute("INSERT INTO brands VALUES (?, ?)", (cui, other))
@@ -126,27 +101,24 @@ def find_facts(
 
 
 def find_names(
-    database: sqlite3.Connection,
-    path: Path,
-    rules: dict[str, Sequence[str]],
-    suppressed: bool,
-    trade_names: bool,
-    report: Report,
+    database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield names and codes of the rows of RXNCONSO that are kept."""
+    sources, term_types = options.sources, options.term_types
+    excluded = options.exclude_term_types
     seen: set[tuple[str, str]] = set()
     for row in read_rows(find_table(path, "RXNCONSO"), "RXNCONSO", report):
         id, language, source, kind, code, name = *row[:2], *row[11:15]
         if len(seen) < KNOWN:
             seen |= {("sources", source), ("term types", kind)}
         rule = ""
-        if rules["SAB"] and source not in rules["SAB"]:
+        if sources and source not in sources:
             rule = "rows of other sources"
-        elif rules["TTY"] and kind not in rules["TTY"]:
+        elif term_types and kind not in term_types:
             rule = "rows of other term types"
-        elif kind in rules["-TTY"]:
+        elif kind in excluded:
             rule = "rows of excluded term types"
-        elif row[16] not in ("N", "") and not suppressed:
+        elif row[16] not in ("N", "") and not options.suppressed:
             rule = "suppressed rows"
         elif not id:
             rule = "rows without an id"
@@ -159,13 +131,12 @@ def find_names(
         if code and code != "NOCODE":
             # there is no MRRANK: codes of names before those of synonyms
             yield Fact(cui_of(id), CODE, code, int(kind in SYNONYMS), source)
-        if trade_names:
+        if options.trade_names:
             values = id, name, source, language
             database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", values)
-    for what, key in (
-        ("sources", "SAB"),
-        ("term types", "TTY"),
-        ("term types", "-TTY"),
+    for what, wanted in (
+        ("sources", sources),
+        ("term types", [*term_types, *excluded]),
     ):
         known = sorted(value for kind, value in seen if kind == what)
-        check_known(what, rules[key], known, path)
+        check_known(what, wanted, known, path)

@@ -1,4 +1,7 @@
-"""SNOMED CT in Release Format 2: the snapshot of a release."""
+"""SNOMED CT in Release Format 2: the snapshot of a release.
+
+Source: SNOMED CT Release File Specifications.
+"""
 
 import re
 import sqlite3
@@ -6,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...system.temporary_db import open_temporary_db
-from ..concepts import Concept
+from ..concepts import clean_name
 from ..facts import (
     CODE,
     DEFINITION,
@@ -16,9 +19,9 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    build_concepts,
     language_code,
 )
+from ..options import ReadOptions
 from ..report import Report
 from ..tables.release import Release
 
@@ -45,28 +48,16 @@ MAPS = {
 UNRANKED = 3  # a name in no language reference set
 
 
-def read_snomed(
-    path: Path, report: Report, *, languages: Sequence[str] = ()
-) -> Iterator[Concept]:
+def read_snomed(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the active concepts of a release.
 
-    The preferred name is that of the language reference sets: in releases of the United
-    Kingdom in British English, in others in US English first. The semantic tag of the
-    fully specified name, e.g. "disorder", is the semantic type, and is not a part of a
-    name.
+    The id is `SNOMEDCT:` and that of SNOMED CT. The preferred name is that of the
+    language reference sets: in releases of the United Kingdom in British English, in
+    others in US English first. The semantic tag of the fully specified name, e.g.
+    "disorder", is the semantic type, and is not a part of a name.
 
     Args:
         path: The folder of a release, or its `sct2_Concept_…Snapshot…` file.
-        languages: Languages of names to keep, as UMLS writes them, the preferred first;
-            empty: all.
-
-    Yields:
-        Each concept, sorted by id: `SNOMEDCT:` and the id.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row.
-
-    Source: SNOMED CT Release File Specifications.
     """
     release = Release(path, CONCEPT, report, inner=("Terminology",))
     for file in release.find(CONCEPT):
@@ -77,8 +68,7 @@ def read_snomed(
         british = any(BRITISH.search(file.name) for file in release.find(CONCEPT))
         dialects = (GB_ENGLISH, *UK_ENGLISH) if british else (US_ENGLISH,)
         store_acceptability(database, release, dialects)
-        facts = find_facts(database, release, languages, report)
-        yield from build_concepts(facts, report, gate="inactive or unknown concepts")
+        yield from find_facts(database, release, options.languages or (), report)
 
 
 def cui_of(id: str) -> str:
@@ -128,7 +118,7 @@ def find_facts(
     table = "sct2_TextDefinition_*Snapshot*.txt"
     for id, active, text, language in release.read(table, columns, "no definitions"):
         if active == "1" and (not languages or language_code(language) in languages):
-            yield Fact(cui_of(id), DEFINITION, text)
+            yield Fact(cui_of(id), DEFINITION, clean_name(text))
     columns = ("sourceId", "active", "destinationId", "typeId")
     table = "sct2_Relationship_*Snapshot*.txt"
     for id, active, other, kind in release.read(table, columns, "no parents"):

@@ -1,13 +1,16 @@
-"""SSSOM: mappings between concepts of vocabularies, as a table."""
+"""SSSOM: mappings between concepts of vocabularies, as a table.
+
+Source: mapping-commons.github.io/sssom.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from ...system.reading import read_lines
 from ...system.tables import Row
-from ..concepts import Concept
-from ..facts import CODE, NAME, Fact, build_concepts
+from ..facts import CODE, NAME, Fact
 from ..ids import split_id
+from ..options import ReadOptions
 from ..report import Report
 from ..tables.delimited import read_rows, select_columns
 
@@ -23,28 +26,14 @@ NOTHING = "sssom:NoTermFound"
 COMMENT = "#"  # before each line of the metadata
 
 
-def read_sssom(path: Path, report: Report) -> Iterator[Concept]:
+def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the concepts of exact mappings that have a label.
 
     Each has the ids that it is mapped to as codes.
 
     Args:
-        path: `….sssom.tsv` or `….sssom.csv`, plain or `.gz`, with or without the
-            metadata above the table.
-
-    Yields:
-        Each concept, sorted by id.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row.
-
-    Source: mapping-commons.github.io/sssom.
+        path: With or without the metadata above the table.
     """
-    return build_concepts(find_facts(path, report), report)
-
-
-def find_facts(path: Path, report: Report) -> Iterator[Fact]:
-    """Yield the facts of both concepts of each mapping."""
     for subject, target, name, other in read_exact(path, report):
         for id, label, mapped in ((subject, name, target), (target, other, subject)):
             if label:

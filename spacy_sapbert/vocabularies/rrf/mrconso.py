@@ -1,5 +1,6 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from ...errors import Errors, SapbertError
 from ...system.reading import read_line_blocks
 from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
-from ..report import IdPattern, Report, check_known
+from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
@@ -97,7 +98,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
 
 
 def read_mrconso(
-    parts: list[Path], rules: RowRules, pattern: IdPattern, report: Report
+    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
 ) -> Iterator[tuple[Concept, list[str]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
 
@@ -150,7 +151,7 @@ def read_mrconso(
                 dropped["names without a letter or digit"] += 1
                 continue
             if cui != last or not cui:
-                if not cui or not pattern.matches(cui):
+                if not cui or not pattern.fullmatch(cui):
                     values = {"line": number, "pattern": pattern.pattern}
                     text = Errors.E103.format(path=path, cui=cui[:MAX_SHOWN], **values)
                     report.skip("rows with a malformed id", SapbertError(text))

@@ -6,7 +6,7 @@ one concept.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,56 +14,44 @@ from typing import Any
 from ...errors import Errors, SapbertError
 from ...system.temporary_db import open_temporary_db
 from ..concepts import PLACES, Concept, clean_name
+from ..facts import (
+    BRAND,
+    DEFINITION,
+    PARENT,
+    RETIRED,
+    TYPE,
+    Fact,
+    group_facts,
+    store_facts,
+)
 from ..merge import unite_names
-from ..report import IdPattern, Report, check_known
+from ..options import ReadOptions, compile_pattern
+from ..report import Report, check_known
 from .mrconso import KEYS, Filter, RowRules, TermRanks, read_mrconso
 from .tables import (
-    Fact,
     find_table,
-    make_look_up,
     read_facts,
     read_rows,
     read_sources,
-    write_facts,
 )
 
 CUI_PATTERN = r"C\d{7}"
+BRAND_NAMES = "brand names"  # kind of a fact: names with languages and sources
 MAX_DIGITS = 10  # of a rank
+Facts = list[Sequence[Any]]  # each without its id
 
 
-def read_rrf(
-    path: Path,
-    report: Report,
-    *,
-    languages: Sequence[str] = ("ENG",),
-    sources: Sequence[str] = (),
-    types: Sequence[str] = (),
-    term_types: Sequence[str] = (),
-    exclude_term_types: Sequence[str] = (),
-    suppressed: bool = False,
-    source_rank: Sequence[str] = (),
-    trade_names: bool = False,
-    cui_pattern: str = CUI_PATTERN,
-) -> Iterator[Concept]:
+def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
     Args:
         path: The folder, or the MRCONSO file in it, plain, `.gz` or split.
-        languages: Languages (LAT) to keep, the preferred first; empty: all.
-        sources: Sources (SAB) to keep; empty: all.
-        types: Semantic types (TUI); keep concepts with one of them; empty: all.
-        term_types: Term types (TTY) to keep; empty: all.
-        suppressed: Keep suppressed atoms, definitions and relations.
-        source_rank: Sources whose names and definitions are preferred, the best first.
-        trade_names: Add the names of its brands to a drug.
-
-    Yields:
-        Each concept, sorted by id.
 
     Raises:
-        SapbertError: With file and line, at the first invalid row; if a filter has a
-            value that is not in the file.
+        SapbertError: If a filter has a value that is not in the file.
     """
+    languages = ("ENG",) if options.languages is None else options.languages
+    types, suppressed = options.types, options.suppressed
     parts = find_table(path, "MRCONSO")
     if not parts:
         raise SapbertError(Errors.E108.format(file="MRCONSO.RRF", folder=path))
@@ -73,32 +61,37 @@ def read_rrf(
     excluded = "rows of excluded term types"
     filters = [
         Filter("rows in other languages", "LAT", languages, what="languages"),
-        Filter("rows of other sources", "SAB", sources, what="sources"),
-        Filter("rows of other term types", "TTY", term_types, what="term types"),
-        Filter(excluded, "TTY", exclude_term_types, keep=False, what="term types"),
+        Filter("rows of other sources", "SAB", options.sources, what="sources"),
+        Filter(
+            "rows of other term types", "TTY", options.term_types, what="term types"
+        ),
+        Filter(
+            excluded,
+            "TTY",
+            options.exclude_term_types,
+            keep=False,
+            what="term types",
+        ),
         Filter("suppressed rows", "SUPPRESS", () if suppressed else ("N",)),
     ]
     if read_sources(path, "MRSAB", report):
         report.add_release("UMLS", "")  # no other vocabulary in this format has it
     used = [each for each in filters if each.values]
+    source_rank = options.source_rank
     rules = RowRules(used, languages, source_rank, read_term_ranks(path, report))
-    pattern = IdPattern(cui_pattern)
+    pattern = compile_pattern(options.cui_pattern or CUI_PATTERN)
     with open_temporary_db() as database:
         others = read_facts(
             path, source_rank=source_rank, suppressed=suppressed, report=report
         )
-        write_facts(database, others)
-        if trade_names and find_table(path, "MRREL"):
+        store_facts(database, others)
+        if options.trade_names and find_table(path, "MRREL"):
             # an additional pass over MRCONSO; its rows are not counted
+            database.execute("CREATE INDEX links_all ON links (kind, value, cui)")
             uncounted = Report(progress=report.progress, on_error=report.on_error)
             brands = read_mrconso(parts, rules, pattern, uncounted)
-            write_facts(database, find_brand_names(database, brands))
-        look_up = make_look_up(
-            database.execute(
-                "SELECT cui, kind, value, atom FROM facts WHERE kind != 'brands' "
-                "ORDER BY cui, rank, rowid"
-            )
-        )
+            store_facts(database, find_brand_names(database, brands))
+        look_up = make_look_up(group_facts(database))
         seen: set[str] = set()
         for concept, atoms in read_mrconso(parts, rules, pattern, report):
             if facts := look_up(concept.cui):
@@ -124,9 +117,7 @@ def read_term_ranks(path: Path, report: Report) -> TermRanks:
     }
 
 
-def add_facts(
-    concept: Concept, atoms: list[str], facts: list[tuple[Any, ...]], report: Report
-) -> None:
+def add_facts(concept: Concept, atoms: list[str], facts: Facts, report: Report) -> None:
     """Add the facts of the other tables to a concept of MRCONSO.
 
     A definition belongs to an atom and is dropped with it, so that English concepts
@@ -136,20 +127,25 @@ def add_facts(
         facts: Kind, value and atom of its `Fact`s.
     """
     kept = {"", *atoms}
+    lists = {
+        TYPE: concept.types,
+        PARENT: concept.parents,
+        RETIRED: concept.retired,
+    }
     texts: list[str] = []
     brands: list[Concept] = []
-    for kind, value, atom in facts:
-        if kind == "brand names":
+    for kind, value, _, atom, _ in facts:
+        if kind == BRAND_NAMES:
             brands.append(Concept("", **json.loads(value)))
-        elif kind != "definitions":
-            getattr(concept, kind).append(value)
+        elif kind != DEFINITION:
+            lists[kind].append(value)
         elif atom in kept:
             texts.append(value)
         else:
             report.dropped["definitions of atoms that were left out"] += 1
     concept.definition = next(filter(None, map(clean_name, texts)), None)
-    for kind in ("types", "parents", "retired"):
-        setattr(concept, kind, sorted(set(getattr(concept, kind))))
+    for values in lists.values():
+        values[:] = sorted(set(values))
     if brands:
         count = len(concept.aliases)
         unite_names([concept, *brands])
@@ -165,13 +161,21 @@ def find_brand_names(
         database: With the facts of all tables.
         concepts: All concepts, sorted.
     """
-    ingredients = make_look_up(
-        database.execute(
-            "SELECT DISTINCT value, cui FROM facts WHERE kind = 'brands' "
-            "ORDER BY value, cui"
-        )
-    )
+    sql = "SELECT DISTINCT cui FROM links WHERE kind = ? AND value = ? ORDER BY cui"
     for brand, _ in concepts:
-        for (ingredient,) in ingredients(brand.cui):
-            names = {key: getattr(brand, key) for key in ("aliases", *PLACES)}
-            yield Fact("brand names", ingredient, json.dumps(names))
+        names = {key: getattr(brand, key) for key in ("aliases", *PLACES)}
+        for (ingredient,) in database.execute(sql, (BRAND, brand.cui)):
+            yield Fact(ingredient, BRAND_NAMES, json.dumps(names))
+
+
+def make_look_up(groups: Iterator[tuple[str, Facts]]) -> Callable[[str], Facts]:
+    """Return a function from an id to its facts; it is called with ascending ids."""
+    head = next(groups, None)
+
+    def look_up(cui: str) -> Facts:
+        nonlocal head
+        while head is not None and head[0] < cui:
+            head = next(groups, None)
+        return head[1] if head is not None and head[0] == cui else []
+
+    return look_up

@@ -5,14 +5,12 @@ temporary database sorts them by concept, so that they are read in step with MRC
 """
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from ...errors import Errors, SapbertError
 from ...system.reading import decode_line, read_line_blocks
-from ..concepts import VALUES
+from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
 from ..report import Report
 
 # fmt: off
@@ -55,36 +53,17 @@ MAIN = ("MRCONSO", "RXNCONSO")  # may have any name
 PART = r"\.RRF\.(?!gz$)[a-z]{2}(\.gz)?$"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # A row of MRREL describes what CUI2 is to CUI1; True if it is the other way round.
-BY_REL = {"PAR": ("parents", False), "CHD": ("parents", True)}
+BY_REL = {"PAR": (PARENT, False), "CHD": (PARENT, True)}
 BY_RELA = {
-    "inverse_isa": ("parents", False),
-    "isa": ("parents", True),
-    "tradename_of": ("brands", False),
-    "has_tradename": ("brands", True),
+    "inverse_isa": (PARENT, False),
+    "isa": (PARENT, True),
+    "tradename_of": (BRAND, False),
+    "has_tradename": (BRAND, True),
 }
 # other mappings of a retired id: deleted, broader, narrower, related, split
 MAPPINGS = ("DEL", "RB", "RN", "RO", "SUBX")
 
 Row = list[str]  # the fields of a line, and an empty text after the last bar
-LookUp = Callable[[str], list[tuple[Any, ...]]]
-
-
-class Fact(NamedTuple):
-    """A property of a concept.
-
-    Attributes:
-        kind: "types", "definitions", "parents", "brands", "brand names", "retired".
-        cui: The concept.
-        value: The type, the definition, the names, or the id of another concept.
-        atom: Of a definition: the AUI.
-        rank: Of a definition: the place of its source in `source_rank`.
-    """
-
-    kind: str
-    cui: str
-    value: str
-    atom: str = ""
-    rank: int = 0
 
 
 def find_table(path: Path, table: str) -> list[Path]:
@@ -211,6 +190,8 @@ def read_facts(
 ) -> Iterator[Fact]:
     """Read the tables beside MRCONSO that exist.
 
+    The source of a definition is its atom (AUI).
+
     Args:
         path: The folder of the release, or the MRCONSO file in it.
         source_rank: Sources of definitions, the preferred first.
@@ -225,14 +206,14 @@ def read_facts(
             report.notes.append(f"{table}.RRF is not there: {missing}.")
 
     for cui, tui, *_ in read_table("MRSTY", "no semantic types"):
-        yield Fact("types", cui, tui)
+        yield Fact(cui, TYPE, tui)
     for row in read_table("MRDEF", "no definitions"):
         cui, atom, _, _, source, text, suppress, *_ = row
         if suppress != "N" and not suppressed:
             report.dropped["suppressed definitions"] += 1
         else:
             rank = ranks.get(source, len(ranks))
-            yield Fact("definitions", cui, text, atom, rank)
+            yield Fact(cui, DEFINITION, text, rank, atom)
     for row in read_table("MRREL", "no parents and no trade names"):
         cui, _, _, rel, other, _, _, rela, *_, suppress, _, _ = row
         kind, is_reversed = BY_REL.get(rel) or BY_RELA.get(rela) or ("", False)
@@ -243,42 +224,10 @@ def read_facts(
         elif cui == other:
             report.dropped["relations of a concept to itself"] += 1
         else:
-            yield Fact(kind, other, cui) if is_reversed else Fact(kind, cui, other)
+            yield Fact(other, kind, cui) if is_reversed else Fact(cui, kind, other)
     for retired, _, mapping, _, _, cui, *_ in read_table("MRCUI", "no retired ids"):
         if mapping == "SY":  # a synonym: no other mapping has the same meaning
-            yield Fact("retired", cui, retired)
+            yield Fact(cui, RETIRED, retired)
         else:
             known = mapping if mapping in MAPPINGS else "something else"
             report.dropped[f"retired ids that map as {known}"] += 1
-
-
-def write_facts(database: sqlite3.Connection, facts: Iterator[Fact]) -> None:
-    """Add facts to the table `facts`."""
-    fields = "kind, cui, value, atom, rank"
-    database.execute(f"CREATE TABLE IF NOT EXISTS facts ({fields})")
-    database.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", facts)
-
-
-def make_look_up(rows: Iterator[tuple[Any, ...]]) -> LookUp:
-    """Make a function from an id to its rows, without the id.
-
-    Args:
-        rows: An id and other columns, sorted by id.
-
-    Returns:
-        Has to be called with ascending ids.
-    """
-    head = next(rows, None)
-
-    def look_up(cui: str) -> list[tuple[Any, ...]]:
-        nonlocal head
-        found = []
-        while head is not None and head[0] <= cui:
-            if head[0] == cui:
-                found.append(head[1:])
-                if len(found) > VALUES:
-                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
-            head = next(rows, None)
-        return found
-
-    return look_up

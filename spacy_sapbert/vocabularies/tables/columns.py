@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
+from ...linking.sources import SOURCES
 from ...system.tables import column_key
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
@@ -39,19 +40,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "retired": ("retired", "retiredid", "retiredids", "replaces"),
 }
 # names of columns with codes → the name of the vocabulary in UMLS
-SOURCES = {
-    **dict.fromkeys(("snomed", "snomedct", "sctid", "snomedctus"), "SNOMEDCT_US"),
-    **dict.fromkeys(("umls", "umlscui"), "UMLS"),
-    **dict.fromkeys(("mesh", "msh"), "MSH"),
-    **dict.fromkeys(("loinc", "lnc"), "LNC"),
-    **dict.fromkeys(("rxnorm", "rxcui"), "RXNORM"),
-    **dict.fromkeys(("omop", "omopconceptid"), "OMOP"),
-    **{name: name.upper() for name in ("icd9", "icd9cm", "icd10", "icd10cm", "icd11")},
-    **{
-        name: name.upper() for name in ("icd10gm", "icdo3", "atc", "omim", "hpo", "nci")
-    },
-    **{name: name.upper() for name in ("orpha", "doid", "mondo", "hgnc", "cas", "ops")},
-}
+CODE_COLUMNS = {name: source.name for source in SOURCES for name in source.columns}
 ROLES = (*GUESSES, CODES)
 SHOWN = 40  # columns in an error, and characters of each
 
@@ -211,7 +200,7 @@ def find_source(name: str) -> str:
     key = column_key(name)
     for ending in ("", "codes", "code", "ids", "id"):
         if key.endswith(ending) and (
-            source := SOURCES.get(key.removesuffix(ending) if ending else key)
+            source := CODE_COLUMNS.get(key.removesuffix(ending) if ending else key)
         ):
             return source
     return ""

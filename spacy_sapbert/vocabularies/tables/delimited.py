@@ -102,8 +102,7 @@ def select_columns(
             fields += [""] * (width - len(fields))
         if len(fields) != width or not fields[first].strip():
             expected = f"{width} fields, and something as `{columns[0]}`"
-            values = {"path": path, "line": number, "expected": expected}
-            report.skip("bad lines", SapbertError(Errors.E117.format(**values)))
+            report.bad_line(path, number, expected)
             continue
         found = [fields[place].strip() for place in places]
         if not complete:

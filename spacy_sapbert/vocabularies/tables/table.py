@@ -7,7 +7,7 @@ from pathlib import Path
 from ...errors import Errors, SapbertError
 from ...system.reading import decode_line, read_line_blocks
 from ...system.tables import Row, find_separator, is_utf8, read_decoded
-from ..concepts import Concept
+from ..concepts import clean_name
 from ..facts import (
     CODE,
     DEFINITION,
@@ -17,10 +17,10 @@ from ..facts import (
     RETIRED,
     TYPE,
     Fact,
-    build_concepts,
     check_count,
     language_code,
 )
+from ..options import ReadOptions
 from ..report import Report
 from .columns import CODES, ID, SYNONYMS, Columns, choose_columns
 from .delimited import read_rows, read_sheet
@@ -31,49 +31,35 @@ KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
 WIDTH = 1 << 14  # columns of a table
 
 
-def read_table(
-    path: Path,
-    report: Report,
-    *,
-    columns: str | None = None,
-    separator: str | None = None,
-    encoding: str = "utf-8",
-    type: str | None = None,
-) -> Iterator[Concept]:
+def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read concepts of a table; rows with the same id are one concept.
 
     Args:
         path: CSV, TSV or text with semicolons or bars between fields, plain or `.gz`;
             or `.xlsx`. The first row has the names of the columns.
-        columns: Which column is what, e.g. "id=Code,name=Preferred"; see
-            `parse_choice`. None = by their names.
-        separator: What separates several synonyms, types, parents and codes in one
-            cell; None = a bar, or semicolons in cells without one.
-        type: Semantic type of all concepts.
-
-    Yields:
-        Each concept, sorted by id.
 
     Raises:
         SapbertError: With file and line, at the first invalid row; if columns or the
             encoding are others.
     """
     is_excel = path.suffix.lower() in EXCEL
-    rows = read_sheet(path, report) if is_excel else read_text(path, encoding, report)
+    rows = (
+        read_sheet(path, report)
+        if is_excel
+        else read_text(path, options.encoding, report)
+    )
     number, first = next(rows, (1, []))
     if len(first) > WIDTH:
         raise SapbertError(Errors.E419.format(path=path, line=number, limit=WIDTH))
     if not first:
         return
-    chosen = choose_columns(path, number, first, columns)
+    chosen = choose_columns(path, number, first, options.columns)
     report.notes.append(chosen.describe(first))
     if not chosen.has_header:
         rows = chain([(number, first)], rows)
-    facts = find_facts(rows, chosen, separator, path, report, exact=not is_excel)
-    types = [type] if type else []
-    for concept in build_concepts(facts, report):
-        concept.types += [each for each in types if each not in concept.types]
-        yield concept
+    yield from find_facts(
+        rows, chosen, options.separator, path, report, exact=not is_excel
+    )
 
 
 def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
@@ -110,8 +96,7 @@ def find_facts(
         cui = fields[id_place].strip() if id_place < len(fields) else ""
         if not cui or (exact and len(fields) != columns.width):
             expected = f"{columns.width} fields, and an id"
-            values = {"path": path, "line": number, "expected": expected}
-            report.skip("bad lines", SapbertError(Errors.E117.format(**values)))
+            report.bad_line(path, number, expected)
             continue
         yield Fact(cui, KEEP)  # a concept without a name is counted
         language = ""
@@ -124,7 +109,7 @@ def find_facts(
             if role == "name":
                 yield Fact(cui, NAME, value, language=language)
             elif role == "definition":
-                yield Fact(cui, DEFINITION, value)
+                yield Fact(cui, DEFINITION, clean_name(value))
             else:
                 for each in split_values(cui, value, separator):
                     if role == SYNONYMS:
