@@ -15,10 +15,12 @@ USE = """
 import json, sys
 from pathlib import Path
 import spacy
-from spacy_sapbert import LinkJob, build_kb, link_files, load_kb
+from spacy_sapbert import LinkJob, build_kb, link_files, load_kb, read_vocabulary
 from spacy_sapbert.errors import SapbertError
 
 concepts, encoder, notes, folder = map(Path, sys.argv[1:])
+(folder / "my.words").write_text("W1\\tblue fever\\nW1\\tazure fever\\n")
+words = [concept.aliases for concept in read_vocabulary(folder / "my.words")]
 build_kb(concepts, folder / "kb", str(encoder), backend="brute")
 kb = load_kb(folder / "kb")
 link_files(LinkJob((notes,), folder / "linked.conll", kb=str(folder / "kb")))
@@ -32,7 +34,7 @@ loss = load_registry().losses.get("extras.cosine.v1")(margin=0.5)
 vectors = torch.eye(2)
 masks = torch.tensor([[0, 1], [1, 0]]), torch.zeros(2, 2)
 print(json.dumps([kb.manifest.index.backend, kb.manifest.index.settings,
-                  message, float(loss(vectors, *masks))]))
+                  message, float(loss(vectors, *masks)), words]))
 """
 
 
@@ -52,7 +54,7 @@ def package(tmp_path: Path, new_process: Any) -> Path:
 
 
 @pytest.mark.smoke
-def test_package_of_the_page_adds_a_format_a_backend_and_a_loss(
+def test_package_of_the_page_adds_readers_formats_backends_and_losses(
     package: Path,
     concepts_file: Path,
     tiny_encoder: Path,
@@ -71,10 +73,11 @@ def test_package_of_the_page_adds_a_format_a_backend_and_a_loss(
         cwd=Path(__file__).parents[1],
     )
     assert done.returncode == 0, done.stderr
-    backend, settings, message, loss = json.loads(done.stdout.splitlines()[-1])
+    backend, settings, message, loss, words = json.loads(done.stdout.splitlines()[-1])
     assert (backend, settings) == ("brute", {"block": 1000})
     assert "'brute'" in message
     assert loss == 1.0
+    assert words == [["blue fever", "azure fever"]]
     assert (tmp_path / "linked.conll").read_text() == (
         "# note.txt\nFever\tC0000004\nheart attack\tC0000001\n"
     )

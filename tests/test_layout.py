@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "evaluation": ("mapping",),
     "corpora": ("evaluation",),
     "distributed": ("pipeline",),
+    "extending": ("kb", "formats"),
     "serve": ("corpora",),
     "cli": ("corpora", "serve"),
     "training.errors": ("errors",),
