@@ -8,11 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..system.reading import file_digest
 from ..system.writing import write_json
-from .report import Report
+from .report import LICENCE, MOST_SOURCES, RELEASE, Report
 
 ENDING = ".sources.json"
 MAX_BYTES = 1 << 22
-MOST = 10_000  # vocabularies; UMLS has some 200
 
 
 class SourceRelease(BaseModel):
@@ -25,8 +24,8 @@ class SourceRelease(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    release: Annotated[str, Field(max_length=200)] = ""
-    licence: Annotated[str, Field(max_length=500)] = ""
+    release: Annotated[str, Field(max_length=RELEASE)] = ""
+    licence: Annotated[str, Field(max_length=LICENCE)] = ""
 
 
 class Releases(BaseModel):
@@ -35,7 +34,7 @@ class Releases(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     concepts_sha256: str
-    sources: dict[str, SourceRelease] = Field(max_length=MOST)
+    sources: dict[str, SourceRelease] = Field(max_length=MOST_SOURCES)
 
 
 def releases_path(concepts: Path) -> Path:
@@ -48,9 +47,8 @@ def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
     found: dict[str, dict[str, str]] = {}
     for report in reports:
         for source, (release, licence) in report.releases.items():
-            if len(found) < MOST:
-                given = {"release": release[:200], "licence": licence[:500]}
-                found.setdefault(source[:200], given)
+            if len(found) < MOST_SOURCES:
+                found.setdefault(source, {"release": release, "licence": licence})
     path = releases_path(concepts)
     if found:
         data = {"concepts_sha256": file_digest(concepts), "sources": found}

@@ -15,6 +15,7 @@ from .concepts import Concept, clean_name
 
 SHOWN = 30
 MOST_SOURCES = 10_000  # of a file; UMLS has some 200
+RELEASE, LICENCE = 200, 500  # characters that are kept
 
 
 def new_counts() -> dict[str, int]:
@@ -65,9 +66,10 @@ class Report:
 
     def add_release(self, source: str, release: str, licence: str = "") -> None:
         """Keep what a file says of a vocabulary; what is known already stays."""
+        source = source[:RELEASE]
         known = self.releases.get(source, ("", ""))
         if source and (source in self.releases or len(self.releases) < MOST_SOURCES):
-            found = clean_name(release), clean_name(licence)
+            found = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
             self.releases[source] = known[0] or found[0], known[1] or found[1]
 
     def read(self, file: str, rows: int) -> None:

@@ -76,9 +76,9 @@ def read_head(member: Any, path: Path, report: Report) -> None:
         if isinstance(kind, str) and isinstance(value, str):
             source = source_of_file(path.name)
             if kind.endswith("versionInfo"):
-                report.add_release(source, value[:200])
+                report.add_release(source, value)
             elif kind.endswith("license"):
-                report.add_release(source, "", value[:500])
+                report.add_release(source, "", value)
 
 
 def short_id(iri: str) -> str:

@@ -292,7 +292,7 @@ def make_term(
                 is_class = is_class or value in CLASSES
                 is_file = is_file or value in FILES
             case "version" | "licence":
-                head[kind] = value[:500]
+                head[kind] = value
             case "parent":
                 term.parents.append(value)
             case "definition":

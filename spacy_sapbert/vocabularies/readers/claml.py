@@ -90,7 +90,7 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     for line, element in read_children(path, check_root):
         if element.tag == "Title":
             source = find_source(element.get("name", ""))
-            report.add_release(source, element.get("version", "")[:200])
+            report.add_release(source, element.get("version", ""))
         elif element.tag == "ModifierClass":
             name, language = preferred_name(element)
             found = modifiers.setdefault(element.get("modifier", ""), [])

@@ -38,7 +38,7 @@ def read_icd10cm(path: Path, report: Report, options: ReadOptions) -> Iterator[F
     """
     for line, element in read_children(path, lambda *_: None):
         if element.tag == "version":
-            report.add_release(SOURCE, clean_name(element.text or "")[:200])
+            report.add_release(SOURCE, element.text or "")
         elif element.tag in NODES:
             yield from node_facts(element, "", {}, path, line, report)
 

@@ -1,7 +1,6 @@
 """JSON Lines: concepts of your own, and knowledge bases of scispaCy."""
 
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Required
 
@@ -65,35 +64,34 @@ def find_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:
         yield from concept_facts(concept)
 
 
-def concept_facts(concept: Concept) -> Iterator[Fact]:
-    """Yield the facts of a concept."""
-    cui = concept.cui
-    sources: list[list[str]] = [[] for _ in concept.aliases]
-    languages: list[list[str]] = [[] for _ in concept.aliases]
-    for found, places in (
-        (sources, concept.sources),
-        (languages, concept.languages),
-    ):
-        for key, numbers in places.items():
+def concept_facts(concept: Concept) -> list[Fact]:
+    """Return the facts of a concept; a name has one source and language in a fact."""
+    cui, aliases = concept.cui, concept.aliases
+    sources, languages = [""] * len(aliases), [""] * len(aliases)
+    facts = []
+    for found, places in ((sources, concept.sources), (languages, concept.languages)):
+        for label, numbers in places.items():
             for number in numbers:
-                found[number].append(key)
-    for alias, *labels in zip(concept.aliases, sources, languages, strict=True):
-        first, *others = [*zip_longest(*labels, fillvalue="")] or [("", "")]
-        yield Fact(cui, NAME, alias, 0, *first)
-        for label in others:
-            yield Fact(cui, ALSO, alias, 0, *label)
+                if not found[number]:
+                    found[number] = label
+                elif found is sources:
+                    facts.append(Fact(cui, ALSO, aliases[number], 0, label))
+                else:
+                    facts.append(Fact(cui, ALSO, aliases[number], 0, "", label))
+    labels = zip(aliases, sources, languages, strict=True)
+    names = [Fact(cui, NAME, name, 0, *label) for name, *label in labels]
+    facts[:0] = names
     for source, codes in concept.codes.items():
-        for code in codes:
-            yield Fact(cui, CODE, code, 0, source)
+        facts += [Fact(cui, CODE, code, 0, source) for code in codes]
     for kind, values in (
         (TYPE, concept.types),
         (PARENT, concept.parents),
         (RETIRED, concept.retired),
     ):
-        for value in values:
-            yield Fact(cui, kind, value)
+        facts += [Fact(cui, kind, value) for value in values]
     if concept.definition:
-        yield Fact(cui, DEFINITION, concept.definition)
+        facts.append(Fact(cui, DEFINITION, concept.definition))
+    return facts
 
 
 def parse_entity(line: str, path: Path, number: int) -> Concept:

@@ -12,7 +12,7 @@ from ...system.temporary_db import open_temporary_db
 from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report, check_known
-from ..rrf.tables import BY_RELA, Row, find_table, read_rows, read_sources
+from ..rrf.tables import BY_RELA, find_table, read_rows, read_sources, read_table
 
 PREFIX = SOURCE = "RXNORM"
 KNOWN = 1000  # values that an error names
@@ -44,23 +44,15 @@ def cui_of(id: str) -> str:
     return f"{PREFIX}:{id}"
 
 
-def read_table(path: Path, table: str, missing: str, report: Report) -> Iterator[Row]:
-    """Read a table beside RXNCONSO that may not exist."""
-    if parts := find_table(path, table):
-        yield from read_rows(parts, table, report)
-    else:
-        report.notes.append(f"{table}.RRF is not there: {missing}.")
-
-
 def find_facts(
     database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield the facts of all tables."""
     suppressed, trade_names = options.suppressed, options.trade_names
     yield from find_names(database, path, options, report)
-    for id, tui, *_ in read_table(path, "RXNSTY", "no semantic types", report):
+    for id, tui, *_ in read_table(path, "RXNSTY", report, "no semantic types"):
         yield Fact(cui_of(id), TYPE, tui)
-    for row in read_table(path, "RXNSAT", "no NDC and no UMLS ids", report):
+    for row in read_table(path, "RXNSAT", report, "no NDC and no UMLS ids"):
         attribute, source, value, suppress = row[8:12]
         if attribute not in CODES or not value:
             continue
@@ -70,7 +62,7 @@ def find_facts(
         elif suppressed or suppress in ("N", ""):
             yield Fact(cui_of(row[0]), CODE, value, 1, CODES[attribute])
     missing = "no parents and no trade names"
-    for row in read_table(path, "RXNREL", missing, report):
+    for row in read_table(path, "RXNREL", report, missing):
         cui, other, relation, suppress = row[0], row[4], row[7], row[14]
         kind, is_reversed = BY_RELA.get(relation, ("", False))
         if not kind or not cui or not other or cui == other:
@@ -85,7 +77,7 @@ def find_facts(
         elif trade_names:
             database.execute("INSERT INTO brands VALUES (?, ?)", (cui, other))
     for old, _, _, cardinality, new, _ in read_table(
-        path, "RXNCUI", "no retired ids", report
+        path, "RXNCUI", report, "no retired ids"
     ):
         if old != new and cardinality == "1" and new:
             yield Fact(cui_of(old), REPLACED_BY, cui_of(new))

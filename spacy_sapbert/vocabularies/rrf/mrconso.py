@@ -13,9 +13,7 @@ from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
-# the columns that decide about rows, and those that do with some options
-KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
-MORE_KEY = ("SAB", "TTY")
+KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF", "SAB", "TTY")  # they decide
 KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
 
 MAX_SHOWN = 1000  # characters of a wrong id in an error
@@ -44,8 +42,8 @@ class Filter(NamedTuple):
 class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
     """The rule that drops a row (or ""), and the ranks of its name and of its code.
 
-    The lowest rank is preferred. The key has the values of `columns` in the row. Rows
-    have few different keys, so each is computed once.
+    The lowest rank is preferred. The key has the values of `KEY` in the row. Rows have
+    few different keys, so each is computed once.
 
     Args:
         filters: The first that drops a row counts.
@@ -65,35 +63,32 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: place for place, language in enumerate(order)}
         self.sources = {source: place for place, source in enumerate(source_rank)}
-        used = {each.column for each in filters}
         self.term_ranks = term_ranks
-        self.has_more = bool(source_rank or term_ranks) or not used.isdisjoint(MORE_KEY)
-        self.columns = KEY + MORE_KEY if self.has_more else KEY
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, tuple[int, int]]:
         if len(self) == KEYS:
-            raise SapbertError(Errors.E124.format(columns=", ".join(self.columns)))
-        row = dict(zip(self.columns, key, strict=True))
+            raise SapbertError(Errors.E124.format(columns=", ".join(KEY)))
+        row = dict(zip(KEY, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
         rank = self.languages.get(row["LAT"], len(self.languages))
         for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y")):
             rank = 2 * rank + (row[column] != best)
         others = len(self.sources)
-        rank = (others + 1) * rank + self.sources.get(row.get("SAB", ""), others)
-        term = row.get("SAB", ""), row.get("TTY", ""), row["SUPPRESS"]
+        rank = (others + 1) * rank + self.sources.get(row["SAB"], others)
+        term = row["SAB"], row["TTY"], row["SUPPRESS"]
         self[key] = next(drops, ""), rank, (-self.term_ranks.get(term, 0), rank)
         return self[key]
 
     def find_rule(self, row: Row) -> str:
         """Return the rule that drops a row, or ""."""
         fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
-        return self[tuple(fields[column] for column in self.columns)][0]
+        return self[tuple(fields[column] for column in KEY)][0]
 
     def check(self, path: Path) -> None:
         """Check that the values of the filters occur in the rows."""
         for each in self.filters:
             if each.what:
-                known = {key[self.columns.index(each.column)] for key in self}
+                known = {key[KEY.index(each.column)] for key in self}
                 check_known(each.what, each.values, sorted(known), path)
 
 
@@ -112,7 +107,7 @@ def read_mrconso(
             the end, if a value of a filter is not in the file.
     """
     path = display_path(parts, "MRCONSO")
-    dropped, has_more = report.dropped, rules.has_more
+    dropped = report.dropped
     last, preferred, best = "", "", 0
     atoms: list[str] = []  # of the concept `last`
     places: dict[str, int] = {}  # of its names, in the order of the rows
@@ -137,10 +132,9 @@ def read_mrconso(
             if end:
                 skip_line("MRCONSO", line, path, number, report, rules.find_rule)
                 continue
-            key: tuple[str, ...] = (language, suppress, status, form, is_preferred)
-            if has_more:
-                key += (source, term_type)
-            rule, rank, code_rank = rules[key]
+            rule, rank, code_rank = rules[
+                language, suppress, status, form, is_preferred, source, term_type
+            ]
             if rule:
                 dropped[rule] += 1
                 continue

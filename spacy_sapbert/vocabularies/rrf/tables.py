@@ -25,16 +25,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "MRSTY": ("CUI", "TUI", "STN", "STY", "ATUI", "CVF"),
     "MRDEF": ("CUI", "AUI", "ATUI", "SATUI", "SAB", "DEF", "SUPPRESS", "CVF"),
-    # RxNorm's own, of which RXNREL has two columns in another order
-    "RXNCONSO": (
-        "RXCUI", "LAT", "TS", "LUI", "STT", "SUI", "ISPREF", "RXAUI", "SAUI", "SCUI",
-        "SDUI", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS", "CVF",
-    ),
-    "RXNREL": (
-        "RXCUI1", "RXAUI1", "STYPE1", "REL", "RXCUI2", "RXAUI2", "STYPE2", "RELA",
-        "RUI", "SRUI", "SAB", "SL", "DIR", "RG", "SUPPRESS", "CVF",
-    ),
-    "RXNSTY": ("RXCUI", "TUI", "STN", "STY", "ATUI", "CVF"),
     "RXNSAT": (
         "RXCUI", "LUI", "SUI", "RXAUI", "STYPE", "CODE", "ATUI", "SATUI", "ATN", "SAB",
         "ATV", "SUPPRESS", "CVF",
@@ -49,6 +39,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "MRCUI": ("CUI1", "VER", "REL", "RELA", "MAPREASON", "CUI2", "MAPIN"),
 }
 # fmt: on
+# RxNorm's own, of which RXNREL has DIR before RG
+COLUMNS |= {f"RXN{name}": COLUMNS[f"MR{name}"] for name in ("CONSO", "REL", "STY")}
 MAIN = ("MRCONSO", "RXNCONSO")  # may have any name
 PART = r"\.RRF\.(?!gz$)[a-z]{2}(\.gz)?$"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -167,6 +159,14 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
                 skip_line(table, line, path, number, report)
 
 
+def read_table(path: Path, table: str, report: Report, missing: str) -> Iterator[Row]:
+    """Read the rows of a table that may not exist; what is missing is noted."""
+    if parts := find_table(path, table):
+        yield from read_rows(parts, table, report)
+    else:
+        report.notes.append(f"{table}.RRF is not there: {missing}.")
+
+
 def read_sources(path: Path, table: str, report: Report) -> bool:
     """Read the releases of sources and how the UMLS restricts them.
 
@@ -199,22 +199,16 @@ def read_facts(
     """
     ranks = {source: rank for rank, source in enumerate(source_rank)}
 
-    def read_table(table: str, missing: str) -> Iterator[Row]:
-        if parts := find_table(path, table):
-            yield from read_rows(parts, table, report)
-        else:
-            report.notes.append(f"{table}.RRF is not there: {missing}.")
-
-    for cui, tui, *_ in read_table("MRSTY", "no semantic types"):
+    for cui, tui, *_ in read_table(path, "MRSTY", report, "no semantic types"):
         yield Fact(cui, TYPE, tui)
-    for row in read_table("MRDEF", "no definitions"):
+    for row in read_table(path, "MRDEF", report, "no definitions"):
         cui, atom, _, _, source, text, suppress, *_ = row
         if suppress != "N" and not suppressed:
             report.dropped["suppressed definitions"] += 1
         else:
             rank = ranks.get(source, len(ranks))
             yield Fact(cui, DEFINITION, text, rank, atom)
-    for row in read_table("MRREL", "no parents and no trade names"):
+    for row in read_table(path, "MRREL", report, "no parents and no trade names"):
         cui, _, _, rel, other, _, _, rela, *_, suppress, _, _ = row
         kind, is_reversed = BY_REL.get(rel) or BY_RELA.get(rela) or ("", False)
         if not kind:
@@ -225,7 +219,9 @@ def read_facts(
             report.dropped["relations of a concept to itself"] += 1
         else:
             yield Fact(other, kind, cui) if is_reversed else Fact(cui, kind, other)
-    for retired, _, mapping, _, _, cui, *_ in read_table("MRCUI", "no retired ids"):
+    for retired, _, mapping, _, _, cui, *_ in read_table(
+        path, "MRCUI", report, "no retired ids"
+    ):
         if mapping == "SY":  # a synonym: no other mapping has the same meaning
             yield Fact(cui, RETIRED, retired)
         else:

@@ -90,23 +90,18 @@ def select_columns(
                 got=", ".join(name[:40] for name in header[:60]) or "no table",
             )
         )
-    known = [name for name in optional if column_key(name) in keys]
-    places = [keys.index(column_key(name)) for name in (*columns, *known)]
-    positions = [
-        known.index(name) + len(columns) if name in known else -1 for name in optional
+    width = len(header)
+    # an absent column is an empty field after the others
+    places = [
+        keys.index(column_key(name)) if column_key(name) in keys else width
+        for name in (*columns, *optional)
     ]
-    width, first = len(header), places[0]
-    complete = len(known) == len(optional)
     for number, fields in rows:
         if pad:
             fields += [""] * (width - len(fields))
-        if len(fields) != width or not fields[first].strip():
+        if len(fields) != width or not fields[places[0]].strip():
             expected = f"{width} fields, and something as `{columns[0]}`"
             report.bad_line(path, number, expected)
             continue
-        found = [fields[place].strip() for place in places]
-        if not complete:
-            found.append("")
-            extra = [found[position] for position in positions]
-            found = [*found[: len(columns)], *extra]
-        yield number, found
+        fields.append("")
+        yield number, [fields[place].strip() for place in places]
