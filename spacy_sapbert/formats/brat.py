@@ -54,6 +54,11 @@ def list_annotations(folder: Path) -> list[Path]:
     return files
 
 
+def bad_line(path: Path, number: int, expected: str) -> SapbertError:
+    """Return the error of an invalid line."""
+    return SapbertError(Errors.E719.format(path=path, line=number, expected=expected))
+
+
 def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
     """Parse a line `T1`, tab, `Type start end`, tab, mention.
 
@@ -68,11 +73,7 @@ def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, Gol
     """
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
-        raise SapbertError(
-            Errors.E719.format(
-                path=path, line=number, expected="`T1`, `Type start end`, the mention"
-            )
-        )
+        raise bad_line(path, number, "`T1`, `Type start end`, the mention")
     name, place, mention = fields
     type, _, offsets = place.strip().partition(" ")
     fragments = parse_fragments(path, number, offsets)
@@ -100,11 +101,7 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
             normalisations.append((number, line))
             continue
         if not line.startswith(ENTITY):
-            raise SapbertError(
-                Errors.E719.format(
-                    path=path, line=number, expected="one of T N R E A M * # first"
-                )
-            )
+            raise bad_line(path, number, "one of T N R E A M * # first")
         name, span = read_entity(path, number, line, text)
         if name in entities:
             raise SapbertError(
@@ -128,11 +125,7 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
         fields = line.split("\t", 2)
         words = fields[1].split() if len(fields) > 1 else []
         if len(words) != 3 or SEPARATORS.search(words[2]):
-            raise SapbertError(
-                Errors.E719.format(
-                    path=path, line=number, expected="`N1`, `Reference T1 SOURCE:ID`"
-                )
-            )
+            raise bad_line(path, number, "`N1`, `Reference T1 SOURCE:ID`")
         _, name, cui = words
         if name not in entities:
             raise SapbertError(Errors.E720.format(path=path, line=number, file=path))
