@@ -169,7 +169,6 @@ def test_full_output_is_an_error_in_one_line(program, lines, sample_kb, new_proc
         assert unwanted not in stderr
 
 
-@pytest.mark.smoke
 @FULL
 def test_full_output_of_a_table_is_an_error(sample_kb, new_process):
     """It is printed without a flush."""

@@ -36,6 +36,7 @@ def describe(doc):
     ]
 
 
+@pytest.mark.slow
 def test_pipe_memory_is_constant_over_a_long_stream(nlp):
     texts = itertools.cycle(make_texts(500))
 

@@ -89,6 +89,7 @@ def test_read_concepts_reads_what_write_concepts_wrote(
     assert fields_of(list(read_concepts(path))) == fields_of(concepts)
 
 
+@pytest.mark.slow
 def test_read_concepts_reads_a_million_names_and_a_name_of_a_megabyte(
     tmp_path: Path,
 ) -> None:

@@ -131,6 +131,7 @@ def test_read_icd10cm_entities_of_the_file_are_an_error(tmp_path: Path) -> None:
         read(write(tmp_path, bomb))
 
 
+@pytest.mark.slow
 def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(
     data_file: Callable[[str], Path],
 ) -> None:

@@ -301,6 +301,7 @@ def test_read_obo_long_line_takes_no_longer_than_its_length(
 # --- real files ---
 
 
+@pytest.mark.slow
 def test_read_obo_real_ontologies_read_every_concept(data_folder: Path) -> None:
     counts = {}
     for path in sorted((data_folder / "sources").glob("*.obo.gz")):

@@ -264,6 +264,7 @@ def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
             assert all(concept.cui and concept.aliases for concept in concepts)
 
 
+@pytest.mark.slow
 def test_read_obographs_real_ontologies_read_every_concept(data_folder: Path) -> None:
     counts = {}
     for path in sorted((data_folder / "sources").glob("*.json.gz")):

@@ -139,7 +139,6 @@ def test_train_with_an_unknown_setting_names_the_nearest(
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.smoke
 def test_train_runs_without_spacy(new_process: Any) -> None:
     code = (
         "import sys; sys.modules['spacy'] = None\n"
