@@ -61,6 +61,7 @@ class NewProcess:
 
     PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
     TimeoutExpired = subprocess.TimeoutExpired
+    START_METHODS = multiprocessing.get_all_start_methods()
     context = staticmethod(multiprocessing.get_context)
 
     def __init__(self) -> None:

@@ -167,7 +167,7 @@ if __name__ == "__main__":
 def test_pipe_with_two_processes_equals_one(
     method, engine, sample_kb, exported_kb, new_process, tmp_path
 ):
-    if method not in new_process.context().get_all_start_methods():
+    if method not in new_process.START_METHODS:
         pytest.skip(f"this system cannot {method}")
     script = tmp_path / "script.py"  # a spawned worker imports it
     script.write_text(PIPELINE)

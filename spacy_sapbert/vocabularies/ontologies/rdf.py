@@ -18,6 +18,7 @@ from typing import Any
 from xml.sax.xmlreader import InputSource
 
 from ...errors import Errors, SapbertError
+from ...system.plugins import require
 from ...system.reading import read_blocks, read_line_blocks
 from ...system.temporary_db import open_temporary_db
 from ...system.xml_blocks import feed_blocks, make_parser
@@ -112,12 +113,9 @@ def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None
     Raises:
         SapbertError: If it is damaged, or rdflib is not installed.
     """
-    try:
-        from rdflib import Literal, URIRef
-    except ImportError as error:
-        raise SapbertError(
-            Errors.E521.format(library="rdflib", reason=error, packages="rdflib")
-        ) from None
+    require("rdflib", "rdflib")
+    from rdflib import Literal, URIRef
+
     # it quotes texts that are not of their type
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
     statements: list[Fact] = []
