@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The values of a file may take 70 times the bytes that it unpacks to, because a value
 # of one byte can be an empty dictionary. Real files have a ratio of 13.
-UNPACKED_BYTES = 1 << 24
+UNPACKED_BYTES = 1 << 23
 UNPACKED_RATIO = 30
 
 
