@@ -14,7 +14,7 @@ from .messages.cli import CliErrors
 from .messages.distributed import DistributedErrors
 from .messages.encoder import EncoderErrors, EncoderWarnings
 from .messages.evaluation import EvaluationErrors
-from .messages.files import FilesErrors
+from .messages.files import FilesErrors, FilesWarnings
 from .messages.formats import FormatsErrors, FormatsWarnings
 from .messages.kb import KbErrors, KbWarnings
 from .messages.linking import LinkingErrors
@@ -59,6 +59,7 @@ class Errors(
 
 
 class Warnings(
+    FilesWarnings,
     KbWarnings,
     EncoderWarnings,
     FormatsWarnings,

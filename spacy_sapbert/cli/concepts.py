@@ -21,7 +21,7 @@ from ..vocabularies.describe import (
     example_row,
 )
 from ..vocabularies.options import READ_OPTIONS
-from ..vocabularies.registry import list_readers, list_takers, read_vocabularies
+from ..vocabularies.registry import READERS, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import app
@@ -41,10 +41,10 @@ def split_values(text: str | None) -> list[str] | None:
 
 
 def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each of `READ_OPTIONS`, as `**options`."""
+    """Add an option to a command for each of `READ_OPTIONS`, as `**options`."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [*signature.parameters.values()][:-1]
-    place = [*signature.parameters].index("format") + 1
+    index = [*signature.parameters].index("format") + 1
     for name, (doc, kind, _) in READ_OPTIONS.items():
         is_flag = kind == "flag"
         flags = [f"--{name.replace('_', '-')}"] if is_flag else []
@@ -56,8 +56,8 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
             default=typer.Option(default, *flags, help=text),
             annotation=bool if is_flag else str | None,
         )
-        parameters.insert(place, option)
-        place += 1
+        parameters.insert(index, option)
+        index += 1
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -141,7 +141,7 @@ def main(
         help="Print what the inputs have, with ten concepts; write nothing.",
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(list_readers())}. [by the file name]"
+        None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
     ),
     xrefs: list[Path] = typer.Option(
         [],

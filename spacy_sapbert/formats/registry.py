@@ -212,7 +212,7 @@ def list_formats(what: str = "") -> dict[str, Format]:
     Args:
         what: A field that they have, e.g. "write"; empty = all.
     """
-    every = FORMATS | load_plugins(PLUGINS)
+    every: dict[str, Format] = {**FORMATS, **load_plugins(PLUGINS)}
     return {
         name: format
         for name, format in every.items()

@@ -81,11 +81,14 @@ class FilesErrors:
         "{path}:{line}: Expected tags and comments of at most {limit} MiB, but got a "
         "larger one. Check that the file is what it should be."
     )
-    E024 = (
-        "Expected the entry point {name!r} of {group} to be {value}, but importing it "
-        "failed: {reason}. Correct or uninstall the package that has it."
-    )
     E605 = (
         "Expected {setting} to be one of {known}, but got {value!r}. Correct "
         "`--{setting}`."
+    )
+
+
+class FilesWarnings:
+    W024 = (
+        "Expected the entry point {name!r} of {group} to be {value}, but importing it "
+        "failed, so it is left out: {reason}. Correct or uninstall its package."
     )

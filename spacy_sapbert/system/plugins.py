@@ -1,29 +1,33 @@
 """What other packages add: entry points, and libraries that may be missing."""
 
+import warnings
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, Warnings
 
 
 @cache
-def load_plugins(group: str) -> dict[str, Any]:
+def load_plugins(group: str) -> Mapping[str, Any]:
     """Return the objects of an entry point group, by the names of the entry points.
 
-    Raises:
-        SapbertError: If one cannot be imported.
+    One that cannot be imported is left out, with a warning (W024): the formats of
+    other packages still work.
     """
-    found: dict[str, Any] = {}
+    plugins: dict[str, Any] = {}
     for point in entry_points(group=group):
         try:
-            found[point.name] = point.load()
+            plugins[point.name] = point.load()
         except Exception as error:  # of any package
             reason = f"{type(error).__name__}: {error}"
             values = {"name": point.name, "value": point.value, "reason": reason}
-            raise SapbertError(Errors.E024.format(group=group, **values)) from error
-    return found
+            text = Warnings.W024.format(group=group, **values)
+            warnings.warn(text, UserWarning, stacklevel=2)
+    return MappingProxyType(plugins)
 
 
 def require(module: str, packages: str) -> Any:

@@ -217,8 +217,8 @@ def list_readers() -> dict[str, Reader]:
 
 
 def list_takers(option: str) -> list[str]:
-    """Return the formats that take an option."""
-    return [name for name, reader in list_readers().items() if option in reader.takes]
+    """Return the formats of this package that take an option."""
+    return [name for name, reader in READERS.items() if option in reader.takes]
 
 
 def read_start(path: Path) -> bytes:

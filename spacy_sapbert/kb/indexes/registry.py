@@ -23,7 +23,7 @@ HNSW_ROWS = 3_000_000  # more need some 6 GB of memory and more, at width 384
 
 def list_backends() -> dict[str, type[Backend]]:
     """Return the backends by name, with those of other packages."""
-    return BACKENDS | load_plugins(PLUGINS)
+    return {**BACKENDS, **load_plugins(PLUGINS)}
 
 
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
