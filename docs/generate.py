@@ -84,7 +84,8 @@ def list_commands() -> str:
 def describe_command(command: Any, name: str) -> Iterator[str]:
     """Yield the sections of a command, or of the commands in a group."""
     if hasattr(command, "commands"):
-        for part, inner in command.commands.items():
+        # not in the order in which modules were imported
+        for part, inner in sorted(command.commands.items()):
             if not inner.hidden:
                 yield from describe_command(inner, f"{name} {part}")
         return
