@@ -253,6 +253,10 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
     assert counts == {"without text": 1}
     with pytest.raises(SapbertError, match="E599.*'note'.*id, text, ward"):
         read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "id"))
+    book.active.append([3, "cold", "C", "more"])
+    book.save(tmp_path / "notes.xlsx")
+    with pytest.raises(SapbertError, match="xlsx:4.*E598|E598.*xlsx:4"):
+        read_linked(tmp_path / "notes.xlsx", columns=columns)
 
 
 @pytest.mark.parametrize("name", ["notes.csv", "notes.jsonl", "notes.txt"])

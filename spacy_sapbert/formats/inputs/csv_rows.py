@@ -78,8 +78,8 @@ def read_csv_rows(
     first = next((line for _, line in lines if line.strip()), "")
     if not first:
         return
-    found = split_header(first.removesuffix("\r"), columns.text)
-    if found is None:
+    split = split_header(first.removesuffix("\r"), columns.text)
+    if split is None:
         # Without a header the first line may be the text of a patient.
         fields = re.split(f"[{DELIMITERS}]", first.strip())
         named = len(fields) > 1 and all(NAME.fullmatch(field) for field in fields)
@@ -87,7 +87,7 @@ def read_csv_rows(
         raise SapbertError(
             Errors.E599.format(path=path, name=columns.text, known=known)
         )
-    header, delimiter = found
+    header, delimiter = split
     check_header(path, header, columns)
     for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
         if len(fields) == len(header):
@@ -107,8 +107,13 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
             )
 
 
-def read_excel_rows(path: Path, columns: Columns, **_options: Any) -> Iterator[Row]:
+def read_excel_rows(
+    path: Path, columns: Columns, *, on_error: OnError, **_options: Any
+) -> Iterator[Row]:
     """Read the rows of a workbook, whose first row has the names of the columns.
+
+    Args:
+        on_error: Called with the error of a row that has more cells than the first.
 
     Yields:
         The number of a row, from 1, and its columns; an empty cell is "".
@@ -119,6 +124,12 @@ def read_excel_rows(path: Path, columns: Columns, **_options: Any) -> Iterator[R
     rows = read_workbook(path)
     _, header = next(rows, (1, list[str]()))
     check_header(path, header, columns)
+    width = len(header)
     for number, cells in rows:
-        cells += [""] * (len(header) - len(cells))
-        yield number, dict(zip(header, cells, strict=False))
+        if any(cells[width:]):
+            values = {"path": path, "line": number, "expected": width}
+            got = f"{len(cells)} fields"
+            on_error(SapbertError(Errors.E598.format(got=got, **values)))
+        else:
+            cells += [""] * (width - len(cells))
+            yield number, dict(zip(header, cells[:width], strict=True))
