@@ -367,7 +367,7 @@ class PartWriter:
             yield doc
 
     def skip_ids(self, counts: Mapping[str, int]) -> None:
-        """Let the rows of the next part have other ids than those of a written one."""
+        """Count the ids of a written part, which the next part must not use."""
         if "first_id" in self.options:
             self.options["first_id"] += counts.get("entities", 0)
 

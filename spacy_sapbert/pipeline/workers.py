@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
+from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import Errors, SapbertError, Warnings
@@ -85,10 +86,10 @@ class Workers:
     def make_executor(self) -> ProcessPoolExecutor:
         """Return a new pool. Its processes start when they get jobs."""
         # A plain fork may hang; a server that forks has no threads, and imports once.
-        methods = multiprocessing.get_all_start_methods()
-        method = "forkserver" if "forkserver" in methods else "spawn"
-        context = multiprocessing.get_context(method)
-        context.set_forkserver_preload(PRELOADED)
+        context: BaseContext = multiprocessing.get_context("spawn")
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload(PRELOADED)
         return ProcessPoolExecutor(
             self.n_process,
             mp_context=context,

@@ -62,7 +62,7 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def name_damage(function: Function) -> Function:
-    """Let a function of an index raise a named error if its files contradict."""
+    """Name the error of a function of an index whose files contradict each other."""
 
     @wraps(function)
     def checked(*arguments: Any, **options: Any) -> Any:
