@@ -4,7 +4,8 @@
 class CliErrors:
     E112 = "Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
     E320 = (
-        "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like `ef=200`."
+        "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like `ef=200` "
+        "or `threshold=0.5`."
     )
     E341 = (
         "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got neither "

@@ -64,7 +64,8 @@ class LinkJob:
     resumes only if all that decide it are the same.
 
     Args:
-        inputs: Files, and folders of them; `-` = the standard input, as JSONL.
+        inputs: Files, and folders of them; `-` = the standard input, as JSONL. One path
+            and texts are accepted too, and become a tuple of paths.
         output: The file, or the folder of parts; None = the standard output. The output
             does not depend on it.
         input_format: See `list_inputs`; None = by the ending, else the content.
@@ -116,6 +117,11 @@ class LinkJob:
     force: bool = no_effect(False)
 
     def __post_init__(self) -> None:
+        given: Any = self.inputs
+        paths = [given] if isinstance(given, (str, Path)) else given
+        object.__setattr__(self, "inputs", tuple(map(Path, paths)))
+        if self.output is not None:
+            object.__setattr__(self, "output", Path(self.output))
         if self.on_error not in ON_ERROR:
             raise SapbertError(Errors.E112.format(value=self.on_error))
         for name in ("shard_size", "first_id", "batch_size", "n_process"):

@@ -86,3 +86,9 @@ def test_link_job_value_that_is_not_possible_is_an_error(
 ) -> None:
     with pytest.raises(SapbertError, match=code):
         LinkJob((Path("a.txt"),), **values)
+
+
+def test_link_job_takes_one_path_or_texts() -> None:
+    job = LinkJob("notes.txt", output="linked.jsonl")  # type: ignore[arg-type]
+    assert (job.inputs, job.output) == ((Path("notes.txt"),), Path("linked.jsonl"))
+    assert LinkJob(["a.txt", Path("b")]).inputs == (Path("a.txt"), Path("b"))  # type: ignore[arg-type]
