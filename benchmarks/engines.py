@@ -25,7 +25,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.openvino_engine import FOLDER
 from spacy_sapbert.evaluation.rankers import read_dictionary
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")

@@ -12,7 +12,7 @@ import typer
 
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 
 CPU_INFO = Path("/proc/cpuinfo")
 

@@ -17,8 +17,8 @@ import numpy as np
 import typer
 
 from benchmarks.harness import machine_line
-from spacy_sapbert.system.progress import show_progress
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.progress import show_progress
+from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
 WORDS = 5_000  # qualifiers

@@ -46,9 +46,9 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
-from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
 OURS, SCISPACY, BEFORE = "ours", "scispaCy", "before"

@@ -7,7 +7,7 @@ import typer
 
 from benchmarks.harness import machine_line, markdown_table, run_cli
 from spacy_sapbert.evaluation.accuracy import TIES, format_mean
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 from training.experiments.tables import Results, read_results
 
 

@@ -14,6 +14,8 @@ from benchmarks.large_vocabulary import MixedVectors, frequent_words, write_voca
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.encoder.encoder import Encoder, TokenIds
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.io.progress import show_progress
+from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.indexes.backend import Index
@@ -24,8 +26,6 @@ from spacy_sapbert.kb.indexes.registry import (
 )
 from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.system.progress import show_progress
-from spacy_sapbert.system.terminal import msg
 
 MENTIONS, NEAREST, SINGLES, BATCH = 1000, 10, 300, 256
 SINGLES_SECONDS = 60.0  # for searching one by one

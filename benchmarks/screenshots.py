@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from benchmarks.harness import run_cli
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 
 NOTE = (
     "78-year-old woman with atrial fibrillation and high cholesterol. Her mother had a "

@@ -18,7 +18,7 @@ import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.formats.registry import load_reader
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 
 JSON = {"content-type": "application/json"}
 COUNTS = ("sapbert_batch_jobs_sum", "sapbert_batch_jobs_count")

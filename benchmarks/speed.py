@@ -25,8 +25,8 @@ from benchmarks.harness import (
     run_cli,
 )
 from spacy_sapbert.cli.app import make_app
+from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.folder.versions import read_version
-from spacy_sapbert.system.terminal import msg
 
 KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
 STORE = "spacy_sapbert.kb.store.Store"

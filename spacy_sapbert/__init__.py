@@ -6,7 +6,7 @@ The public names are imported when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .system.version import __version__
+from .io.version import __version__
 
 # public name: module that defines it
 PUBLIC = {

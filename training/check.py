@@ -14,9 +14,9 @@ from spacy_sapbert.cli.concepts import split_values
 from spacy_sapbert.encoder.hub import check_published, choose_weights
 from spacy_sapbert.encoder.huggingface import check_encoder_name, find_transformer
 from spacy_sapbert.encoder.safety import CONFIG_FILE, read_json
+from spacy_sapbert.io.reading import read_line_blocks
+from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.packages.packaging import check_package_name, check_version
-from spacy_sapbert.system.reading import read_line_blocks
-from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet

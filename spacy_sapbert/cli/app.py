@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Errors, SapbertError
-from ..system.terminal import msg, printable
-from ..system.version import __version__
+from ..io.terminal import msg, printable
+from ..io.version import __version__
 
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
+from ..io.terminal import msg
 from ..pipeline.assembly import assemble_pipeline
-from ..system.terminal import msg
 from .app import app
 
 

@@ -6,13 +6,13 @@ import typer
 
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
+from ..io.terminal import format_json, msg
+from ..io.writing import check_outputs
 from ..kb.folder.installed import find_kb
 from ..kb.folder.publication import check_writable
 from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
-from ..system.terminal import format_json, msg
-from ..system.writing import check_outputs
 from .app import app
 
 # Rows of the table: the key and its words.

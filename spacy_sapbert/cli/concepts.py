@@ -10,9 +10,9 @@ from typing import Any
 import typer
 
 from ..errors import Errors, SapbertError
-from ..system.progress import show_progress
-from ..system.terminal import msg, printable
-from ..system.writing import check_outputs, write_atomically, write_json
+from ..io.progress import show_progress
+from ..io.terminal import msg, printable
+from ..io.writing import check_outputs, write_atomically, write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.describe import (
     Description,

@@ -6,9 +6,9 @@ import typer
 
 from ..corpora.convert import LABEL, convert_corpus
 from ..corpora.registry import FORMATS, read_corpus
-from ..system.progress import show_progress
-from ..system.terminal import msg
-from ..system.writing import check_outputs
+from ..io.progress import show_progress
+from ..io.terminal import msg
+from ..io.writing import check_outputs
 from .app import app
 
 CORPUS = typer.Argument(..., help="File or folder, as the format has it.")

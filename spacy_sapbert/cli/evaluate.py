@@ -6,9 +6,9 @@ from typing import Any
 
 import typer
 
+from ..io.terminal import msg
+from ..io.writing import check_outputs, write_atomically, write_json
 from ..kb.knowledge_base import load_kb
-from ..system.terminal import msg
-from ..system.writing import check_outputs, write_atomically, write_json
 from .app import app
 
 

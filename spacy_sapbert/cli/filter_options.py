@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_lines
+from ..io.reading import read_lines
 from .concepts import split_values
 
 TYPES = typer.Option(

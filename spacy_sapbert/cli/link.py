@@ -7,8 +7,8 @@ import typer
 
 from ..formats.inputs.rows import COLUMNS
 from ..formats.registry import FORMATS
+from ..io.terminal import msg, printable
 from ..pipeline.link_files import LinkJob, link_files
-from ..system.terminal import msg, printable
 from .app import app
 from .concepts import split_values
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter

@@ -11,9 +11,9 @@ from wasabi import table
 from ..evaluation.regression import run_cases
 from ..evaluation.regression_cases import read_cases
 from ..formats.entities import NIL
+from ..io.progress import format_count, show_progress
+from ..io.writing import check_outputs, write_atomically
 from ..pipeline.running import complete_pipeline, load_pipeline
-from ..system.progress import format_count, show_progress
-from ..system.writing import check_outputs, write_atomically
 from .app import app, report_errors
 
 if TYPE_CHECKING:

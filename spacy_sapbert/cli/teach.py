@@ -8,12 +8,12 @@ import typer
 
 from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
 from ..errors import Errors, SapbertError
+from ..io.progress import format_count, show_progress
+from ..io.terminal import format_json, msg
+from ..io.writing import check_folder_output, check_outputs, write_json
 from ..kb.folder.installed import find_kb
 from ..kb.folder.records import KB_FOLDER
 from ..kb.knowledge_base import load_kb
-from ..system.progress import format_count, show_progress
-from ..system.terminal import format_json, msg
-from ..system.writing import check_folder_output, check_outputs, write_json
 from .app import app
 from .convert import DROP_PREFIX, PREFIX
 from .kb.edit import check_folder

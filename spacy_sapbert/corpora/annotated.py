@@ -10,10 +10,10 @@ from ..formats.gold import NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
 from ..formats.inputs.rows import Columns
+from ..io.formulas import undefuse
 from ..kb.teaching.documents import AnnotatedDocument
 from ..mapping.reviewed import is_mapped
 from ..pipeline.teaching import annotate, annotate_docs
-from ..system.formulas import undefuse
 from .registry import FORMATS, change_prefixes, read_corpus
 
 TABLES = (".tsv", ".tsv.gz")

@@ -8,7 +8,7 @@ from ..errors import Errors, SapbertError
 from ..formats.brat import Entities, list_annotations, read_entities
 from ..formats.documents import read_text
 from ..formats.gold import LONGEST, parse_fragments, place_fragments
-from ..system.reading import read_lines
+from ..io.reading import read_lines
 from .registry import GoldDocument, GoldSpan
 
 EXPECTED = "`TT1`, `id | name | start end`, the mention"

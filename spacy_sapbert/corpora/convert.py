@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import ID
-from ..system.writing import write_atomically
+from ..io.writing import write_atomically
 from .registry import GoldDocument
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from ..formats.gold import (
     place_mention,
     split_ids,
 )
-from ..system.reading import read_lines
-from ..system.tables import split_rows
+from ..io.reading import read_lines
+from ..io.tables import split_rows
 from .registry import GoldDocument, GoldSpan
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL

@@ -35,10 +35,10 @@ from ..formats.entities import (
 from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..formats.inputs.rows import list_columns
+from ..io.version import __version__
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
 from ..pipeline.running import complete_pipeline
-from ..system.version import __version__
 from .columns import (
     decode_value,
     find_column,

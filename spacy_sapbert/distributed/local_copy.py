@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from ..io.writing import write_folder_atomically
 from ..kb.folder.installed import find_kb
 from ..kb.folder.publication import lock_file, use_version
 from ..kb.folder.records import CURRENT, FILE, KB_FOLDER, FileRecord, Manifest
@@ -22,7 +23,6 @@ from ..kb.folder.versions import (
     parse_manifest,
 )
 from ..kb.packages.copies import ONLY
-from ..system.writing import write_folder_atomically
 
 BLOCK_BYTES = 1 << 20  # copied at once
 CURRENT_BYTES = 64  # read of CURRENT, at most

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..io.forks import ProcessLock
 from ..kb.folder.installed import find_kb
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline
-from ..system.forks import ProcessLock
 from .local_copy import copy_kb
 
 if TYPE_CHECKING:

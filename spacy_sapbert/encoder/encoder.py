@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from ..errors import Errors, SapbertError, check_range
-from ..system.forks import ProcessLock, make_fork_safe
+from ..io.forks import ProcessLock, make_fork_safe
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
 from .tokenizer import NameTokenizer, name_panics

@@ -10,9 +10,9 @@ from typing import Any
 from warnings import warn
 
 from ..errors import Errors, SapbertError, Warnings
-from ..system.forks import ProcessLock
-from ..system.plugins import require
-from ..system.writing import FolderKind
+from ..io.forks import ProcessLock
+from ..io.plugins import require
+from ..io.writing import FolderKind
 from .adapters import PREFIX as ADAPTER_PREFIX
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..system import forks
+from ..io import forks
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, check_encoder_folder, read_json
 from .tokenizer import NameTokenizer, load_tokenizer

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..io.progress import show_progress
+from ..io.reading import file_digest
+from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.probability import DIGITS, fit_logistic, score_probability
-from ..system.progress import show_progress
-from ..system.reading import file_digest
-from ..system.version import __version__
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
 

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
-from ..system.plugins import require
-from ..system.reading import file_digest, read_lines
+from ..io.plugins import require
+from ..io.reading import file_digest, read_lines
 from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
 from .gold_mentions import GoldMention, Lookup, Resolve, make_resolver
 from .score_mentions import EvaluationSettings

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..io.html import load_templates
+from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Entry
-from ..system.html import load_templates
-from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
 from .diagnose import CAUSES, find_cause, info_finder
 from .gold_mentions import GoldMention, make_resolver

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..io.reading import file_digest
+from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
-from ..system.reading import file_digest
-from ..system.version import __version__
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
 from .gold_mentions import (
     GoldMention,

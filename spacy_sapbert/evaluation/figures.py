@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..io.plugins import require
+from ..io.writing import write_atomically
 from ..kb.folder.records import Logistic
 from ..linking.probability import score_probability
-from ..system.plugins import require
-from ..system.writing import write_atomically
 from .calibration import TopScores, compute_measures
 
 # SOURCE: Okabe and Ito: colours that people with any colour vision can distinguish.

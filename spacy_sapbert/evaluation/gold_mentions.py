@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
+from ..io.reading import read_lines
 from ..mapping.reviewed import is_mapped, read_reviewed
-from ..system.reading import read_lines
 
 BARS = "||"
 COLUMNS = ("mention", "ids")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..io.plugins import require
 from ..linking.ranking import has_text, order_entries
-from ..system.plugins import require
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
 from .gold_mentions import Lookup, Resolve, fold_text, read_mentions

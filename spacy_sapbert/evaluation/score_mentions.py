@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..system.progress import show_progress
+from ..io.progress import show_progress
 from .accuracy import (
     COMPOSITES,
     Answer,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..system.version import __version__
+from ..io.version import __version__
 from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))

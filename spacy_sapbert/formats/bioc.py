@@ -10,8 +10,8 @@ from typing import IO, Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ..errors import Errors, SapbertError
-from ..system.json_members import JSONError, read_members
-from ..system.xml_blocks import read_children
+from ..io.json_members import JSONError, read_members
+from ..io.xml_blocks import read_children
 from .documents import OnError, raise_error
 from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
 from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans

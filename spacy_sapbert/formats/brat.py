@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_lines
+from ..io.reading import read_lines
 from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
     BREAKS,

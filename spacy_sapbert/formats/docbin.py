@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Errors, SapbertError
-from ..system.reading import BLOCK_BYTES, read_blocks
+from ..io.reading import BLOCK_BYTES, read_blocks
 from .documents import ID, Document
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from ..errors import Errors, SapbertError
-from ..system.reading import BLOCK_BYTES, UTF8_MARK, UTF16_MARKS, read_blocks
-from ..system.tables import decode_blocks, is_utf8
+from ..io.reading import BLOCK_BYTES, UTF8_MARK, UTF16_MARKS, read_blocks
+from ..io.tables import decode_blocks, is_utf8
 from .gold import GoldSpan
 
 if TYPE_CHECKING:

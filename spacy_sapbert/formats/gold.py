@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from ..system.reading import RECORD_BYTES, RECORD_VALUES
+from ..io.reading import RECORD_BYTES, RECORD_VALUES
 
 NIL = "NIL"
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit

@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
-from ..system.version import __version__
+from ..io.version import __version__
 from .entities import LinkedDoc, LinkedEntity, blank_breaks
 
 COLUMNS = (

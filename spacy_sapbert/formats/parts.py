@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from ..system.writing import fcntl, lock_handle, write_atomically, write_json
+from ..io.writing import fcntl, lock_handle, write_atomically, write_json
 from .documents import Document
 
 STATE_FILE = "_state.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import decode_line, read_line_blocks
+from ..io.reading import decode_line, read_line_blocks
 from .documents import OnError, open_input, raise_error
 from .entities import (
     LinkedDoc,

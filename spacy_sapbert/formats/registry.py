@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..errors import Errors, SapbertError
-from ..system.plugins import load_object, load_plugins, require
-from ..system.writing import write_atomically, write_folder_atomically
+from ..io.plugins import load_object, load_plugins, require
+from ..io.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 
 if TYPE_CHECKING:

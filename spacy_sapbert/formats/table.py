@@ -5,7 +5,7 @@ from typing import IO
 
 from wasabi import table
 
-from ..system.terminal import printable
+from ..io.terminal import printable
 from .entities import AMBIGUOUS, BY_ID, LinkedDoc, LinkedEntity
 from .gold import NIL
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import Errors, SapbertError
-from ..system.forks import ProcessLock
+from ..io.forks import ProcessLock
 
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pydantic import ValidationError
 
 from ..errors import Errors, SapbertError
+from ..io.forks import ProcessLock
 from ..linking.ranker import Ranker
-from ..system.forks import ProcessLock
 from .database import Database
 from .folder.records import NGRAM_FILES, NGRAMS, OVERLAY, RANKER_FILE, STORE_FILE
 from .folder.versions import Version

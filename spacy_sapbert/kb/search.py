@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..io.cache import LruCache
 from ..linking.broader import rank_parents
 from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import POOL_ROWS, Provenance, pool_concepts
@@ -33,7 +34,6 @@ from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import round_score
 from ..linking.surface_forms import name_form
 from ..linking.taught_order import order_by_ranker
-from ..system.cache import LruCache
 from ..vocabularies.concepts import ANNOTATED
 from .filters import (
     FilterResult,

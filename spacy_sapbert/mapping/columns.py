@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from ..system.version import __version__
+from ..io.version import __version__
 from .found import EXACT, Found
 from .tables import Cell
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
+from ..io.progress import show_progress
+from ..io.reading import file_digest
+from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import LinkOptions
-from ..system.progress import show_progress
-from ..system.reading import file_digest
-from ..system.writing import write_atomically
 from .columns import (
     PREFIX,
     SSSOM,

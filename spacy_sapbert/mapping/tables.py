@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
-from ..system.excel import read_workbook
-from ..system.formulas import defuse, undefuse
-from ..system.plugins import require
-from ..system.writing import write_atomically
+from ..io.excel import read_workbook
+from ..io.formulas import defuse, undefuse
+from ..io.plugins import require
+from ..io.writing import write_atomically
 from ..vocabularies.report import Report
 from ..vocabularies.tables.table import read_text
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from ..kb.knowledge_base import load_kb
-from ..kb.packages.packaging import check_package_name, project_name
-from ..system.writing import (
+from ..io.writing import (
     FolderKind,
     check_folder_output,
     write_folder_atomically,
 )
+from ..kb.knowledge_base import load_kb
+from ..kb.packages.packaging import check_package_name, project_name
 
 LICENCE = "see the licences of the vocabularies"
 PIPELINE_PARTS = (

@@ -30,10 +30,10 @@ from ..formats.registry import (
     load_writer,
     open_target,
 )
+from ..io.progress import show_progress
+from ..io.version import __version__
+from ..io.writing import check_replaceable
 from ..linking.link import BROADER
-from ..system.progress import show_progress
-from ..system.version import __version__
-from ..system.writing import check_replaceable
 from .batches import LINKER, find_linker
 from .running import (
     NAMES,

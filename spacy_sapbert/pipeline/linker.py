@@ -16,8 +16,8 @@ from spacy.training import Example
 from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
 from ..formats.entities import AttributeNames
+from ..io.forks import TemporaryFolder
 from ..linking.options import OPTIONS, LinkOptions, change_options
-from ..system.forks import TemporaryFolder
 from .annotations import set_extensions, write_links
 from .default_config import DEFAULTS, check_labels, with_options
 from .long_forms import long_form_text

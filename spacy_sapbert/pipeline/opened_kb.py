@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Warnings, check_range
-from ..system.forks import ProcessLock, TemporaryFolder
+from ..io.forks import ProcessLock, TemporaryFolder
 
 if TYPE_CHECKING:
     from ..encoder.encoder import EncoderConfig

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
-from ..system.writing import write_atomically
+from ..io.writing import write_atomically
 
 FILE = "settings.json"
 

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import Errors, SapbertError
-from ..system.version import __version__
+from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
 from .guard import Application, Guard
 from .logs import EventLog

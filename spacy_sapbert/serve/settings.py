@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_lines
+from ..io.reading import read_lines
 
 LEAST_TOKEN = 16  # characters
 TOKEN = re.compile(rf"[\w.~+/=-]{{{LEAST_TOKEN},200}}", re.ASCII)

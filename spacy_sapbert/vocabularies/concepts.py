@@ -11,9 +11,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from ..system.json_lines import validate_line
-from ..system.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
-from ..system.writing import write_atomically
+from ..io.json_lines import validate_line
+from ..io.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
+from ..io.writing import write_atomically
 
 PLACES = ("languages", "sources")
 ANNOTATED = "annotated"  # source of names that a knowledge base learned from mentions

@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
+from ..io.temporary_db import open_temporary_db
 from ..linking.languages import CODES
-from ..system.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
 from .report import Report
 from .retired import find_replacement

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.plugins import load_object, load_plugins
-from ..system.reading import read_blocks
+from ..io.plugins import load_object, load_plugins
+from ..io.reading import read_blocks
 from .concepts import Concept
 from .facts import Fact, build_concepts
 from .merge import unite_vocabularies

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..system.reading import file_digest
-from ..system.writing import write_json
+from ..io.reading import file_digest
+from ..io.writing import write_json
 from .report import LICENCE, MOST_SOURCES, RELEASE, Report
 
 ENDING = ".sources.json"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import decode_line, read_line_blocks
-from ..system.terminal import msg
+from ..io.reading import decode_line, read_line_blocks
+from ..io.terminal import msg
 from .concepts import Concept, clean_name
 
 SHOWN = 30

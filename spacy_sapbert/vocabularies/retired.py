@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from ..system.tables import find_separator, split_rows
-from ..system.temporary_db import open_temporary_db
+from ..io.tables import find_separator, split_rows
+from ..io.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept
 from .ids import find_concepts, id_key, rewrite_id, store_concepts
 from .merge import load_concept

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from ..system.temporary_db import open_temporary_db
+from ..io.temporary_db import open_temporary_db
 from .concepts import PLACES, VALUES, Concept
 from .ids import find_concepts, id_key, list_keys, split_id, store_concepts
 from .merge import load_concept

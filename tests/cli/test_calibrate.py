@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.system.reading import file_digest
 
 
 def run(command: str, *arguments: Any) -> Result:

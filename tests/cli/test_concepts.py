@@ -168,7 +168,7 @@ def test_concepts_help_shows_examples() -> None:
 def test_concepts_shows_progress_by_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.system.progress.LINE_SECONDS", 1e-6)
+    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
     with count_rows(False) as progress:
         assert progress is None
     with count_rows(True) as progress:

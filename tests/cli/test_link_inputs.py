@@ -372,7 +372,7 @@ def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
 def test_link_progress_without_a_terminal_is_a_line_a_while(
     sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.system.progress.LINE_SECONDS", 1e-6)
+    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
     path = write_lines(tmp_path / "a.jsonl", *({"text": "fever"} for _ in range(4)))
     output = tmp_path / "linked.jsonl"
     options = ("--kb", sample_kb, "--output", output, "--batch-size", 1)

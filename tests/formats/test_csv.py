@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.formats.csv import write_docs
 from spacy_sapbert.formats.entities import describe_docs
-from spacy_sapbert.system.formulas import FORMULA, defuse
+from spacy_sapbert.io.formulas import FORMULA, defuse
 
 NLP = spacy.blank("en")
 CANDIDATE = {

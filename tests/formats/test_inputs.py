@@ -130,7 +130,7 @@ def test_read_documents_without_a_handler_raises_the_first_error(
 def test_csv_texts_are_read_as_they_are(
     delimiter: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.system.reading.BLOCK_BYTES", size)
+    monkeypatch.setattr("spacy_sapbert.io.reading.BLOCK_BYTES", size)
     header = delimiter.join(("id", "text", "other"))
     row = f'7{delimiter}"a\r\n\r\r\nb ""c"" \u2028{delimiter}"{delimiter}'
     path = tmp_path / "a.csv"

@@ -20,7 +20,7 @@ from spacy_sapbert.formats.parts import (
     read_state,
     write_parts,
 )
-from spacy_sapbert.system import writing
+from spacy_sapbert.io import writing
 
 COMMAND = {"k": 10, "kb": "x"}
 DOCUMENTS = [Document(number, f"text {number}") for number in range(7)]

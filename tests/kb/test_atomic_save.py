@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 
 COPY = """
 import resource, signal, sys

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.io.cache import LruCache
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.system.cache import LruCache
 
 MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.records import Vocabulary
@@ -19,7 +20,6 @@ from spacy_sapbert.kb.packages.distribution import (
     describe_vocabulary,
 )
 from spacy_sapbert.kb.packages.packaging import package_kb
-from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.releases import releases_path
 

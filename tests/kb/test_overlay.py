@@ -16,12 +16,12 @@ from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.reading import RECORD_BYTES
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
-from spacy_sapbert.system.reading import RECORD_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept
 
 NEW = Concept(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system import xml_blocks
+from spacy_sapbert.io import xml_blocks
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report

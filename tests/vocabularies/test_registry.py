@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system.plugins import load_object
+from spacy_sapbert.io.plugins import load_object
 from spacy_sapbert.vocabularies import registry
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.facts import NAME, Fact

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system import excel, reading
+from spacy_sapbert.io import excel, reading
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report

@@ -25,8 +25,8 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
+from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
-from spacy_sapbert.system.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,

@@ -13,8 +13,8 @@ from numpy.lib.format import open_memmap
 from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
-from spacy_sapbert.system.reading import file_digest, open_to_read
-from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
+from spacy_sapbert.io.reading import file_digest, open_to_read
+from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from training.data.pairs import hash_text, read_pairs
 from training.errors import Errors, SapbertError
 

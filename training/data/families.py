@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.io.temporary_db import open_temporary_db
+from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
 from training.data.options import Concepts, Force, Quiet, print_counts

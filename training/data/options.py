@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 from tqdm import tqdm
 
-from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.io.terminal import msg
 
 Item = TypeVar("Item")
 

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_sapbert.system.reading import read_lines
-from spacy_sapbert.system.writing import check_outputs, write_atomically
+from spacy_sapbert.io.reading import read_lines
+from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
 from training.data.options import Concepts, Force, Quiet, print_counts, show_progress

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.io.temporary_db import open_temporary_db
+from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS, find_table, read_rows

@@ -12,7 +12,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
     read_mentions,
 )
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.options import (
     AliasFile,

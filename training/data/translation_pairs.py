@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_sapbert.system.reading import check_file
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.io.reading import check_file
+from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.options import Force, Quiet, print_counts

@@ -17,9 +17,9 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     write_settings,
 )
-from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_folder_output, write_folder_atomically
+from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_folder_output, write_folder_atomically
 from training.data.options import Force, Quiet
 from training.errors import Errors, SapbertError
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import typer
 
-from spacy_sapbert.system.plugins import require
-from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import (
+from spacy_sapbert.io.plugins import require
+from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import (
     check_outputs,
     write_atomically,
     write_json,

@@ -18,9 +18,9 @@ from spacy_sapbert.evaluation.figures import (
     open_figure,
     write_figure,
 )
-from spacy_sapbert.system.reading import open_to_read
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.io.reading import open_to_read
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.options import Force, Quiet
 from training.data.pairs import distinct_names

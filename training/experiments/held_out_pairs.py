@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spacy_sapbert.system.temporary_db import open_temporary_db
+from spacy_sapbert.io.temporary_db import open_temporary_db
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.families import draw_one, draw_sibling
 from training.data.hierarchy import Hierarchy, build_hierarchy, compute_distances

@@ -12,9 +12,9 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
-from spacy_sapbert.system.reading import open_to_read
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs, write_atomically, write_json
+from spacy_sapbert.io.reading import open_to_read
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_outputs, write_atomically, write_json
 from training.data.options import Force, Quiet, format_markdown
 from training.errors import Errors, SapbertError, check_choice
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.io.reading import file_digest
 from training.data.dataset import PairDataset, build_dataset, open_dataset, token_mask
 from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
 from training.errors import Errors, SapbertError

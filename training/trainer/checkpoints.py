@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spacy_sapbert.encoder.safety import NOT_FINITE, find_bad_weight
-from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
+from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from training.errors import Errors, SapbertError, Warnings
 from training.trainer.step import TrainingState
 

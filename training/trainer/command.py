@@ -13,9 +13,9 @@ import typer
 from transformers.utils import logging
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
-from spacy_sapbert.system.reading import check_file
-from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_folder_output
+from spacy_sapbert.io.reading import check_file
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_folder_output
 from training.data.options import Quiet
 from training.trainer.batches import dataset_folders
 from training.trainer.checkpoints import read_settings

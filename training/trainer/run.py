@@ -15,7 +15,7 @@ from confection import Config
 from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER, save_encoder
-from spacy_sapbert.system.writing import (
+from spacy_sapbert.io.writing import (
     check_folder_output,
     check_kind,
     remove_folder,

@@ -8,9 +8,9 @@ import typer
 
 from ...encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ...errors import Errors, SapbertError
+from ...io.terminal import msg
+from ...io.writing import check_folder_output
 from ...kb.folder.records import KB_FOLDER, Manifest
-from ...system.terminal import msg
-from ...system.writing import check_folder_output
 from .app import kb_app, parse_settings
 from .description import describe_manifest
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from ...io.progress import format_count
 from ...kb.folder.records import Manifest, Teaching
 from ...kb.packages.distribution import describe_vocabulary
-from ...system.progress import format_count
 
 MOST_SHOWN = 20  # vocabularies
 

@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from ...errors import Errors, SapbertError
+from ...io.progress import format_count
+from ...io.terminal import msg, printable
+from ...io.writing import check_outputs, write_atomically
 from ...kb.folder.installed import find_kb
-from ...system.progress import format_count
-from ...system.terminal import msg, printable
-from ...system.writing import check_outputs, write_atomically
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from .app import kb_app, parse_settings
 from .build import warn_of_recall

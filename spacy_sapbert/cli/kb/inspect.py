@@ -4,10 +4,10 @@ from pathlib import Path
 
 import typer
 
+from ...io.terminal import format_json, msg
 from ...kb.folder.installed import find_kb
 from ...kb.folder.versions import read_version
 from ...kb.knowledge_base import open_version
-from ...system.terminal import format_json, msg
 from ..concepts import split_values
 from .app import kb_app
 from .description import describe_manifest

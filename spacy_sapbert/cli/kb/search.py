@@ -8,9 +8,9 @@ import typer
 from wasabi import table
 
 from ...errors import Errors, SapbertError
+from ...io.reading import read_lines
+from ...io.terminal import format_json
 from ...kb.knowledge_base import load_kb
-from ...system.reading import read_lines
-from ...system.terminal import format_json
 from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .app import kb_app
 

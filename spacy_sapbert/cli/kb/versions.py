@@ -4,10 +4,10 @@ from pathlib import Path
 
 import typer
 
+from ...io.terminal import format_json, msg
 from ...kb.folder.installed import find_kb
 from ...kb.folder.publication import remove_versions
 from ...kb.history import go_back, list_history
-from ...system.terminal import format_json, msg
 from .app import kb_app
 
 

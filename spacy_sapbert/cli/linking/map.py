@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from ...system.terminal import msg
-from ...system.writing import check_outputs
+from ...io.terminal import msg
+from ...io.writing import check_outputs
 from ..app import app
 from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from ..link_options import CODES, SETTING, THRESHOLD, gather_options

@@ -5,8 +5,8 @@ from typing import Any
 
 import typer
 
+from ...io.plugins import require
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
-from ...system.plugins import require
 from ..app import app
 from ..link_options import SETTING, gather_options
 

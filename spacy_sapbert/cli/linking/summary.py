@@ -5,9 +5,9 @@ from pathlib import Path
 
 from ...errors import SapbertError
 from ...formats.parts import read_state
+from ...io.progress import format_count, format_time
+from ...io.terminal import msg
 from ...pipeline.link_files import LinkResult
-from ...system.progress import format_count, format_time
-from ...system.terminal import msg
 
 MOST_PRINTED = 20  # errors of documents that are skipped
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.excel import read_workbook
-from ...system.reading import read_line_blocks
-from ...system.tables import split_rows
+from ...io.excel import read_workbook
+from ...io.reading import read_line_blocks
+from ...io.tables import split_rows
 from ..documents import OnError, open_input
 from .rows import COLUMNS, Columns, Row, list_columns
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
-from ...system.reading import UTF8_MARK, check_file, read_blocks
+from ...io.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
 from ..registry import list_formats
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from ...errors import Errors, SapbertError
-from ...system.reading import UNPACKED_BYTES, UNPACKED_RATIO
+from ...io.reading import UNPACKED_BYTES, UNPACKED_RATIO
 from .rows import COLUMNS, Columns, Row, list_columns
 
 ROWS_AT_ONCE = 64  # each with a text

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SapbertError, Warnings
-from ...system.reading import check_not_empty
+from ...io.reading import check_not_empty
 from ..docbin import read_docbin
 from ..documents import (
     STDIN,

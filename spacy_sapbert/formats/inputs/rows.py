@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from ...errors import Errors, SapbertError
-from ...system.reading import (
+from ...io.reading import (
     USUAL_BYTES,
     decode_line,
     read_line_blocks,
 )
-from ...system.terminal import printable
+from ...io.terminal import printable
 from ..documents import Document, OnError, open_input
 
 MOST_LISTED = 20  # columns in an error

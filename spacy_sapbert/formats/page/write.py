@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import IO
 
 from ...errors import Errors, SapbertError
-from ...system.html import load_templates
+from ...io.html import load_templates
 from ..entities import BY_ID, LinkedDoc
 from . import groups, markup
 from .addresses import concept_url, merge_addresses

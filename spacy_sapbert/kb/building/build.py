@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.terminal import msg
-from ...system.version import __version__
-from ...system.writing import link_file, sync_path, write_json
+from ...io.terminal import msg
+from ...io.version import __version__
+from ...io.writing import link_file, sync_path, write_json
 from ..database import Database
 from ..folder.publication import (
     LOCK_WAIT,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.writing import fcntl, write_json
+from ...io.writing import fcntl, write_json
 from ..folder.publication import lock_file
 from ..indexes.backend import Backend
 from ..indexes.registry import choose_index, make_backend

@@ -17,9 +17,9 @@ from ...encoder.huggingface import (
     save_encoder,
 )
 from ...errors import Errors, SapbertError
-from ...system.progress import show_progress
-from ...system.reading import check_not_empty, file_digest
-from ...system.writing import check_folder_output
+from ...io.progress import show_progress
+from ...io.reading import check_not_empty, file_digest
+from ...io.writing import check_folder_output
 from ...vocabularies.concepts import Concept, read_concepts
 from ..folder.publication import describe_files
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint

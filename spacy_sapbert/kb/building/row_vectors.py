@@ -10,9 +10,9 @@ import numpy as np
 
 from ...encoder.encoder import Encoder
 from ...errors import Errors, SapbertError
-from ...system.progress import format_time, show_progress
-from ...system.terminal import msg
-from ...system.writing import write_atomically
+from ...io.progress import format_time, show_progress
+from ...io.terminal import msg
+from ...io.writing import write_atomically
 from ..indexes.registry import make_backend
 from ..indexes.row_file import RowFile, encode_rows, write_at
 from ..store import name_key

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...system.writing import write_json
+from ...io.writing import write_json
 from ...vocabularies.concepts import write_concepts
 from ..building.store_writer import StoreWriter, create_store, extend_store
 from ..database import Database

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import Errors, SapbertError
+from ...io.reading import read_lines
+from ...io.writing import write_atomically
 from ...linking.ranking import has_text
 from ...linking.surface_forms import name_form
-from ...system.reading import read_lines
-from ...system.writing import write_atomically
 from ...vocabularies.concepts import ANNOTATED, Concept, clean_name
 
 Text = Annotated[str, Field(min_length=1)]

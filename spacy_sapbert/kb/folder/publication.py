@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError, Warnings
-from ...system.reading import file_digest
-from ...system.writing import (
+from ...io.reading import file_digest
+from ...io.writing import (
     link_file,
     make_part,
     name_refusal,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...encoder.safety import is_encoder_file
-from ...system.writing import FolderKind
+from ...io.writing import FolderKind
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...system import forks
-from ...system.progress import show_progress
-from ...system.writing import link_file, sync_path
+from ...io import forks
+from ...io.progress import show_progress
+from ...io.writing import link_file, sync_path
 from . import projection, reranked
 from .backend import BuildRun, Index, check_queries, setting
 from .faiss_file import check_graph, count_rows

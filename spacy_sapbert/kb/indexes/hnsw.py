@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...system.progress import show_progress
+from ...io.progress import show_progress
 from . import projection, reranked
 from .backend import BuildRun, Index, best_first, check_queries, setting
 from .hnsw_file import read_graph

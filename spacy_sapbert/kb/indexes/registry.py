@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError, Warnings
-from ...system.plugins import load_plugins
+from ...io.plugins import load_plugins
 from .backend import Backend, BuildRun, Index
 from .exact import EXACT_ROWS, Exact
 from .faiss_graph import Faiss

@@ -15,9 +15,9 @@ from weakref import finalize
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...system.forks import ProcessLock
-from ...system.progress import show_progress
-from ...system.writing import link_file
+from ...io.forks import ProcessLock
+from ...io.progress import show_progress
+from ...io.writing import link_file
 
 SCALE = np.float32(32767)  # a value of 1 in 16 bits
 BLOCK_ROWS = 16_384

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...system.forks import TemporaryFolder
+from ...io.forks import TemporaryFolder
 from ..folder.publication import (
     LOCK_WAIT,
     copy_version,

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...errors import Errors, SapbertError
-from ...system.version import __version__
-from ...system.writing import check_outputs
+from ...io.version import __version__
+from ...io.writing import check_outputs
 from ..folder.installed import ENTRY_POINTS
 from ..knowledge_base import load_kb
 from .copies import save_copy

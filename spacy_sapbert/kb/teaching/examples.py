@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...io.progress import show_progress
 from ...linking.candidates import Entry, RankedEntry
 from ...linking.features import POOL_ROWS, Provenance, compute_features, pool_concepts
 from ...linking.ranking import order_entries
 from ...linking.surface_forms import name_form
-from ...system.progress import show_progress
 from ..edits.taught import TaughtDocument
 from ..knowledge_base import KnowledgeBase
 from ..search import MENTIONS_AT_ONCE

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ...system.version import __version__
-from ...system.writing import check_folder_output, remove_path, write_json
+from ...io.version import __version__
+from ...io.writing import check_folder_output, remove_path, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
 from ..edits.taught import TaughtDocument

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 
-from ...system.version import __version__
+from ...io.version import __version__
 from ..depends import ServiceDep
 from ..service import require_open
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
+from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
-from ...system.version import __version__
 from ..depends import ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
@@ -152,7 +152,7 @@ async def answer(
 @router.get("/CodeSystem/$lookup", response_model=Resource)
 @router.post("/CodeSystem/$lookup", response_model=Resource)
 async def code_system_lookup(request: Request, service: ServiceDep) -> Response:
-    """Name, names, definition and properties of a code (`system`, `code`)."""
+    """Name, names, definition and properties of a code (`io`, `code`)."""
     return await answer(request, service, look_up)
 
 
@@ -161,7 +161,7 @@ async def code_system_lookup(request: Request, service: ServiceDep) -> Response:
 @router.get("/ValueSet/$validate-code", response_model=Resource)
 @router.post("/ValueSet/$validate-code", response_model=Resource)
 async def validate_code(request: Request, service: ServiceDep) -> Response:
-    """Whether a code (`code`, `system`) is in a value set (`url`), and its `display`.
+    """Whether a code (`code`, `io`) is in a value set (`url`), and its `display`.
 
     Of several codings, one must be. What is unknown is no error, but not in the set.
     """

@@ -122,7 +122,7 @@ def check_coding(
     """Check that a code exists and that its `display` is one of its names.
 
     Args:
-        coding: With the `url` of a value set or code system, of which the `system` must
+        coding: With the `url` of a value set or code system, of which the `io` must
             be.
 
     Returns:

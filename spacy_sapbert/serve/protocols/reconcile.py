@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
 from ...formats.page.addresses import concept_url
-from ...system.html import load_templates
+from ...io.html import load_templates
 from ..api.answers import to_json
 from ..depends import ServiceDep, SettingsDep
 from ..lookup import find_concept

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import SapbertError
+from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
-from ...system.version import __version__
 from ...vocabularies.concepts import Concept
 from ..problems import status_of
 from ..requests import check_texts

@@ -19,7 +19,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
-from ...system.forks import ProcessLock
+from ...io.forks import ProcessLock
 from ..problems import RequestError
 
 VERSION = 1  # of the tables

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.reading import RECORD_VALUES
+from ...io.reading import RECORD_VALUES
 from ..facts import Fact
 from ..options import ReadOptions
 from ..report import Report, read_good_lines, source_of_file

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.json_members import JSONError, read_members
+from ...io.json_members import JSONError, read_members
 from ..facts import ABOVE, Fact
 from ..options import ReadOptions
 from ..report import Report, source_of_file

@@ -18,10 +18,10 @@ from typing import Any
 from xml.sax.xmlreader import InputSource
 
 from ...errors import Errors, SapbertError
-from ...system.plugins import require
-from ...system.reading import read_blocks, read_line_blocks
-from ...system.temporary_db import open_temporary_db
-from ...system.xml_blocks import feed_blocks, make_parser
+from ...io.plugins import require
+from ...io.reading import read_blocks, read_line_blocks
+from ...io.temporary_db import open_temporary_db
+from ...io.xml_blocks import feed_blocks, make_parser
 from ..facts import Fact, group_facts, language_code, store_facts
 from ..ids import split_id
 from ..options import SCOPES, ReadOptions

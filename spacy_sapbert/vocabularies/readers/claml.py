@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
-from ...system.xml_blocks import read_children
+from ...io.xml_blocks import read_children
 from ..concepts import clean_name
 from ..facts import (
     CODE,

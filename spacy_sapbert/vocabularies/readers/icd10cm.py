@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
-from ...system.xml_blocks import read_children
+from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, PARENT, Fact
 from ..options import ReadOptions

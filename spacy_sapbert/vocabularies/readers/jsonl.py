@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
-from ...system.json_lines import validate_line
+from ...io.json_lines import validate_line
 from ..concepts import Concept, describe_error, parse_concept
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
 from ..options import ReadOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
-from ...system.xml_blocks import read_children
+from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import ABOVE, CODE, DEFINITION, NAME, NODE, TYPE, Fact
 from ..options import ReadOptions

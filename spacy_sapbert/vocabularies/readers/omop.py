@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...io.temporary_db import open_temporary_db
 from ...linking import sources
-from ...system.temporary_db import open_temporary_db
 from ..facts import (
     CODE,
     KEEP,

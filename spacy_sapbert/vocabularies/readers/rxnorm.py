@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.temporary_db import open_temporary_db
+from ...io.temporary_db import open_temporary_db
 from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report, check_known

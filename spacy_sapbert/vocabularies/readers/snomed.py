@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...system.temporary_db import open_temporary_db
+from ...io.temporary_db import open_temporary_db
 from ..concepts import clean_name
 from ..facts import (
     CODE,

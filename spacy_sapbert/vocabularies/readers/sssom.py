@@ -6,8 +6,8 @@ Source: mapping-commons.github.io/sssom.
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...system.reading import read_lines
-from ...system.tables import Row
+from ...io.reading import read_lines
+from ...io.tables import Row
 from ..facts import CODE, NAME, Fact
 from ..ids import split_id
 from ..options import ReadOptions

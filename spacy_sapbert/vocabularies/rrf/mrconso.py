@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
-from ...system.reading import read_line_blocks
+from ...io.reading import read_line_blocks
 from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
 from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...system.temporary_db import open_temporary_db
+from ...io.temporary_db import open_temporary_db
 from ..concepts import PLACES, Concept, clean_name
 from ..facts import (
     BRAND,

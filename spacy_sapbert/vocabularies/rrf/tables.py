@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.reading import decode_line, read_line_blocks
+from ...io.reading import decode_line, read_line_blocks
 from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
 from ..report import Report
 

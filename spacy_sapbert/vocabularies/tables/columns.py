@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
+from ...io.tables import column_key
 from ...linking.sources import SOURCES
-from ...system.tables import column_key
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
 # names of columns as `column_key` returns them, without a number at the end

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.excel import read_workbook
-from ...system.tables import Row, column_key, is_utf8, read_decoded, split_rows
+from ...io.excel import read_workbook
+from ...io.tables import Row, column_key, is_utf8, read_decoded, split_rows
 from ..report import Report, read_good_lines
 
 

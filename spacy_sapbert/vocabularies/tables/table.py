@@ -5,8 +5,8 @@ from itertools import chain
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.reading import decode_line, read_line_blocks
-from ...system.tables import Row, find_separator, is_utf8, read_decoded
+from ...io.reading import decode_line, read_line_blocks
+from ...io.tables import Row, find_separator, is_utf8, read_decoded
 from ..concepts import clean_name
 from ..facts import (
     CODE,

@@ -11,6 +11,7 @@ import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.names import Names
@@ -23,7 +24,6 @@ from spacy_sapbert.kb.building.row_vectors import (
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.indexes.row_file import encode_rows
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 Contents = Callable[[Path], dict[Path, bytes]]

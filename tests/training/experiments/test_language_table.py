@@ -8,8 +8,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
+from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.system.writing import write_json
 from training.experiments.tables import (
     find_language,
     format_table,

@@ -4,8 +4,8 @@ import pytest
 
 from spacy_sapbert.formats import registry
 from spacy_sapbert.formats.registry import FORMATS, Format, list_formats
-from spacy_sapbert.system import plugins
-from spacy_sapbert.system.plugins import load_plugins
+from spacy_sapbert.io import plugins
+from spacy_sapbert.io.plugins import load_plugins
 
 OTHER = Format("of another package")
 

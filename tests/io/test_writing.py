@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system.writing import (
+from spacy_sapbert.io.writing import (
     FolderKind,
     check_kind,
     check_replaceable,
@@ -23,7 +23,7 @@ from spacy_sapbert.system.writing import (
 WRITE = """
 import resource, signal, sys
 from pathlib import Path
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.io.writing import write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 with write_atomically(Path(sys.argv[1])) as file:
@@ -33,7 +33,7 @@ with write_atomically(Path(sys.argv[1])) as file:
 HANG = """
 import sys, time
 from pathlib import Path
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.io.writing import write_atomically
 with write_atomically(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
@@ -46,7 +46,7 @@ import os, sys
 from pathlib import Path
 place = Path(sys.argv[1])
 os.umask(int(sys.argv[2], 8))
-from spacy_sapbert.system.writing import write_atomically, write_folder_atomically
+from spacy_sapbert.io.writing import write_atomically, write_folder_atomically
 def show(*paths):
     print(*(f"{path.stat().st_mode & 0o7777:o}" for path in paths))
 with write_atomically(place / "file") as file:
@@ -66,7 +66,7 @@ show(folder, folder / "private", folder / "inner", folder / "inner" / "public")
 PLANTED = """
 import os, sys
 from pathlib import Path
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.io.writing import write_atomically
 path, kind, victim = map(Path, sys.argv[1:])
 for name in (os.getpid(), 7):
     part = path.with_name(f".{path.name}.{name}.tmp")

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system import reading as files
-from spacy_sapbert.system.reading import (
+from spacy_sapbert.io import reading as files
+from spacy_sapbert.io.reading import (
     decode_line,
     read_line_blocks,
     read_lines,
 )
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.io.writing import write_atomically
 
 
 def lines_of(path: Path) -> list[tuple[int, bytes]]:

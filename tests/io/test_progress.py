@@ -1,7 +1,7 @@
 import pytest
 
-from spacy_sapbert.system.progress import format_count, format_time, show_progress
-from spacy_sapbert.system.terminal import printable
+from spacy_sapbert.io.progress import format_count, format_time, show_progress
+from spacy_sapbert.io.terminal import printable
 
 
 @pytest.mark.parametrize("total", [None, 4])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system import json_members, reading
-from spacy_sapbert.system.json_members import JSONError, read_members
+from spacy_sapbert.io import json_members, reading
+from spacy_sapbert.io.json_members import JSONError, read_members
 
 PLACES = (("a", "b"), ("c",))
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from spacy_sapbert.system.forks import ProcessLock, TemporaryFolder
+from spacy_sapbert.io.forks import ProcessLock, TemporaryFolder
 
 needs_fork = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="this system cannot fork"
@@ -85,7 +85,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads(
 """
 
 
-SAFE = "from spacy_sapbert.system.forks import make_fork_safe\n"
+SAFE = "from spacy_sapbert.io.forks import make_fork_safe\n"
 
 
 @needs_fork
