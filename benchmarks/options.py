@@ -44,7 +44,6 @@ TIES = {
     "tie_evidence": ("source", "preferred", "label", "coherence"),
     "source_rank": ("CTD", "MSH"),
 }
-WEIGHTED = {"fusion": "weighted", "ngram_weight": 0.1}
 ROWS = {
     "plain": Row(NONE, base=None),
     "preferred": Row({"tie_evidence": ("preferred",)}),
@@ -58,15 +57,9 @@ ROWS = {
     ),
     "coherence": Row({"tie_evidence": ("coherence",)}),
     "abbreviations": Row(NONE, abbreviations=True),
-    "fusion `weighted`, 0.1": Row({**NONE, **WEIGHTED}),
-    "fusion `weighted`, 0.2": Row({**NONE, **WEIGHTED, "ngram_weight": 0.2}),
-    "fusion `rrf`": Row({**NONE, "fusion": "rrf"}),
     "**ties: source, preferred, label, coherence**": Row(TIES),
     "**+ abbreviations**": Row(
         TIES, True, "**ties: source, preferred, label, coherence**"
-    ),
-    "**+ fusion `weighted`, 0.1**": Row(
-        {**TIES, **WEIGHTED}, True, "**+ abbreviations**"
     ),
 }
 

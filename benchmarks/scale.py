@@ -52,8 +52,8 @@ def embed_mentions(kb: KnowledgeBase, paths: list[Path]) -> np.ndarray:
     )
     order = np.random.default_rng(0).permutation(len(texts))
     some = [[*texts][place] for place in order[:MENTIONS]]
-    vectors, _, readable = kb.embed(some)
-    return np.ascontiguousarray(vectors[readable])
+    embedded = kb.embed(some)
+    return np.ascontiguousarray(embedded.vectors[embedded.readable])
 
 
 def search_exactly(vectors: RowFile, queries: np.ndarray) -> np.ndarray:
@@ -189,12 +189,12 @@ def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
         ):
             some = texts[first : first + BLOCK_ROWS]
             token_ids, _ = kb.encoder.tokenize(some)
-            vectors, _, readable = kb.embed(some)
-            for place in np.flatnonzero(readable).tolist():
+            embedded = kb.embed(some)
+            for place in np.flatnonzero(embedded.readable).tolist():
                 key = np.array(token_ids[place], dtype="<i4").tobytes()
                 known.setdefault(key, many + place)
-            parts.append(vectors)
-            many += len(vectors)
+            parts.append(embedded.vectors)
+            many += len(some)
     token_ids, _ = kbs[0].encoder.tokenize(frequent_words(concepts))
     for place, ids in enumerate(token_ids):
         known.setdefault(np.array(ids, dtype="<i4").tobytes(), many + place)

@@ -256,10 +256,19 @@ def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
-    """Builds a knowledge base of concepts and the tiny encoder in a folder."""
+    """Builds a knowledge base of concepts and the tiny encoder in a folder.
+
+    `learned` is an order of a knowledge base that is too small to learn one.
+    """
     from spacy_sapbert.kb.building.build import build_kb
 
     def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
+        order = options.pop("learned", None)
+        if order is not None:
+            with pytest.MonkeyPatch.context() as patch:
+                target = "spacy_sapbert.kb.building.build.learn_order"
+                patch.setattr(target, lambda kb, **_: order)
+                return make(folder, concepts, **options)
         write_concepts(folder / "concepts.jsonl", concepts)
         settings = {"threads": 1, "backend": "hnsw", **options}
         if settings["backend"] == "faiss":
@@ -279,8 +288,31 @@ def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def letters_order() -> Any:
+    """An order of mentions that are no names: by their letters, then by cosine."""
+    from spacy_sapbert.kb.folder.records import NamesOrder
+    from spacy_sapbert.linking.ranker import Ranker, Weights
+
+    letters = Weights(
+        mean={"characters": 0.5},
+        scale={"characters": 0.25},
+        weight={"characters": 9.0},
+        temperature=1.0,
+    )
+    return NamesOrder(
+        ranker=Ranker(known=letters, unknown=letters),
+        examples=0,
+        seed=1,
+        gains=[],
+        precision=0,
+        recall=0,
+        nil_recall=None,
+    )
+
+
+@pytest.fixture(scope="session")
 def cold_kb(
-    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
 ) -> Path:
     """A knowledge base in which four concepts are called cold, with 3-grams."""
     concepts = [
@@ -292,7 +324,7 @@ def cold_kb(
         Concept("C6", ["cold", "Cold sensation"], types=["T184"], sources={"C": [0]}),
         Concept("C9", ["Lung disease"], types=["T047"], retired=["C0"]),
     ]
-    return make_kb(tmp_path_factory.mktemp("cold"), concepts, ngrams=True)
+    return make_kb(tmp_path_factory.mktemp("cold"), concepts, learned=letters_order)
 
 
 @pytest.fixture(scope="session")

@@ -99,7 +99,7 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit
     )
     opened = load_kb(folder)
-    if opened.ranker is not None:
+    if opened.manifest.has_ranker:
         raise SapbertError(Errors.E364.format(path=folder))
     known: Calibration | float | None = None
     if check:

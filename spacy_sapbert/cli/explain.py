@@ -81,6 +81,7 @@ def format_explanation(found: "Explanation") -> str:
         "concept": (concept if found.cui else NIL) + note,
         "threshold": found.threshold,
         "probability": first and first["probability"],
+        "order": "; ".join(found.order),
     }
     columns = ("score", "CUI", "name", "alias")
     candidates = [

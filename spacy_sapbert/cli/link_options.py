@@ -32,12 +32,13 @@ CODES = typer.Option(
 SETTING = typer.Option(
     [],
     metavar="NAME=VALUE",
-    help="Another option of linking, see docs/linker.md: fusion=rrf. May be repeated.",
+    help="Another option of linking, see docs/linker.md: broader=true. "
+    "May be repeated.",
 )
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, Any]:
-    """Parse settings like `fusion=rrf`; a value is JSON, or else a text."""
+    """Parse settings like `broader=true`; a value is JSON, or else a text."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")

@@ -8,7 +8,9 @@ import typer
 
 from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
 from ..errors import Errors, SapbertError
+from ..formats.gold import NIL
 from ..io.progress import format_count, show_progress
+from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
 from ..io.writing import check_folder_output, check_outputs, write_json
 from ..kb.folder.installed import find_kb
@@ -49,9 +51,23 @@ def teach(
     output: Path | None = typer.Option(
         None, help="Folder for the new version. [the knowledge base itself]"
     ),
+    add: bool = typer.Option(
+        False,
+        "--add",
+        help="Keep what was taught before from other files. [these replace it]",
+    ),
     prefix: str = PREFIX,
     drop_prefix: str = DROP_PREFIX,
     report: Path | None = typer.Option(None, help="report.json to write."),
+    lost: Path | None = typer.Option(
+        None,
+        help="CSV to write: mentions that were right before and are wrong now, with "
+        "sentences of the documents.",
+    ),
+    contradictions: Path | None = typer.Option(
+        None,
+        help="CSV to write: mentions with different concepts, with sentences.",
+    ),
     curve: bool = typer.Option(
         False,
         "--curve",
@@ -75,11 +91,19 @@ def teach(
 
     Example: spacy sapbert teach models/kb reviewed.csv --output models/taught
 
+    Files replace what was taught before; --add adds to it.
+
     `spacy sapbert kb discard-teaching` takes it out again.
     """
+    from ..kb.teaching.tables import (
+        CONTRADICTIONS_HEADER,
+        LOST_HEADER,
+        list_contradictions,
+        list_lost,
+    )
     from ..kb.teaching.teach import teach_documents
 
-    check_outputs(report, force=force)
+    check_outputs(report, lost, contradictions, force=force)
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)
     folder = find_kb(kb) if output is not None else check_folder(kb)
@@ -90,14 +114,17 @@ def teach(
                 path, format, prefix=prefix, drop_prefix=drop_prefix
             )
 
-    documents = show_progress(
-        read_all(), unit="documents", desc="Read", quiet=quiet or as_json
-    )
+    documents = [
+        *show_progress(
+            read_all(), unit="documents", desc="Read", quiet=quiet or as_json
+        )
+    ]
     opened = load_kb(folder)
     new, found = teach_documents(
         opened,
         documents,
         output=output,
+        add=add,
         curve=curve,
         force=force,
         progress=not (quiet or as_json),
@@ -105,12 +132,19 @@ def teach(
     data = found.to_json()
     if report is not None:
         write_json(report, data)
+    for path, header, rows in (
+        (lost, LOST_HEADER, list_lost),
+        (contradictions, CONTRADICTIONS_HEADER, list_contradictions),
+    ):
+        if path is not None:
+            write_csv(path, header, rows(opened, found, documents))
     if as_json:
         typer.echo(format_json(data))
     elif not quiet:
         print_report(opened, found)
-        if report is not None:
-            msg.good(f"Wrote {report}")
+        for path in (report, lost, contradictions):
+            if path is not None:
+                msg.good(f"Wrote {path}")
         if found.changed:
             msg.good(f"Wrote {new.folder}")
         elif output is None:
@@ -129,6 +163,7 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         ("Documents", f"{counts.documents:,}"),
         ("Documents that came twice, or were taught before", f"{counts.repeated:,}"),
         ("Documents with other annotations than before", f"{counts.replaced:,}"),
+        ("Taught before, and count no more (--add keeps them)", f"{counts.dropped:,}"),
         ("Mentions", f"{counts.mentions:,}"),
         ("Composites, not learned", f"{counts.composites:,}"),
         ("Annotated with no concept", f"{counts.without_concept:,}"),
@@ -142,7 +177,7 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
         msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
     table = [
-        format_accuracy("Vocabulary alone", found.before),
+        format_accuracy("Before", found.before),
         format_accuracy("With annotated mentions as names", found.names),
     ]
     if found.after is not None:
@@ -173,12 +208,34 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         msg.table(
             [(name, format_share(value)) for name, value in links], aligns=("l", "r")
         )
-    total = sum(number for _, number in found.lost)
+    print_mentions(kb, found)
+
+
+def print_mentions(kb: "KnowledgeBase", found: "TeachingReport") -> None:
+    """Print which mentions are wrong now, and which have several concepts."""
+    from ..kb.teaching.tables import get_name
+
+    total = sum(lost.mentions for lost in found.lost)
     if total:
         names = "; ".join(
-            f"{concept.name if (concept := kb.concept(cui)) else cui} ({number})"
-            for cui, number in found.lost[:MOST_LISTED]
+            f"{get_name(kb, lost.cui)} ({lost.mentions})"
+            for lost in found.lost[:MOST_LISTED]
         )
         msg.text(
-            f"Right before and wrong now: {format_count(total, 'mention')} of {names}"
+            f"Right before and wrong now: {format_count(total, 'mention')} of {names}. "
+            "--lost writes them with their sentences."
         )
+    if found.contradictions:
+        rows = [
+            (
+                contradiction.meanings[0].text,
+                "; ".join(
+                    f"{get_name(kb, m.cui) or NIL} ({m.mentions})"
+                    for m in contradiction.meanings
+                ),
+            )
+            for contradiction in found.contradictions[:MOST_LISTED]
+        ]
+        number = format_count(len(found.contradictions), "mention")
+        header = (f"{number} with different concepts", "")
+        msg.table(rows, header=header, divider=True, max_col=60)

@@ -161,7 +161,7 @@ def suggest(
     first = linked.candidates[0] if linked.candidates else None
     if expected.given == NIL:
         return suggest_nil(linked)
-    threshold = options.threshold
+    threshold = kb.searcher.cosine_threshold(options)
     cui, folder = expected.cui or expected.given, str(kb.folder)
     gone = expected.cause == "removed" and expected.name
     add = ["add", folder, "--cui", cui, "--alias", gone or context.text]
@@ -176,7 +176,7 @@ def suggest(
         "first_types": (first and ", ".join(first["types"])) or "unknown",
         "types": ", ".join(expected.types) or "unknown",
         "fields": " and ".join(f"`{name}`" for name in expected.filtered_by),
-        "threshold": kb.manifest.threshold if threshold is None else threshold,
+        "threshold": "that of the learned order" if threshold is None else threshold,
         "note": linked.note,
     }
     cause = CAUSES[expected.cause]

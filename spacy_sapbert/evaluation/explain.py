@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.order.reasons import explain_order
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.link import BROADER, Linked, label_filter
@@ -38,6 +39,7 @@ class Explanation:
         document: Unambiguous concepts of the other mentions.
         threshold: Cosine, of the options or else of the knowledge base; None = none, or
             the knowledge base has a learned order with a probability.
+        order: Why the first candidate is before the second in a learned order.
         broader: Name of the broader concept that the mention is linked to.
         filtered: Removed by the filter, with at least the first score.
         suggestions: What may link the mention to the expected concept.
@@ -53,6 +55,7 @@ class Explanation:
     note: str | None
     candidates: list[Candidate]
     threshold: float | None
+    order: list[str]
     broader: str | None
     filtered: list[FilteredName]
     expected: Expected | None = None
@@ -77,9 +80,6 @@ def explain_mention(
     linked, *others = link_in_context(kb, context, options)
     broader = kb.concept(linked.cui or "") if linked.note == BROADER else None
     clear = [one.accepted[0] for one in others if one.accepted]
-    threshold = options.threshold
-    if threshold is None and kb.ranker is None:  # else it is a probability
-        threshold = kb.manifest.threshold
     explanation = Explanation(
         mention=context.mention,
         label=context.label,
@@ -90,7 +90,8 @@ def explain_mention(
         cui=linked.cui,
         note=linked.note,
         candidates=linked.candidates,
-        threshold=threshold,
+        threshold=kb.searcher.cosine_threshold(options),
+        order=explain_order(kb, context.text, label_filter(context.label, options)),
         broader=broader.name if broader else None,
         filtered=find_filtered(kb, context, options, linked),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..io.plugins import require
+from ..linking.candidates import Candidate
 from ..linking.ranking import has_text, order_entries
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
@@ -215,7 +216,8 @@ def embed_mentions(
         width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
-    vectors, _, readable = kb.embed([mentions[i] for i in numbers], variants=True)
+    embedded = kb.embed([mentions[i] for i in numbers], variants=True)
+    vectors, readable = embedded.vectors, embedded.readable
     usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     return np.array(numbers, dtype=np.int64)[usable], vectors[usable]
 
@@ -267,20 +269,26 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
 def learned_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
     """Return a ranker by the order that a knowledge base has learned.
 
-    The scores are reciprocal ranks: the linker has broken all ties.
+    The scores are reciprocal ranks. Candidates that only evidence tells apart are
+    equal, unless the order was taught: counts of annotations are evidence too.
     """
+    taught = kb.manifest.has_ranker
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        links = kb.link(mentions, k=k, threshold=-1)
-        return [
-            [
-                Answer(
-                    place, aliases.get(found["cui"], found["cui"]), 1 / found["rank"]
-                )
-                for place, found in enumerate(linked.candidates)
-            ]
-            for linked in links
-        ]
+        results: list[list[Answer]] = []
+        for linked in kb.link(mentions, k=k, threshold=-1):
+            answers: list[Answer] = []
+            before: Candidate | None = None
+            for number, found in enumerate(linked.candidates):
+                score = 1 / found["rank"]
+                if before and not taught and found["tie"] and before["tie"]:
+                    equal = found["score"] == before["score"]
+                    score = answers[-1].score if equal else score
+                cui = aliases.get(found["cui"], found["cui"])
+                answers.append(Answer(number, cui, score))
+                before = found
+            results.append(answers)
+        return results
 
     return rank
 

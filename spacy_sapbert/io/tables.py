@@ -3,11 +3,14 @@
 import codecs
 import csv
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
+from .formulas import defuse
 from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
+from .writing import write_atomically
 
 QUOTE = '"'
 # of a field in quotes; a file with a wrong quote in each line reads as many for each
@@ -58,6 +61,18 @@ def split_rows(
             ahead.extendleft(reversed(taken))
             fields = line.split(separator) if separator == "\t" else []
         yield number, fields
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table as CSV, whose cells no spreadsheet computes."""
+    with write_atomically(path) as file:
+        text = TextIOWrapper(file, "utf8", newline="", write_through=True)
+        try:
+            writer = csv.writer(text)
+            writer.writerow(header)
+            writer.writerows([defuse(cell) for cell in row] for row in rows)
+        finally:
+            text.detach()  # else the file would be closed with it
 
 
 def take_line(

@@ -132,8 +132,6 @@ def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> Non
     check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
     check_sources_of_codes(store, options.codes)
-    if options.fusion is not None and not manifest.ngrams:
-        raise SapbertError(Errors.E340)
 
 
 def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:

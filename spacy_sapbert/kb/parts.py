@@ -151,7 +151,7 @@ class Parts:
     def load_ranker(self) -> Ranker | None:
         """Load the learned order of candidates, if there is one."""
         if not self.manifest.has_ranker:
-            return None
+            return self.manifest.order.ranker if self.manifest.order else None
         path = self.version.path(f"{OVERLAY}/{RANKER_FILE}")
         try:
             return Ranker.model_validate_json(path.read_bytes())

@@ -1,12 +1,11 @@
-"""What a new knowledge base finds of its own names: checks, recall and threshold."""
+"""What a new knowledge base finds of its own names: checks and recall."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..linking.probability import fit_logistic
-from .folder.records import Estimate, Recall
+from .folder.records import Recall
 from .indexes.exact import search_rows
 from .knowledge_base import KnowledgeBase
 
@@ -19,11 +18,6 @@ PRECISION = 1e-4  # of the cosine of equal vectors
 RECALL_NAMES = 500
 FEWEST_RECALL_NAMES = 50
 COMPARED = 200_000_000  # pairs of vectors compared to measure recall, at most
-ESTIMATED_ROWS = 3000
-FEWEST_ANSWERS = 20  # right and wrong ones, to estimate a threshold
-# At the threshold, that what is found is right. F1 is highest at half of the F1 that
-# is reached (Lipton, Elkan and Naryanaswamy, 2014), which is often about two thirds.
-PROBABILITY = 1 / 3
 
 
 class ProbeResult(NamedTuple):
@@ -104,31 +98,3 @@ def measure_recall(kb: KnowledgeBase) -> Recall | None:
         at_1=round(float(first.mean()), 4),
         at_10=round(float(near.sum() / exact.size), 4),
     )
-
-
-def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
-    """Estimate the score at which a third of the answers is right.
-
-    Some names are searched for without their own row: an answer is right if it is
-    another name of the same concept. None if too few answers are right or wrong.
-    """
-    if kb.rows < 2 * FEWEST_ANSWERS:
-        return None
-    rows = choose_rows(kb, ESTIMATED_ROWS)
-    nearest, scores = kb.search(kb.vectors(rows), 2)
-    # The second, unless the row itself was not found or has an equal one.
-    other = np.argmax(nearest != rows[:, None], axis=1)[:, None]
-    others = np.take_along_axis(nearest, other, 1)[:, 0]
-    scores = np.take_along_axis(scores, other, 1)[:, 0].astype(np.float64)
-    entries = kb.entries(np.unique(np.concatenate([rows, others])))
-    cuis = {row: {entry.cui for entry in of_row} for row, of_row in entries.items()}
-    pairs = zip(rows.tolist(), others.tolist(), strict=True)
-    right = np.array([not cuis[a].isdisjoint(cuis[b]) for a, b in pairs])
-    if not FEWEST_ANSWERS <= right.sum() <= len(rows) - FEWEST_ANSWERS:
-        return None
-    curve = fit_logistic(scores, right)
-    if curve.slope <= 0:
-        return None
-    threshold = round(min(max(curve.score_at(PROBABILITY), 0.0), 1.0), 3)
-    hits = int(right.sum())
-    return threshold, Estimate(names=len(rows), right=hits, probability=PROBABILITY)

@@ -4,9 +4,9 @@ The result of a mention depends on the mention, the options and the version of t
 knowledge base, and on nothing else.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,9 +15,15 @@ import numpy as np
 from ..io.cache import LruCache
 from ..linking.broader import rank_parents
 from ..linking.candidates import Entry, RankedEntry
-from ..linking.features import POOL_ROWS, Provenance, pool_concepts
+from ..linking.features import (
+    POOL,
+    POOL_ROWS,
+    FoundName,
+    Provenance,
+    pool_concepts,
+)
 from ..linking.filters import Filter
-from ..linking.fusion import fuse_scores
+from ..linking.learned_order import order_by_ranker
 from ..linking.link import (
     BROADER,
     TRUNCATED,
@@ -29,11 +35,10 @@ from ..linking.link import (
     make_queries,
 )
 from ..linking.name_variants import choose_variant, list_variants
-from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
+from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
-from ..linking.scores import round_score
+from ..linking.scores import SORT_DIGITS, round_score
 from ..linking.surface_forms import name_form
-from ..linking.taught_order import order_by_ranker
 from ..vocabularies.concepts import ANNOTATED
 from .filters import (
     FilterResult,
@@ -67,11 +72,31 @@ class EmbeddedTexts(NamedTuple):
             Shape: (n, width).
         truncated: Texts longer than the maximum of the encoder, bool. Shape: (n,).
         readable: Texts of which the encoder has a token, bool. Shape: (n,).
+        named: Texts with the vector of a name, bool. Shape: (n,).
     """
 
     vectors: np.ndarray
     truncated: np.ndarray
     readable: np.ndarray
+    named: np.ndarray
+
+
+class Mentions(NamedTuple):
+    """Mentions and their vectors.
+
+    Attributes:
+        vectors: Unit vectors in float32. Shape: (n, width).
+        named: Which mentions are names, bool. Shape: (n,).
+    """
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    named: np.ndarray
+
+    def take(self, numbers: Sequence[int]) -> "Mentions":
+        """Return some of the mentions."""
+        texts = [self.texts[number] for number in numbers]
+        return Mentions(texts, self.vectors[numbers], self.named[numbers])
 
 
 class RelatedConcept(NamedTuple):
@@ -122,8 +147,7 @@ class MentionSearch:
         wider = options if most == options.k else change_options(options, {"k": most})
         results = self.find(queries, wider)
         info = self.load_info(results.values(), options)
-        # A calibration is for cosines, not for fused scores.
-        calibrated = self.manifest.calibration if options.fusion is None else None
+        calibrated = self.manifest.calibration
         links = link_results(
             queries,
             results,
@@ -167,6 +191,7 @@ class MentionSearch:
             vectors[[numbers[key] for key in used]],
             np.array(truncated, dtype=bool),
             np.array([bool(ids) for ids in token_ids], dtype=bool),
+            np.array([key in rows for key in used], dtype=bool),
         )
 
     def find_variants(self, texts: Sequence[str]) -> dict[str, int]:
@@ -203,162 +228,210 @@ class MentionSearch:
         texts = [t for t in dict.fromkeys(q.text for q in queries) if has_text(t)]
         if not texts:
             return results
-        vectors, truncated, readable = self.embed(texts, variants=variants)
-        usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+        embedded = self.embed(texts, variants=variants)
+        mentions = Mentions(texts, embedded.vectors, embedded.named)
+        usable = np.isfinite(embedded.vectors).all(axis=1)
+        usable &= embedded.vectors.any(axis=1)
         numbers = {text: number for number, text in enumerate(texts)}
-        by_filter: dict[Filter, list[str]] = {}
+        by_filter: dict[Filter, list[int]] = {}
         for query in queries:
             number = numbers.get(query.text)
-            if number is not None and readable[number]:
+            if number is not None and embedded.readable[number]:
                 results[query] = SearchResult([], "no_vector")
                 if usable[number]:
-                    by_filter.setdefault(query.filter, []).append(query.text)
+                    by_filter.setdefault(query.filter, []).append(number)
         for filter, some in by_filter.items():
             for start in range(0, len(some), MENTIONS_AT_ONCE):
                 batch = some[start : start + MENTIONS_AT_ONCE]
-                chosen = [numbers[text] for text in batch]
-                noted = self.note(batch, vectors[chosen], filter, options)
-                for text, result in zip(batch, noted, strict=True):
-                    if truncated[numbers[text]] and result.note is None:
+                noted = self.note(mentions.take(batch), filter, options)
+                for number, result in zip(batch, noted, strict=True):
+                    if embedded.truncated[number] and result.note is None:
                         result = result._replace(note=TRUNCATED)
-                    results[MentionQuery(text, filter)] = result
+                    results[MentionQuery(texts[number], filter)] = result
         return results
 
     def note(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        filter: Filter,
-        options: LinkOptions,
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> list[SearchResult]:
         """Find the concepts of mentions, and why some are not linked.
 
         "filtered" = without the filter, the mention would be linked.
         """
-        results = self.order(texts, vectors, filter, options)
+        results = self.order(mentions, filter, options)
         below = [n for n, r in enumerate(results) if not self.links(r, options)]
         notes: dict[int, str] = dict.fromkeys(below, "below_threshold")
         # That a mention has no concept in the language of the document is no reason.
         wider = Filter(document_language=filter.document_language)
         if below and filter != wider:
-            some = [texts[number] for number in below]
-            free = self.order(some, vectors[below], wider, options)
+            free = self.order(mentions.take(below), wider, options)
             for number, result in zip(below, free, strict=True):
                 if self.links(result, options):
                     notes[number] = "filtered"
-        if options.fusion is not None:  # a probability is for cosines
-            results = [result._replace(probability=None) for result in results]
         return [r._replace(note=notes.get(n)) for n, r in enumerate(results)]
 
     def links(self, result: SearchResult, options: LinkOptions) -> bool:
         """Return whether a mention is linked to the first concept that was found.
 
-        Its cosine reaches the threshold or, with a learned order and no threshold in
-        the options, its probability reaches that of the order.
+        Its cosine reaches the threshold, if there is one; or its probability that of
+        the learned order, if there is one.
         """
         if not result.ranked:
             return False
-        ranker, threshold = self.parts.ranker, options.threshold
-        if threshold is None and ranker is not None:
-            return (result.probability or 0) >= ranker.threshold
-        if threshold is None:
-            threshold = self.manifest.threshold
-        return threshold is None or round_score(result.ranked[0].score) >= threshold
+        ranker, threshold = self.parts.ranker, self.cosine_threshold(options)
+        if threshold is not None:
+            return round_score(result.ranked[0].score) >= threshold
+        return ranker is None or (result.probability or 0) >= ranker.threshold
+
+    def cosine_threshold(self, options: LinkOptions) -> float | None:
+        """Return the cosine that the first candidate must reach; None = any.
+
+        That of the options comes first, then what was learned from annotations (a
+        probability), then the threshold of the knowledge base, then the order that was
+        learned from names.
+        """
+        if options.threshold is not None or self.manifest.has_ranker:
+            return options.threshold
+        return self.manifest.threshold
 
     # Order
 
     def order(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        filter: Filter,
-        options: LinkOptions,
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> list[SearchResult]:
-        """Find the best concepts of mentions, in the learned order if there is one."""
-        ranked, names = self.rank(texts, vectors, filter, options)
-        if self.manifest.taught is None:
-            return [SearchResult(concepts, None) for concepts in ranked]
-        forms = [name_form(text) for text in texts]
-        known = self.store.annotated(forms)
-        counts = [known.get(form, {}) for form in forms]
+        """Find the best concepts of mentions, in the learned order if there is one.
+
+        An order that was learned from names is not for mentions that are names.
+        """
         ranker = self.parts.ranker
-        if ranker is None:
+        learned = np.zeros(len(mentions.texts), dtype=bool)
+        if ranker is not None:
+            learned = ~mentions.named if ranker.taught is None else ~learned
+        results: dict[int, SearchResult] = {}
+        for chosen, order in (
+            (~learned, self.order_by_cosine),
+            (learned, self.order_by_ranker),
+        ):
+            numbers = np.flatnonzero(chosen).tolist()
+            if numbers:
+                ordered = order(mentions.take(numbers), filter, options)
+                results.update(zip(numbers, ordered, strict=True))
+        return [results[number] for number in range(len(learned))]
+
+    def order_by_cosine(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> list[SearchResult]:
+        """Find the concepts of mentions by cosine; with a probability if there is one.
+
+        The probability does not depend on `k`.
+        """
+        ranker, counts = self.parts.ranker, self.count_annotations(mentions.texts)
+        if ranker is None or ranker.known is None:
+            ranked = self.rank(mentions.vectors, filter, k=options.k)
             pairs = zip(ranked, counts, strict=True)
             return [SearchResult(concepts, None, count) for concepts, count in pairs]
-        pools = [pool_concepts(near, self.find_provenance) for near in names]
-        cuis = {entry.entry.cui for pool, _ in pools for entry in pool}
-        totals = self.store.annotated_concepts(cuis)
         results: list[SearchResult] = []
-        for text, pool, others, count in zip(texts, pools, ranked, counts, strict=True):
+        least = max(options.k, POOL)
+        for concepts in self.rank(mentions.vectors, filter, k=least):
+            cosines = np.array([concept.score for concept in concepts[:POOL]])
+            probability = ranker.name_probability(cosines) if concepts else 0.0
+            best = rank_concepts(concepts, k=options.k)
+            results.append(SearchResult(best, None, {}, self.keep(probability)))
+        return results
+
+    def order_by_ranker(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> list[SearchResult]:
+        """Find the concepts of mentions in the learned order."""
+        ranker = self.parts.ranker
+        assert ranker is not None
+        texts, counts = mentions.texts, self.count_annotations(mentions.texts)
+        found = self.find_names(mentions, filter)
+        pools = [pool_concepts(names, self.find_provenance) for names in found]
+        more = [n for n, pool in enumerate(pools) if len(pool.near) < options.k]
+        ranked: dict[int, Ranked] = {}
+        if more:
+            others = self.rank(mentions.vectors[more], filter, k=options.k)
+            ranked = dict(zip(more, others, strict=True))
+        cuis = {cui for pool in pools for cui in pool.near}
+        totals = self.store.annotated_concepts(cuis) if self.manifest.taught else {}
+        results: list[SearchResult] = []
+        for number, pool in enumerate(pools):
             ordered, probability = order_by_ranker(
-                ranker, text, *pool, others, count, totals
+                ranker,
+                texts[number],
+                pool,
+                ranked.get(number, ()),
+                known=self.knows(texts[number]),
+                counts=counts[number] if self.manifest.taught else None,
+                concept_counts=totals,
             )
             best = rank_concepts(ordered, k=options.k)
-            results.append(SearchResult(best, None, count, probability))
+            kept = self.keep(probability)
+            results.append(SearchResult(best, None, counts[number], kept))
         return results
+
+    def keep(self, probability: float) -> float | None:
+        """Return the probability of an order, None if the cosines were calibrated.
+
+        What was learned from annotated mentions comes first, then a calibration with
+        them, then what was learned from names.
+        """
+        calibrated = self.manifest.calibration and not self.manifest.has_ranker
+        return None if calibrated else probability
+
+    def knows(self, text: str) -> bool:
+        """Return whether all words of a mention are words of two names or more."""
+        return not self.manifest.ngrams or self.parts.ngrams.knows(text)
+
+    def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
+        """Return how often each mention was annotated with each concept."""
+        if self.manifest.taught is None:
+            return [{} for _ in texts]
+        forms = [name_form(text) for text in texts]
+        known = self.store.annotated(forms)
+        return [known.get(form, {}) for form in forms]
 
     def find_provenance(self, entry: Entry) -> Provenance:
         """Return whether a name is of the vocabulary, or an annotated mention."""
         return self.provenance.get(entry.origin, VOCABULARY_NAME)
 
     def rank(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        filter: Filter,
-        options: LinkOptions,
-        *,
-        k: int | None = None,
-    ) -> tuple[list[Ranked], list[Ranked]]:
-        """Find the k best concepts of each vector that a filter leaves.
+        self, vectors: np.ndarray, filter: Filter, *, k: int
+    ) -> list[list[RankedEntry]]:
+        """Find the k best concepts of each vector that a filter leaves, by cosine.
 
         Several rows may belong to one concept, so more rows are searched for the
         vectors that still lack concepts. They only add concepts: which come first does
         not depend on k.
 
         Args:
-            texts: The mentions, for the similarity of characters.
             vectors: Unit vectors in float32. Shape: (n, width).
-            options: `k` and the fusion.
-            k: Number of concepts; None = that of the options.
 
         Returns:
-            The concepts of each mention, see `rank_concepts`; and, for a learned order,
-            its names by cosine.
+            The concepts of each mention; see `rank_concepts`.
         """
-        k = k or options.k
         filtered = self.resolve(filter)
         total = self.store.total_rows
         most = min(total, MAX_ROWS) if filtered is None else len(filtered.rows)
+        allowed = None if filtered is None else filtered.rows
         results: list[Ranked] = [[] for _ in vectors]
-        names: list[Ranked] = []
-        learned = self.parts.ranker is not None
         pending = list(range(len(vectors)))
-        count = min(POOL_ROWS if learned else FIRST_ROWS, most)
+        count = min(FIRST_ROWS, most)
         while pending and most:
-            some = [texts[number] for number in pending]
-            queries = vectors[pending]
-            allowed = None if filtered is None else filtered.rows
-            near = self.search(queries, count, allowed)
-            nearest = self.add_orders(some, queries, near, filtered, options)
-            rows = np.unique(np.concatenate([rows for rows, _, _ in nearest]))
-            entries = self.store.entries(rows[rows >= 0])
+            rows, cosines = self.search(vectors[pending], count, allowed)
+            distinct = np.unique(rows)
+            entries = self.store.entries(distinct[distinct >= 0])
             if filtered is not None:
                 entries = filtered.filter_entries(entries)
-            if learned and not names:
-                names = [
-                    list(order_entries(rows.tolist(), cosines.tolist(), entries))
-                    for rows, cosines in zip(*near, strict=True)
-                ]
-            for number, values in zip(pending, nearest, strict=True):
-                rows_of_mention, cosines, orders = (part.tolist() for part in values)
-                ranked = order_entries(rows_of_mention, cosines, entries, orders=orders)
+            near = zip(rows.tolist(), cosines.tolist(), strict=True)
+            for number, (near_rows, scores) in zip(pending, near, strict=True):
+                ranked = order_entries(near_rows, scores, entries)
                 results[number] = add_concepts(results[number], ranked, k=k)
             if count >= most:
                 break
             pending = [number for number in pending if len(results[number]) < k]
             count = min(count * MORE_ROWS, most)
-        return results, names or [[] for _ in vectors]
+        return results
 
     # Nearest
 
@@ -371,10 +444,50 @@ class MentionSearch:
             return index.search(vectors, k)
         return search_among(index, vectors, k, rows, total=self.store.total_rows)
 
+    def find_names(
+        self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS
+    ) -> Iterator[list[FoundName]]:
+        """Yield the names nearest to each mention that a filter leaves, in no order.
+
+        Args:
+            rows: How many rows are searched for by cosine, and as many by 3-grams if
+                they are indexed.
+        """
+        filtered = self.resolve(filter)
+        allowed = None if filtered is None else filtered.rows
+        count = min(rows, self.store.total_rows if allowed is None else len(allowed))
+        if not count:
+            yield from ([] for _ in mentions.texts)
+            return
+        near = self.search(mentions.vectors, count, allowed)
+        if self.manifest.ngrams:
+            mask = None if filtered is None else filtered.mask(self.store.total_rows)
+            united = self.add_ngram_rows(mentions, near, mask)
+        else:
+            united = [
+                (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))
+                for r, c in zip(*near, strict=True)
+            ]
+        distinct = np.unique(np.concatenate([rows for rows, _, _ in united]))
+        entries = self.store.entries(distinct)
+        if filtered is not None:
+            entries = filtered.filter_entries(entries)
+        for some, cosines, similarities in united:
+            values = zip(
+                some.tolist(),
+                cosines.astype(np.float64).round(SORT_DIGITS).tolist(),
+                similarities.tolist(),
+                strict=True,
+            )
+            yield [
+                FoundName(cosine, similarity, entry)
+                for row, cosine, similarity in values
+                for entry in entries.get(row, ())
+            ]
+
     def add_ngram_rows(
         self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
+        mentions: Mentions,
         near: tuple[np.ndarray, np.ndarray],
         allowed: np.ndarray | None,
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -388,7 +501,7 @@ class MentionSearch:
             For each mention rows, ascending, cosines and similarities, (r,) each.
         """
         ngrams = self.parts.ngrams
-        by_ngrams, _ = ngrams.search(texts, near[0].shape[1], allowed=allowed)
+        by_ngrams, _ = ngrams.search(mentions.texts, near[0].shape[1], allowed=allowed)
         united: list[np.ndarray] = []
         cosines: list[np.ndarray] = []
         for by_cosine, scores, more in zip(*near, by_ngrams, strict=True):
@@ -402,31 +515,13 @@ class MentionSearch:
         distinct = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *missing]))
         if len(distinct):
             row_vectors = self.parts.index.vectors(distinct)
-            for vector, rows, both in zip(vectors, missing, cosines, strict=True):
-                places = np.searchsorted(distinct, rows)
-                both[np.isnan(both)] = row_vectors[places] @ vector
-        similarities = ngrams.similarity(texts, united)
+            for vector, rows, both in zip(
+                mentions.vectors, missing, cosines, strict=True
+            ):
+                numbers = np.searchsorted(distinct, rows)
+                both[np.isnan(both)] = row_vectors[numbers] @ vector
+        similarities = ngrams.similarity(mentions.texts, united)
         return list(zip(united, cosines, similarities, strict=True))
-
-    def add_orders(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        near: tuple[np.ndarray, np.ndarray],
-        filtered: FilterResult | None,
-        options: LinkOptions,
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return rows, cosines and sort keys of each mention; fusion adds rows.
-
-        Args:
-            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
-        """
-        if options.fusion is None:
-            return [(rows, scores, scores) for rows, scores in zip(*near, strict=True)]
-        fuse = partial(fuse_scores, fusion=options.fusion, weight=options.ngram_weight)
-        allowed = None if filtered is None else filtered.mask(self.store.total_rows)
-        united = self.add_ngram_rows(texts, vectors, near, allowed)
-        return [(rows, c, fuse(c, similarities)) for rows, c, similarities in united]
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
@@ -499,8 +594,7 @@ class MentionSearch:
             return []
         vectors = self.parts.index.vectors(np.array(rows, dtype=np.int64))
         # One more than k, since each name is nearest to its own concept.
-        texts = [""] * len(rows)
-        ranked, _ = self.rank(texts, vectors, Filter(), DEFAULT_OPTIONS, k=k + 1)
+        ranked = self.rank(vectors, Filter(), k=k + 1)
         nearest: dict[str, RankedEntry] = {}
         for near in chain.from_iterable(ranked):
             best = nearest.setdefault(near.entry.cui, near)
@@ -539,6 +633,6 @@ def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ran
         return others
     cuis, last = {concept.entry.cui for concept in known}, known[-1].order
     new = (concept for concept in others if concept.entry.cui not in cuis)
-    # Fused, or by an index that is not exact, a new one may have a higher sort key.
+    # By an index that is not exact, a new one may have a higher sort key.
     capped = (concept._replace(order=min(concept.order, last)) for concept in new)
     return rank_concepts([*known, *capped], k=k)

@@ -22,7 +22,7 @@ def change_kb(
         index: Settings of the index by name, e.g. `{"ef": 200}`; its recall is measured
             anew.
         threshold: Cosine below which a mention has no concept, which takes the place of
-            an estimate or a calibration; None = no change.
+            a calibration and of the threshold of an order; None = no change.
 
     Raises:
         SapbertError: If a setting is unknown, out of range or needs a new build, the
@@ -37,7 +37,7 @@ def change_kb(
             check_range("threshold", threshold, -1, 1)
             if manifest.has_ranker:
                 raise SapbertError(Errors.E364.format(path=folder))
-            changes = {"threshold": threshold, "estimate": None, "calibration": None}
+            changes = {"threshold": threshold, "calibration": None}
         if index:
             record = manifest.index
             settings = change_settings(record.backend, record.settings, index)
@@ -52,5 +52,5 @@ def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
     """Publish a version with a threshold and its calibration; return its meta.json."""
     with lock_kb(folder):
         threshold = calibration.threshold
-        changes = {"threshold": threshold, "estimate": None, "calibration": calibration}
+        changes = {"threshold": threshold, "calibration": calibration}
         return change_manifest(read_version(folder), **changes).manifest

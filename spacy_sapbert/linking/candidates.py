@@ -30,7 +30,7 @@ class RankedEntry(NamedTuple):
 
     Attributes:
         score: Cosine of the mention and the alias, −1 to 1.
-        order: The sort key: the score, or the fused score.
+        order: The sort key: the score, or that of a learned order.
     """
 
     score: float

@@ -3,17 +3,18 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from rapidfuzz.distance import OSA
 
 from .candidates import Entry, RankedEntry
 
-POOL = 10  # concepts that are ordered anew
-POOL_ROWS = 64  # nearest rows that the features are made of
-NAMES = 2  # nearest names of a concept that are compared with the mention
+POOL = 10  # concepts with the highest cosines that are ordered anew …
+POOL_BY_NGRAMS = 12  # … and with the highest similarities of 3-grams
+POOL_ROWS = 32  # rows with the highest cosines, and as many with the most 3-grams
 SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MISSING = 30  # rank of a concept without such a name
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
@@ -26,19 +27,20 @@ LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 # of the ranker have signs.
 GROUPS: dict[str, tuple[str, ...]] = {
     "cosine": (
+        "cosine",
+        "cosine_gap",
         "vocabulary_cosine",
         "vocabulary_gap",
         "annotated_cosine",
         "annotated_gap",
-        "cosine",
-        "cosine_gap",
     ),
     "nearest names": (
         "vocabulary_share",
-        "annotated_share",
         "vocabulary_rank",
+        "annotated_share",
         "annotated_rank",
     ),
+    "3-grams": ("ngrams", "ngrams_gap", "ngrams_share", "ngrams_rank"),
     "characters": ("characters", "characters_gap"),
     "words": (
         "words_in_name",
@@ -61,18 +63,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }
 FEATURES = tuple(name for group in GROUPS.values() for name in group)
+# Those that mean something without annotated mentions, and do not break ties by chance.
+OF_NAMES = (
+    "cosine",
+    "cosine_gap",
+    "vocabulary_share",
+    "vocabulary_rank",
+    *(n for g in ("3-grams", "characters", "words") for n in GROUPS[g]),
+)
 
-
-class NearNames(NamedTuple):
-    """The nearest names of one concept, each a cosine and a text, the nearest first.
-
-    Attributes:
-        preferred: Whether the nearest name is the preferred one.
-    """
-
-    vocabulary: list[tuple[float, str]]
-    annotated: list[tuple[float, str]]
-    preferred: bool
+Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
 
 
 class Words(NamedTuple):
@@ -82,23 +82,22 @@ class Words(NamedTuple):
         words: In lower case, without plural s, Roman numerals as digits.
         content: Those with a meaning of their own.
         numbers: All numbers, also within words.
-        grams: Character 3-grams.
+        text: In lower case, with single blanks.
     """
 
     words: tuple[str, ...]
     content: frozenset[str]
     numbers: frozenset[str]
-    grams: frozenset[str]
+    text: str
 
 
 @lru_cache(maxsize=50_000)
 def split_words(text: str) -> Words:
     """Split a text into what is compared."""
-    words = tuple(map(fold_word, WORD.findall(text.lower())))
-    joined = f"##{' '.join(words)}##"
-    grams = frozenset(joined[i : i + 3] for i in range(len(joined) - 2))
+    lower = " ".join(text.lower().split())
+    words = tuple(map(fold_word, WORD.findall(lower)))
     content = frozenset(words) - LITTLE or frozenset(words)
-    return Words(words, content, frozenset(NUMBER.findall(joined)), grams)
+    return Words(words, content, frozenset(NUMBER.findall(" ".join(words))), lower)
 
 
 def fold_word(word: str) -> str:
@@ -115,141 +114,270 @@ class Provenance(NamedTuple):
     annotated: bool
 
 
+class FoundName(NamedTuple):
+    """A name that a search found.
+
+    Attributes:
+        cosine: Of the mention and the name, −1 to 1.
+        similarity: Cosine of their 3-grams, 0 to 1; 0 without 3-grams.
+    """
+
+    cosine: float
+    similarity: float
+    entry: Entry
+
+
+@dataclass
+class NearNames:
+    """What a concept's names that were found are like.
+
+    Attributes:
+        nearest: Its name with the highest cosine.
+        alias: Its name with the highest similarity of 3-grams.
+        cosine: The highest one.
+        similarity: The highest one.
+        vocabulary, annotated: The highest cosine of a name of the vocabulary, and of an
+            annotated mention; 0 = there is none.
+        vocabulary_weight, annotated_weight, ngrams_weight: Sums over its names, which
+            grow with cosine or similarity; the shares are made of them.
+    """
+
+    nearest: Entry
+    alias: str
+    cosine: float
+    similarity: float
+    vocabulary: float = 0.0
+    annotated: float = 0.0
+    vocabulary_weight: float = 0.0
+    annotated_weight: float = 0.0
+    ngrams_weight: float = 0.0
+
+
+class Pool(NamedTuple):
+    """The concepts of a mention that are ordered anew.
+
+    Attributes:
+        near: Them, by id, the highest cosine first.
+        first: The concept with the highest cosine of a name of the vocabulary; None =
+            no such name was found.
+        vocabulary_weight, annotated_weight, ngrams_weight: Sums of all concepts found.
+    """
+
+    near: dict[str, NearNames]
+    first: str | None
+    vocabulary_weight: float
+    annotated_weight: float
+    ngrams_weight: float
+
+    @property
+    def cuis(self) -> list[str]:
+        """The ids of the concepts."""
+        return [*self.near]
+
+    def candidates(self) -> list[RankedEntry]:
+        """Return the nearest name of each concept that is ordered."""
+        return [
+            RankedEntry(names.cosine, names.nearest, names.cosine)
+            for names in self.near.values()
+        ]
+
+
 def pool_concepts(
-    ranked: Iterable[RankedEntry], find_provenance: Callable[[Entry], Provenance]
-) -> tuple[list[RankedEntry], dict[str, NearNames]]:
-    """Return the nearest concepts of a mention, and their nearest names.
+    found: Iterable[FoundName], find_provenance: Callable[[Entry], Provenance]
+) -> Pool:
+    """Return the concepts of a mention that are ordered anew.
 
     Args:
-        ranked: From `order_entries`; read as far as `POOL_ROWS`.
+        found: The names that a search by cosine and one by 3-grams found.
         find_provenance: Of a name; a name that is neither is left out.
-
-    Returns:
-        The nearest name of each of at most `POOL` concepts, and the names of all
-        concepts on these rows.
     """
-    best: dict[str, RankedEntry] = {}
+    usable = [(name, find_provenance(name.entry)) for name in found]
+    usable = [pair for pair in usable if any(pair[1])]
+    usable.sort(key=sort_by_cosine)
     near: dict[str, NearNames] = {}
-    rows: set[int] = set()
-    for hit in ranked:
-        entry = hit.entry
-        provenance = find_provenance(entry)
-        if not any(provenance):
-            continue
-        rows.add(entry.row)
-        if len(rows) > POOL_ROWS:
-            break
-        if entry.cui not in best:
-            best[entry.cui] = hit
-            near[entry.cui] = NearNames([], [], entry.preferred)
-        names = near[entry.cui]
+    for name, provenance in keep_rows(usable):
+        entry = name.entry
+        names = near.get(entry.cui)
+        if names is None:
+            names = NearNames(entry, entry.alias, name.cosine, name.similarity)
+            near[entry.cui] = names
+        weight = math.exp(SHARPNESS * (name.cosine - 1))
         if provenance.vocabulary:
-            names.vocabulary.append((hit.score, entry.alias))
+            names.vocabulary = names.vocabulary or name.cosine
+            names.vocabulary_weight += weight
         if provenance.annotated:
-            names.annotated.append((hit.score, entry.alias))
-    return list(islice(best.values(), POOL)), near
+            names.annotated = names.annotated or name.cosine
+            names.annotated_weight += weight
+        if name.similarity > 0:
+            names.ngrams_weight += math.exp(SHARPNESS * (name.similarity - 1))
+        if name.similarity > names.similarity:
+            names.similarity, names.alias = name.similarity, entry.alias
+    cuis = list(near)[:POOL]
+    by_ngrams = [cui for cui, names in near.items() if names.similarity > 0]
+    by_ngrams.sort(key=lambda cui: -near[cui].similarity)
+    pooled = {*cuis, *by_ngrams[:POOL_BY_NGRAMS]}
+    of_vocabulary = [cui for cui, names in near.items() if names.vocabulary]
+    everything = near.values()
+    return Pool(
+        {cui: names for cui, names in near.items() if cui in pooled},
+        max(of_vocabulary, key=lambda cui: near[cui].vocabulary, default=None),
+        sum(names.vocabulary_weight for names in everything),
+        sum(names.annotated_weight for names in everything),
+        sum(names.ngrams_weight for names in everything),
+    )
+
+
+def sort_by_cosine(pair: tuple[FoundName, Provenance]) -> tuple[object, ...]:
+    """Return a sort key: by cosine, preferred names first, then by id and alias."""
+    name = pair[0]
+    return -name.cosine, not name.entry.preferred, name.entry.cui, name.entry.alias
+
+
+def keep_rows(
+    usable: Sequence[tuple[FoundName, Provenance]],
+) -> list[tuple[FoundName, Provenance]]:
+    """Keep the names on `POOL_ROWS` rows by cosine, and on as many by 3-grams."""
+    rows = list(dict.fromkeys(name.entry.row for name, _ in usable))
+    if len(rows) <= POOL_ROWS:
+        return list(usable)
+    similarity = {name.entry.row: name.similarity for name, _ in usable}
+    by_ngrams = sorted(
+        (row for row in rows if similarity[row] > 0), key=lambda row: -similarity[row]
+    )
+    kept = {*rows[:POOL_ROWS], *by_ngrams[:POOL_ROWS]}
+    return [pair for pair in usable if pair[0].entry.row in kept]
 
 
 def compute_features(
     mention: str,
-    pool: Sequence[RankedEntry],
-    near: Mapping[str, NearNames],
-    counts: Mapping[str, int],
-    concept_counts: Mapping[str, int],
-) -> np.ndarray:
+    pool: Pool,
+    *,
+    counts: Mapping[str, int] | None = None,
+    concept_counts: Mapping[str, int] | None = None,
+) -> Features:
     """Compute the features of the candidates of a mention.
 
     Args:
-        pool, near: From `pool_concepts`.
-        counts: How often the mention was annotated with each concept, "" = with none.
+        pool: From `pool_concepts`.
+        counts: How often the mention was annotated with each concept, "" = with none;
+            None = there are no annotations: only `OF_NAMES` and `mention_share`.
         concept_counts: How often each concept was annotated.
 
     Returns:
-        Float32. Shape: (candidates, len(FEATURES)).
+        By name, as in `FEATURES`; one value for each concept of the pool, float64.
     """
+    near = [*pool.near.values()]
     words = split_words(mention)
-    total = sum(counts.values())
-    others = {cui for cui in counts if cui}
-    vocabulary = {cui: names.vocabulary for cui, names in near.items()}
-    annotated = {cui: names.annotated for cui, names in near.items()}
-    tops = [nearest_cosine(vocabulary.values()), nearest_cosine(annotated.values())]
-    shares = [name_shares(vocabulary), name_shares(annotated)]
-    ranks = [rank_by_cosine(vocabulary), rank_by_cosine(annotated)]
-    rows: list[list[float]] = []
-    for candidate in pool:
-        cui = candidate.entry.cui
-        names = near[cui]
-        cosines = [
-            nearest_cosine([names.vocabulary]),
-            nearest_cosine([names.annotated]),
-        ]
-        texts = [t for _, t in (*names.vocabulary[:NAMES], *names.annotated[:NAMES])]
-        name = split_words(candidate.entry.alias)
-        shared = len(words.content & name.content)
-        union = len(words.content | name.content) or 1
-        count = counts.get(cui, 0)
-        rows.append(
-            [
-                cosines[0],
-                tops[0] - cosines[0],
-                cosines[1],
-                tops[1] - cosines[1],
-                candidate.score,
-                pool[0].score - candidate.score,
-                shares[0].get(cui, 0.0),
-                shares[1].get(cui, 0.0),
-                ranks[0].get(cui, MISSING),
-                ranks[1].get(cui, MISSING),
-                max(similarity(words.grams, split_words(text).grams) for text in texts),
-                0.0,  # the gap, below
-                shared / (len(words.content) or 1),
-                shared / (len(name.content) or 1),
-                shared / union,
-                len(name.words) - len(words.words),
-                words.words[-1:] == name.words[-1:],
-                words.words[:1] == name.words[:1],
-                words.numbers == name.numbers,
-                bool(words.numbers and name.numbers and words.numbers != name.numbers),
-                bool(names.vocabulary) and cosines[0] > EXACT,
-                bool(names.annotated) and cosines[1] > EXACT,
-                names.preferred,
-                count / total if total else 0.0,
-                math.log1p(count),
-                math.log1p(total),
-                bool(others - {cui}) and not count,
-                math.log1p(concept_counts.get(cui, 0)),
-                0.0,  # the gap, below
-            ]
-        )
-    features = np.array(rows, dtype=np.float32).reshape(len(pool), len(FEATURES))
-    for key in ("characters", "concept_count"):
-        column = features[:, FEATURES.index(key)]
-        features[:, FEATURES.index(f"{key}_gap")] = column.max(initial=0) - column
+    compared = [compare_words(words, split_words(names.alias)) for names in near]
+    table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPS["words"]))
+    cosines = [names.cosine for names in near]
+    similarities = [names.similarity for names in near]
+    vocabulary = [names.vocabulary for names in near]
+    characters = [edit_similarity(words.text, names) for names in near]
+    columns: dict[str, Sequence[float]] = {
+        "cosine": cosines,
+        "cosine_gap": find_gaps(cosines),
+        "vocabulary_share": [
+            names.vocabulary_weight / (pool.vocabulary_weight or 1) for names in near
+        ],
+        "vocabulary_rank": rank_values(vocabulary),
+        "ngrams": similarities,
+        "ngrams_gap": find_gaps(similarities),
+        "ngrams_share": [
+            names.ngrams_weight / (pool.ngrams_weight or 1) for names in near
+        ],
+        "ngrams_rank": rank_values(similarities),
+        "characters": characters,
+        "characters_gap": find_gaps(characters),
+        "mention_share": [0.0] * len(near),
+    }
+    if counts is not None:
+        columns |= {
+            "vocabulary_cosine": vocabulary,
+            "vocabulary_gap": find_gaps(vocabulary),
+            "exact_vocabulary": [float(cosine > EXACT) for cosine in vocabulary],
+            "preferred": [float(names.nearest.preferred) for names in near],
+            **compute_annotated(pool, counts, concept_counts or {}),
+        }
+    features = dict(zip(GROUPS["words"], table.T, strict=True))
+    values = np.array([*columns.values()], dtype=np.float64)
+    features |= zip(columns, values.reshape(len(columns), len(near)), strict=True)
     return features
 
 
-def nearest_cosine(names: Iterable[list[tuple[float, str]]]) -> float:
-    """Return the cosine of the nearest of some names; 0 if there is none."""
-    return max((near[0][0] for near in names if near), default=0.0)
-
-
-def rank_by_cosine(names: Mapping[str, list[tuple[float, str]]]) -> dict[str, int]:
-    """Return the rank of each concept by its nearest name, from 0."""
-    order = sorted((-near[0][0], cui) for cui, near in names.items() if near)
-    return {cui: rank for rank, (_, cui) in enumerate(order)}
-
-
-def name_shares(names: Mapping[str, list[tuple[float, str]]]) -> dict[str, float]:
-    """Return the share of each concept in the nearest names, weighted by cosine."""
-    weights = {
-        cui: sum(math.exp(SHARPNESS * (score - 1)) for score, _ in each)
-        for cui, each in names.items()
-        if each
+def compute_annotated(
+    pool: Pool, counts: Mapping[str, int], concept_counts: Mapping[str, int]
+) -> dict[str, Sequence[float]]:
+    """Compute the features that annotated mentions make; see `compute_features`."""
+    near = [*pool.near.values()]
+    annotated = [names.annotated for names in near]
+    weight = pool.annotated_weight
+    total = sum(counts.values())
+    others = {cui for cui in counts if cui}
+    of_mention = [counts.get(cui, 0) for cui in pool.near]
+    of_concept = [math.log1p(concept_counts.get(cui, 0)) for cui in pool.near]
+    return {
+        "annotated_cosine": annotated,
+        "annotated_gap": find_gaps(annotated),
+        "annotated_share": [names.annotated_weight / (weight or 1) for names in near],
+        "annotated_rank": rank_values(annotated),
+        "exact_annotated": [float(cosine > EXACT) for cosine in annotated],
+        "mention_share": [count / (total or 1) for count in of_mention],
+        "mention_concept_count": [math.log1p(count) for count in of_mention],
+        "mention_count": [math.log1p(total)] * len(near),
+        "other_concept": [
+            float(bool(others - {cui}) and not count)
+            for cui, count in zip(pool.near, of_mention, strict=True)
+        ],
+        "concept_count": of_concept,
+        "concept_count_gap": find_gaps(of_concept),
     }
-    total = sum(weights.values())
-    return {cui: weight / total for cui, weight in weights.items()}
 
 
-def similarity(grams: frozenset[str], other: frozenset[str]) -> float:
-    """Return the Dice coefficient of two sets, 0 to 1."""
-    return 2 * len(grams & other) / (len(grams) + len(other) or 1)
+def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
+    """Return the features of the group "words", in its order."""
+    shared = len(mention.content & name.content)
+    numbers, others = mention.numbers, name.numbers
+    return (
+        shared / (len(mention.content) or 1),
+        shared / (len(name.content) or 1),
+        shared / (len(mention.content | name.content) or 1),
+        len(name.words) - len(mention.words),
+        mention.words[-1:] == name.words[-1:],
+        mention.words[:1] == name.words[:1],
+        numbers == others,
+        bool(numbers and others and numbers != others),
+    )
+
+
+def find_gaps(values: Sequence[float]) -> list[float]:
+    """Return how far each value is below the highest."""
+    highest = max(values, default=0.0)
+    return [highest - value for value in values]
+
+
+def rank_values(values: Sequence[float]) -> list[float]:
+    """Return how many values are higher than each, as its rank; `MISSING` of 0."""
+    ordered = sorted(values, reverse=True)
+    ranks: dict[float, int] = {}
+    for rank, value in enumerate(ordered):
+        ranks.setdefault(value, rank)
+    return [min(ranks[value], MISSING) if value > 0 else MISSING for value in values]
+
+
+def edit_similarity(text: str, names: NearNames) -> float:
+    """Return how few letters differ between a mention and a concept's nearest name.
+
+    Letters dropped, added, changed or swapped count, relative to the longer text.
+
+    Args:
+        text: The mention, from `split_words`.
+
+    Returns:
+        0 to 1, of the better of the nearest name and of that by 3-grams.
+    """
+    best: float = OSA.normalized_similarity(text, split_words(names.alias).text)
+    if names.nearest.alias != names.alias:
+        other = split_words(names.nearest.alias).text
+        best = max(best, OSA.normalized_similarity(text, other))
+    return best

@@ -22,7 +22,6 @@ from .declared import (
     order_texts,
 )
 from .filters import Filter, make_filter
-from .fusion import WEIGHT, Fusion
 
 Evidence = Literal["label", "annotated", "preferred", "source", "coherence"]
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
@@ -94,24 +93,6 @@ class LinkOptions:
             section="Codes",
         ),
     ] = ()
-    fusion: Annotated[
-        Fusion | None,
-        Option(
-            "cosine and similarity of characters fused; null = the cosine alone",
-            section="Hybrid search",
-            changes_search=True,
-        ),
-    ] = None
-    ngram_weight: Annotated[
-        float,
-        Option(
-            'for the fusion "weighted": weight of the similarity of characters',
-            low=0,
-            high=1,
-            section="Hybrid search",
-            changes_search=True,
-        ),
-    ] = WEIGHT
     label_types_use: Annotated[
         Literal["filter", "evidence"],
         Option(

@@ -1,24 +1,86 @@
 """A learned order of candidates: a linear model over `features`."""
 
 import math
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from .features import FEATURES
+from .features import FEATURES, Features
 
 CLIP = 4.0  # standard deviations: one odd value does not decide alone
 DIGITS = 6
+MOST_MARGIN = 10.0  # log-odds; also that of a single candidate
 
 Weight = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+
+
+class Weights(BaseModel):
+    """Weights of some features.
+
+    Attributes:
+        mean, scale, weight: Of each feature, by name.
+        temperature: Weight of the cosine itself.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    mean: dict[str, Weight]
+    scale: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e6)]]
+    weight: dict[str, Weight]
+    temperature: Weight = 0.0
+
+    @model_validator(mode="after")
+    def check_features(self) -> "Weights":
+        """Check that all features are known, and have all three values."""
+        if not self.weight.keys() == self.mean.keys() == self.scale.keys():
+            raise ValueError("its features differ between mean, scale and weight")
+        if not {*self.weight} <= {*FEATURES}:
+            raise ValueError("its features are not those of this version")
+        return self
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The features whose weight is not 0."""
+        return [name for name in FEATURES if self.weight.get(name)]
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean, scale and weight of the features in `names`. Shape: (n,) each."""
+        values = (self.mean, self.scale, self.weight)
+        mean, scale, weight = (np.array([v[n] for n in self.names]) for v in values)
+        return mean, scale, weight
+
+    def contributions(self, features: Features) -> np.ndarray:
+        """Return what each feature of `names` adds to the score of each candidate.
+
+        Returns:
+            Shape: (candidates, n).
+        """
+        mean, scale, weight = self.arrays
+        values = np.array([features[name] for name in self.names])
+        values = values.reshape(len(self.names), len(features["cosine"])).T
+        parts: np.ndarray = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
+        return parts
+
+    def scores(self, features: Features) -> np.ndarray:
+        """Return a score of each candidate. Shape: (candidates,)."""
+        parts = self.contributions(features).sum(axis=1)
+        scores: np.ndarray = parts + self.temperature * features["cosine"]
+        return scores
 
 
 class Ranker(BaseModel):
-    """Weights of the features, and the probability that the first candidate is right.
+    """An order of candidates, and the probability that the first one is right.
 
     Attributes:
-        mean, scale, weight: Of each feature.
+        known: Learned from names: for mentions whose words all are words of two names
+            or more, of which most are names in other words.
+        unknown: Learned from names: for the other mentions, of which most have typing
+            errors.
+        taught: Learned from annotated mentions; is added to the others.
         margin, cosine, share, intercept: The probability is the logistic function of
             `margin` · log-odds of the first candidate among the candidates + `cosine` ·
             its cosine + `share` · `mention_share` + `intercept`.
@@ -27,53 +89,58 @@ class Ranker(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    mean: dict[str, Weight]
-    scale: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e6)]]
-    weight: dict[str, Weight]
-    margin: Weight
-    cosine: Weight
-    share: Weight
-    intercept: Weight
-    threshold: Annotated[FiniteFloat, Field(ge=0, le=1)]
+    known: Weights | None = None
+    unknown: Weights | None = None
+    taught: Weights | None = None
+    margin: Weight = 1.0
+    cosine: Weight = 0.0
+    share: Weight = 0.0
+    intercept: Weight = 0.0
+    threshold: Share = 0.0
 
-    @model_validator(mode="after")
-    def check_features(self) -> "Ranker":
-        """Check that there are values for each feature and for no other."""
-        for values in (self.mean, self.scale, self.weight):
-            if values.keys() != {*FEATURES}:
-                raise ValueError("its features are not those of this version")
-        return self
+    def parts(self, *, known: bool) -> list[Weights]:
+        """Return the weights that count for a mention with known words, or not."""
+        parts = (self.known if known else self.unknown, self.taught)
+        return [weights for weights in parts if weights is not None]
 
-    def scores(self, features: np.ndarray) -> np.ndarray:
+    def scores(self, features: Features, *, known: bool) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
 
         Args:
-            features: From `compute_features`. Shape: (n, len(FEATURES)).
+            features: From `compute_features`.
+            known: Whether each word of the mention is a word of two names or more.
 
         Returns:
-            Rounded to six digits. Shape: (n,).
+            Rounded to six digits. Shape: (candidates,).
         """
-        mean, scale, weight = (
-            np.array([values[name] for name in FEATURES])
-            for values in (self.mean, self.scale, self.weight)
-        )
-        scores: np.ndarray = np.clip((features - mean) / scale, -CLIP, CLIP) @ weight
+        scores = np.zeros(len(features["cosine"]))
+        for weights in self.parts(known=known):
+            scores += weights.scores(features)
         return scores.round(DIGITS)
 
-    def probability(self, features: np.ndarray, scores: np.ndarray) -> float:
+    def probability(self, features: Features, scores: np.ndarray) -> float:
         """Return the probability that the candidate with the highest score is right.
 
         Args:
-            features, scores: Of all candidates of the mention, at least one. Shape: (n,
-                len(FEATURES)) and (n,).
+            features, scores: Of all candidates of the mention, at least one.
         """
         values = confidence(features, scores)
         weights = (self.margin, self.cosine, self.share)
         logit = float(values @ np.array(weights)) + self.intercept
         return round(0.5 + 0.5 * math.tanh(logit / 2), DIGITS)
 
+    def name_probability(self, cosines: np.ndarray) -> float:
+        """Return the probability that the first concept of a name is right.
 
-def confidence(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        Args:
+            cosines: Of its nearest concepts, the highest first. Shape: (n,), n > 0.
+        """
+        assert self.known is not None
+        features = {"cosine": cosines, "mention_share": np.zeros(len(cosines))}
+        return self.probability(features, self.known.temperature * cosines)
+
+
+def confidence(features: Features, scores: np.ndarray) -> np.ndarray:
     """Return what the probability of the first candidate depends on.
 
     Returns:
@@ -82,8 +149,9 @@ def confidence(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """
     first = int(scores.argmax())
     others = np.delete(scores, first)
-    margin = 10.0  # of a single candidate
+    margin = MOST_MARGIN
     if len(others):
         margin = float(scores[first] - np.logaddexp.reduce(others))
-    columns = [FEATURES.index(name) for name in ("cosine", "mention_share")]
-    return np.array([min(max(margin, -10.0), 10.0), *features[first, columns]])
+    margin = min(max(margin, -MOST_MARGIN), MOST_MARGIN)
+    shares = features["mention_share"]
+    return np.array([margin, features["cosine"][first], shares[first]])

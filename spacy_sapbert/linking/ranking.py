@@ -22,8 +22,6 @@ def order_entries(
     rows: Sequence[int],
     scores: Sequence[float],
     entries: Mapping[int, list[Entry]],
-    *,
-    orders: Sequence[float] | None = None,
 ) -> Iterator[RankedEntry]:
     """Yield the entries of rows in a fixed order, the best first.
 
@@ -31,36 +29,24 @@ def order_entries(
         rows: Rows of the index; rows without entries are left out. Shape: (n,).
         scores: Their cosines. Shape: (n,).
         entries: The aliases on each row.
-        orders: Sort keys; None = the cosines. Shape: (n,).
 
     Yields:
-        By sort key, then by cosine, preferred names before other aliases, CUI and
-        alias.
+        By cosine, preferred names before other aliases, then by CUI and alias. The sort
+        keys are the cosines.
     """
     ranked = sorted(
         (
-            (round(float(order), SORT_DIGITS), int(row), float(score))
-            for row, score, order in zip(rows, scores, orders or scores, strict=True)
+            (round(float(score), SORT_DIGITS), int(row))
+            for row, score in zip(rows, scores, strict=True)
             if int(row) in entries
         ),
         key=lambda item: -item[0],
     )
-    for order, same in groupby(ranked, key=lambda item: item[0]):
-        group = [
-            RankedEntry(round(score, SORT_DIGITS), entry, order)
-            for _, row, score in same
-            for entry in entries[row]
-        ]
+    for score, same in groupby(ranked, key=lambda item: item[0]):
+        group = [entry for _, row in same for entry in entries[row]]
         if len(group) > 1:
-            group.sort(
-                key=lambda ranked: (
-                    -ranked.score,
-                    not ranked.entry.preferred,
-                    ranked.entry.cui,
-                    ranked.entry.alias,
-                )
-            )
-        yield from group
+            group.sort(key=lambda e: (not e.preferred, e.cui, e.alias))
+        yield from (RankedEntry(score, entry, score) for entry in group)
 
 
 def rank_concepts(
@@ -101,7 +87,7 @@ def break_ties(
         its score.
     """
     result: list[tuple[RankedEntry, str | None]] = []
-    # Fused, two concepts may share the sort key but not the cosine.
+    # In a learned order, two may share the sort key but not the cosine.
     for _, group in groupby(
         ranked, key=lambda candidate: (candidate.order, candidate.score)
     ):

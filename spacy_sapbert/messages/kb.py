@@ -101,8 +101,8 @@ class KbErrors:
         "Add another name."
     )
     E340 = (
-        "Expected a knowledge base with character n-grams, but it has none. Build it "
-        "with `--ngrams`, or remove the setting `fusion`."
+        "Expected a knowledge base with character 3-grams, but it has none. Build it "
+        "with `--order names`."
     )
     E343 = (
         "{path}: Expected an index as `spacy sapbert kb build` writes it, but "

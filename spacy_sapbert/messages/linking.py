@@ -18,5 +18,5 @@ class LinkingErrors:
         'got {got}. Write `kb.link(["heart attack"])`, and leave out missing values.'
     )
     E593 = (
-        "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
+        "Expected the order to be one of {known}, but got {value!r}. Correct `--order`."
     )

@@ -31,7 +31,7 @@ def annotate(
     for mention, parts in mentions:
         short = " ".join(mention.split())
         long = long_forms.get(short) or long_forms.get(singular(short))
-        annotated.append(AnnotatedMention(long or short, parts))
+        annotated.append(AnnotatedMention(long or short, parts, mention))
     return AnnotatedDocument(source, text, annotated, id)
 
 
@@ -67,6 +67,7 @@ def teach(
     *,
     spans_key: str | None = None,
     output: Path | None = None,
+    add: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> "tuple[KnowledgeBase, TeachingReport]":
@@ -77,7 +78,7 @@ def teach(
         docs: Entities with a `kb_id_`: an id of the knowledge base, or `NIL`. Others
             are not used. No text is kept but the mentions.
         spans_key: A span group; None = the entities.
-        output, force, progress: See `teach_documents`.
+        output, add, force, progress: See `teach_documents`.
 
     Returns:
         See `teach_documents`.
@@ -88,4 +89,6 @@ def teach(
     from ..kb.teaching.teach import teach_documents
 
     documents = annotate_docs(docs, spans_key=spans_key)
-    return teach_documents(kb, documents, output=output, force=force, progress=progress)
+    return teach_documents(
+        kb, documents, output=output, add=add, force=force, progress=progress
+    )

@@ -105,10 +105,10 @@ def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
 
 
 def test_parse_config_nests_sections() -> None:
-    values = ["encoder.@architectures=x.Y.v1", "encoder.n=64", "fusion=rrf", "a=b=c"]
+    values = ["encoder.@architectures=x.Y.v1", "encoder.n=64", "mode=fast", "a=b=c"]
     assert parse_config(values) == {
         "encoder": {"@architectures": "x.Y.v1", "n": 64},
-        "fusion": "rrf",
+        "mode": "fast",
         "a": "b=c",
     }
 

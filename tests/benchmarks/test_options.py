@@ -67,7 +67,7 @@ def test_all_measures_options_in_the_pipeline(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     kb = tmp_path / "kb"
-    build_kb(concepts_file, kb, str(tiny_encoder), threads=1, ngrams=True)
+    build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
     dev = write_corpus(tmp_path / "dev.txt", documents=3)
     result = run(dev, "--kb", kb, "--limit", 1)
     assert result.exit_code == 0, result.output

@@ -18,9 +18,8 @@ class IncompleteIndex:
 
     def embed(self, texts: list[str], *, variants: bool = False) -> EmbeddedTexts:
         readable = np.ones(len(texts), dtype=bool)
-        return EmbeddedTexts(
-            self.matrix[[int(text) for text in texts]], ~readable, readable
-        )
+        vectors = self.matrix[[int(text) for text in texts]]
+        return EmbeddedTexts(vectors, ~readable, readable, ~readable)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

@@ -136,7 +136,7 @@ def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     what: str,
 ) -> None:
     source = tmp_path / "source"
-    build_kb(concepts_file, source, str(tiny_encoder), ngrams=True, threads=1)
+    build_kb(concepts_file, source, str(tiny_encoder), threads=1)
     arguments = [source, tmp_path, what, calibration.model_dump_json()]
     one = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
     done = new_process.python(

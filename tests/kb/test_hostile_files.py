@@ -138,7 +138,7 @@ def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> N
         {"index__settings__ef": 0},
         {"threshold": 1e300},
         {"threshold": "0.5"},
-        {"format": 3},
+        {"format": 4},
         {"nverlay": None},
         {"ngrams": True},
         {"overlay": {"concepts": 0, "rows": 0, "removed": 0}},

@@ -34,7 +34,6 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "threshold": st.sampled_from([-1.0, 0.6, 0.9, 0.99]),
-        "fusion": st.sampled_from([None, "weighted", "rrf"]),
         "broader": st.booleans(),
         "filter": st.sampled_from([{}, {"types": ["T184"]}, {"deny": ["C3"]}]),
     },
@@ -42,20 +41,26 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def built(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+def built(
+    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
+) -> KnowledgeBase:
     """A knowledge base of all concepts."""
     united = {concept.cui: concept for concept in BUILT}
     both = Concept("C3", ["fever", "pyrexia", "febrile"], ["T184"])
     both.languages = {"ENG": [0, 1, 2]}
     concepts = [*(united | {"C3": both}).values(), ADDED[0], ADDED[2]]
-    folder = make_kb(tmp_path_factory.mktemp("built"), concepts, ngrams=True)
+    folder = tmp_path_factory.mktemp("built")
+    folder = make_kb(folder, concepts, learned=letters_order)
     return load_kb(folder)
 
 
 @pytest.fixture(scope="module")
-def edited(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+def edited(
+    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
+) -> KnowledgeBase:
     """The same by edits: some are taken back, and one is in another language."""
-    folder = make_kb(tmp_path_factory.mktemp("edited"), BUILT, ngrams=True)
+    folder = tmp_path_factory.mktemp("edited")
+    folder = make_kb(folder, BUILT, learned=letters_order)
     kb = add_concepts(load_kb(folder), ADDED[:1])
     kb = add_concepts(kb, [Concept("X1", ["hart"]), *ADDED[1:]])
     return remove_concepts(kb, ["X1"])
@@ -98,7 +103,7 @@ def test_a_link_does_not_depend_on_the_batch_or_on_k(
 @settings(max_examples=60)
 @given(
     mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=6),
-    options=OPTIONS.filter(lambda options: options.get("fusion") is None),
+    options=OPTIONS,
     k=st.integers(1, 6),
 )
 def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(

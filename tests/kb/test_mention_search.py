@@ -10,16 +10,13 @@ import pytest
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
-from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.linking.ranker import Ranker
+from spacy_sapbert.linking.ranker import Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
 
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 MODES: dict[str, dict[str, Any]] = {
     "cosine": {},
-    "weighted": {"fusion": "weighted", "ngram_weight": 0.5},
-    "rrf": {"fusion": "rrf"},
     "broader": {"broader": True},
     "filter": {"filter": {"types": ["T1"]}},
 }
@@ -32,7 +29,7 @@ def make_words(number: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def plain_kb(
-    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
 ) -> Path:
     """600 names of two words that are much alike: more than a search reads at first."""
     words = sorted({*make_words(60)})
@@ -46,7 +43,7 @@ def plain_kb(
         for place, word in enumerate(words)
     ]
     folder = tmp_path_factory.mktemp("plain")
-    return make_kb(folder, concepts, backend="exact", ngrams=True)
+    return make_kb(folder, concepts, backend="exact", learned=letters_order)
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +59,9 @@ def taught_kb(plain_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def make_ranker(**weights: float) -> Ranker:
     """A learned order by few features; the probability is that of the margin."""
-    zeros, ones = dict.fromkeys(FEATURES, 0.0), dict.fromkeys(FEATURES, 1.0)
-    numbers: dict[str, Any] = {"margin": 1, "cosine": 0, "share": 0, "intercept": 2}
-    return Ranker(
-        mean=zeros, scale=ones, weight={**zeros, **weights}, threshold=0.5, **numbers
-    )
+    zeros, ones = dict.fromkeys(weights, 0.0), dict.fromkeys(weights, 1.0)
+    taught = Weights(mean=zeros, scale=ones, weight=weights)
+    return Ranker(taught=taught, intercept=2.0, threshold=0.5)
 
 
 @pytest.fixture(params=["plain", "taught order"])
@@ -128,20 +123,3 @@ def test_link_compares_the_threshold_with_the_concept_that_would_be_linked(
             if linked.candidates:
                 passes = linked.candidates[0]["score"] >= threshold
                 assert (linked.cui is not None) == passes
-
-
-@pytest.mark.parametrize("mode", ["weighted", "rrf"])
-def test_a_learned_order_is_the_same_with_fusion(
-    taught_kb: Path, mentions: list[str], mode: str
-) -> None:
-    """It was learned from the names nearest by cosine; fusion only adds concepts."""
-    kb = load_kb(taught_kb)
-    kb.parts.ranker = make_ranker(characters=9.0, words_shared=-4.0)
-    plain = kb.link(mentions, k=5, threshold=-1)
-    fused = kb.link(mentions, k=5, threshold=-1, **MODES[mode])
-    for one, other in zip(plain, fused, strict=True):
-        assert other.cui == one.cui
-        assert [c["cui"] for c in other.candidates] == [
-            c["cui"] for c in one.candidates
-        ]
-        assert all(c["probability"] is None for c in other.candidates)

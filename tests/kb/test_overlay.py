@@ -322,7 +322,8 @@ def test_add_concepts_name_without_a_finite_vector_is_an_error(
 ) -> None:
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
-    bad = EmbeddedTexts(nothing, np.zeros(2, dtype=bool), np.ones(2, dtype=bool))
+    none = np.zeros(2, dtype=bool)
+    bad = EmbeddedTexts(nothing, none, ~none, none)
     monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])

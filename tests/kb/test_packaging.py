@@ -47,7 +47,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "kb"
-    build_kb(concepts_file, folder, str(tiny_encoder), ngrams=True)
+    build_kb(concepts_file, folder, str(tiny_encoder))
     kb = load_kb(folder)
     for number in range(2):
         kb = add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
@@ -61,7 +61,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     for other in (installed, tmp_path / "copy"):
         assert {*describe_files(other / "v1")} == {*kb.manifest.files}
         assert {path.name for path in other.iterdir()} == {"CURRENT", "v1"}
-        found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
+        found = load_kb(other).link(["ward 1"])[0].candidates
         assert found[0]["cui"] == "L1"
 
 

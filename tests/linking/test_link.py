@@ -1,4 +1,4 @@
-"""Ties and what settles them, reasons, fusion, and the settings of a call."""
+"""Ties and what settles them, reasons, an order, and the settings of a call."""
 
 import shutil
 import warnings
@@ -14,10 +14,8 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.ranking import (
-    break_ties,
     has_text,
     order_entries,
-    rank_concepts,
 )
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -75,35 +73,40 @@ def test_ambiguous_nil_leaves_tied_mentions_without_concept(kb: KnowledgeBase) -
     assert kb.link(["cold"], ambiguous="nil")[0].note is None  # a preferred name
 
 
-@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
-def test_fusion_finds_a_misspelled_name(kb: KnowledgeBase, fusion: str) -> None:
-    settings: Any = {"fusion": fusion, "ngram_weight": 0.9, "k": 3}
-    found = kb.link(["astma"], **settings)[0].candidates
-    assert "C4" in [candidate["cui"] for candidate in found]
-    if fusion == "weighted":
-        assert found[0]["cui"] == "C4"
-    alone = {c["cui"]: c["score"] for c in kb.link(["astma"], k=7)[0].candidates}
+def test_a_learned_order_finds_a_misspelled_name(kb: KnowledgeBase) -> None:
+    best, *others = kb.link(["astma"], k=7)[0].candidates
+    assert best["cui"] == "C4"
+    assert len(others) == 6
+    vectors = kb.embed(["astma", "Asthma"]).vectors
     # What is shown stays the cosine.
-    assert found[0]["score"] == pytest.approx(alone[found[0]["cui"]], abs=6e-5)
+    assert best["score"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=6e-5)
     wanted: Any = {"types": ["T070"]}
-    left = kb.link(["astma"], filter=wanted, **settings)[0].candidates
+    left = kb.link(["astma"], filter=wanted)[0].candidates
     assert {t for candidate in left for t in candidate["types"]} == {"T070"}
 
 
-def test_fusion_finds_concepts_of_the_overlay(cold_kb: Path, tmp_path: Path) -> None:
+def test_a_learned_order_is_not_for_mentions_that_are_names(kb: KnowledgeBase) -> None:
+    for mention in ("Asthma", "asthmas"):  # a name, and an English variant of one
+        found = kb.link([mention], k=7)[0].candidates
+        assert found[0]["score"] == 1
+        scores = [candidate["score"] for candidate in found]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_learned_order_finds_concepts_of_the_overlay(
+    cold_kb: Path, tmp_path: Path
+) -> None:
     kb = load_kb(shutil.copytree(cold_kb, tmp_path / "kb"))
     kb = add_concepts(kb, [Concept("L1", ["zyqrx"])])
-    found = kb.link(["zyqrxx"], fusion="weighted", ngram_weight=0.9)[0].candidates
-    assert found[0]["cui"] == "L1"
+    assert kb.link(["zyqrxx"])[0].candidates[0]["cui"] == "L1"
 
 
-@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
 def test_link_note_is_not_filtered_if_the_filter_removes_nothing(
-    kb: KnowledgeBase, fusion: str
+    kb: KnowledgeBase,
 ) -> None:
-    # By characters "asthma" is first, though others have a higher cosine.
-    settings: Any = {"fusion": fusion, "ngram_weight": 1.0, "k": 7}
-    mentions = ["astma", "snows", "lung", "chronic", "temperature"]
+    # By letters "asthma" is first, though others have a higher cosine.
+    settings: Any = {"k": 7}
+    mentions = ["astma", "snowz", "lunk", "chronicc", "temprature"]
     for mention in mentions:
         best, *others = kb.link([mention], **settings)[0].candidates
         higher = max(candidate["score"] for candidate in others)
@@ -126,22 +129,6 @@ def test_order_entries_puts_preferred_names_first_then_smaller_ids() -> None:
     }
     ranked = order_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
     assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
-
-
-def test_fusion_ties_need_equal_cosines() -> None:
-    entries = {
-        row: [Entry(row, cui, cui, cui, preferred)]
-        for row, cui, preferred in ((0, "A", True), (1, "B", False), (2, "C", False))
-    }
-    ranked = order_entries([0, 1, 2], [0.5, 0.6, 0.6], entries, orders=[0.03] * 3)
-    settled = break_ties(rank_concepts(ranked, k=1), [])
-    found = [(hit.entry.cui, tie) for hit, tie in settled]
-    assert found == [("B", "id"), ("C", "id"), ("A", None)]
-
-
-def test_fusion_without_ngrams_is_an_error(sample_kb: Path) -> None:
-    with pytest.raises(SapbertError, match=r"E340.*--ngrams"):
-        load_kb(sample_kb).link(["fever"], fusion="rrf")
 
 
 def test_filter_retired_id_is_mapped_with_a_warning(kb: KnowledgeBase) -> None:

@@ -20,11 +20,9 @@ from spacy_sapbert.linking.options import OPTIONS, LinkOptions, change_options
         ({"k": "5"}, "k from 1"),
         ({"k": None}, "k from 1"),
         ({"k": 2.0}, "k from 1"),
-        ({"ngram_weight": None}, "ngram_weight from 0"),
         ({"threshold": float("nan")}, "threshold from -1"),
         ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
-        ({"ngram_weight": 2}, "ngram_weight from 0 to 1"),
-        ({"fusion": "sum"}, r"`fusion` to be of .*'sum'"),
+        ({"threshold": 2}, "threshold from -1 to 1"),
         ({"ambiguous": None}, "`ambiguous`"),
         ({"label_types_use": "both"}, "`label_types_use`"),
         ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
@@ -44,7 +42,6 @@ def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None
     [
         {"threshold": 2},
         {"k": True},
-        {"fusion": "x"},
         {"codes": "MSH"},
         {"codes": [["MSH"]]},
         {"broader": 1},
@@ -93,10 +90,10 @@ def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
 
 def test_search_key_has_the_options_that_change_the_search() -> None:
     changed = {name for name, d in OPTIONS.items() if d.option.changes_search}
-    assert changed == {"k", "threshold", "fusion", "ngram_weight"}
+    assert changed == {"k", "threshold"}
     base = LinkOptions()
     assert LinkOptions(ambiguous="nil").search_key() == base.search_key()
-    for other in ({"k": 3}, {"threshold": 0.1}, {"fusion": "rrf"}):
+    for other in ({"k": 3}, {"threshold": 0.1}):
         assert LinkOptions(**other).search_key() != base.search_key()  # type: ignore[arg-type]
 
 

@@ -404,11 +404,6 @@ def test_linker_initialize_checks_settings_against_the_kb(
         make_nlp(sample_kb, **settings).initialize()
 
 
-def test_linker_initialize_checks_the_fusion(sample_kb: Path) -> None:
-    with pytest.raises(SapbertError, match="E340"):
-        make_nlp(sample_kb, fusion="rrf").initialize()
-
-
 def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
     sample_kb: Path,
 ) -> None:

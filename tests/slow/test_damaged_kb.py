@@ -135,8 +135,6 @@ def compute_answers(folder: Path, mentions: list[str]) -> str:
     types = sorted({t for concept in answers[1] for t in concept.types})
     if types:
         answers.append(kb.link(mentions, k=5, filter={"types": types[:1]}))
-    if kb.manifest.ngrams:
-        answers.append(kb.link(mentions, k=5, fusion="rrf"))
     first = answers[1][0].cui
     answers += [kb.related(first), kb.children(first)]
     answers.append(kb.store.spellings([mention.lower() for mention in mentions]))

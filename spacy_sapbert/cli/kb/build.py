@@ -71,7 +71,8 @@ def build(
     ),
     threshold: float | None = typer.Option(
         None,
-        help="Cosine below which a mention has no concept; 0 = none. [estimated]",
+        help="Cosine below which a mention has no concept; 0 = none. [a probability, "
+        "which the order has]",
     ),
     source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
@@ -84,8 +85,10 @@ def build(
     threads: int = typer.Option(
         0, min=0, help="For the index, 0 = all; with 1 the bytes are always the same."
     ),
-    ngrams: bool = typer.Option(
-        False, "--ngrams", help="Index character 3-grams too, for hybrid search."
+    order: str = typer.Option(
+        "names",
+        help="names: learn an order of candidates from the names, which finds "
+        "misspelled mentions; none: by cosine alone.",
     ),
     reuse: Path | None = typer.Option(
         None, help="Knowledge base of the same encoder; only other names are embedded."
@@ -134,7 +137,7 @@ def build(
             msg.good(f"Embedded the names of worker {worker}")
         return
     manifest = build_kb(
-        **inputs, threshold=threshold, sources=source, threads=threads, ngrams=ngrams
+        **inputs, threshold=threshold, sources=source, threads=threads, order=order
     )
     if not quiet:
         msg.table(describe_manifest(manifest))

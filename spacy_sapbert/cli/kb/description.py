@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...io.progress import format_count
-from ...kb.folder.records import Manifest, Teaching
+from ...kb.folder.records import Manifest, NamesOrder, Teaching
 from ...kb.packages.distribution import describe_vocabulary
 
 MOST_SHOWN = 20  # vocabularies
@@ -32,9 +32,7 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
         (
             "Threshold",
-            "none: every mention is linked"
-            if manifest.threshold is None
-            else manifest.threshold,
+            describe_threshold(manifest),
         ),
     ]
     if recall := manifest.recall:
@@ -42,15 +40,8 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         rows.insert(
             7, ("Found by the index", f"{shares} ({recall.queries:,} misspelt names)")
         )
-    if estimate := manifest.estimate:
-        rows.append(
-            (
-                "Estimated by",
-                f"{estimate.names:,} names, each searched for without itself: "
-                f"{estimate.right:,} find a name of their concept; of those with the "
-                f"score of the threshold, {estimate.probability:.0%} do",
-            )
-        )
+    if manifest.order is not None:
+        rows += describe_order(manifest.order)
     if taught := manifest.taught:
         rows += describe_teaching(taught)
     if found := manifest.calibration:
@@ -73,6 +64,32 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Size", f"{size / 1e6:,.1f} MB"),
         ("Digest", manifest.digest),
         ("Made with", f"spacy-sapbert {manifest.package_version}"),
+    ]
+
+
+def describe_threshold(manifest: Manifest) -> str:
+    """Return from which score or probability on a mention is linked."""
+    if manifest.has_ranker:
+        return "a probability, of the order that was taught"
+    if manifest.threshold is not None:
+        return f"{manifest.threshold}"
+    if manifest.order is not None:
+        return f"probability {manifest.order.ranker.threshold}"
+    return "none: every mention is linked"
+
+
+def describe_order(order: NamesOrder) -> list[tuple[str, str]]:
+    """Return what an order was learned from, and what it gains, for a table."""
+    return [
+        ("Order learned from", f"{order.examples:,} mentions that were made of names"),
+        *(
+            (
+                f"… {gain.kind}",
+                f"{gain.order:.3f} right first answers, {gain.cosine:.3f} by cosine "
+                f"({format_count(gain.names, 'held-out name')})",
+            )
+            for gain in order.gains
+        ),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import Errors, SapbertError
 from ...io.terminal import msg
 from ...io.version import __version__
-from ...io.writing import link_file, sync_path, write_json
+from ...io.writing import link_file, remove_path, sync_path, write_json
 from ..database import Database
 from ..folder.publication import (
     LOCK_WAIT,
@@ -32,8 +32,9 @@ from ..indexes.backend import Backend, BuildRun
 from ..indexes.row_file import RowFile
 from ..knowledge_base import open_version
 from ..ngrams.build import build_ngrams, iter_names
+from ..order.names import learn_order
 from ..packages.distribution import find_vocabularies
-from ..probe import estimate_threshold, measure_recall, probe_kb
+from ..probe import measure_recall, probe_kb
 from ..store import Store
 from .names import read_names
 from .options import BuildOptions
@@ -41,6 +42,9 @@ from .plan import EMBEDDED, VECTORS, read_json
 from .preparation import Preparation, open_build
 from .row_vectors import embed_rows, merge_shards
 from .store_writer import create_store
+
+# Above, a search by 3-grams takes longer than the encoder; see docs/speed.md.
+MOST_ROWS = 1_000_000
 
 
 def build_kb(
@@ -69,8 +73,11 @@ def build_kb(
             run = BuildRun(build.threads, build.progress, prepared.work)
             index.build(matrix, draft.path, run)
             store = Store(Database(draft.path / STORE_FILE), counts)
-            if build.ngrams:
+            ngrams = build.order == "names" and counts.rows <= MOST_ROWS
+            if ngrams:
                 build_ngrams(iter_names(store, range(counts.rows)), draft.path / NGRAMS)
+            elif build.order == "names" and build.progress:
+                msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
             described_encoder = {
                 # Only the name of a folder: its path may be private.
                 "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
@@ -85,7 +92,7 @@ def build_kb(
                 encoder=EncoderRecord.model_validate(described_encoder),
                 index=IndexRecord(backend=index.name, settings=index.settings),
                 counts=counts,
-                ngrams=build.ngrams,
+                ngrams=ngrams,
                 sources=list(build.sources),
                 vocabularies=find_vocabularies(store, concepts_path),
                 threshold=build.threshold,
@@ -101,13 +108,21 @@ def build_kb(
 def probe_draft(
     draft: Draft, manifest: Manifest, options: BuildOptions, output: Path
 ) -> Manifest:
-    """Check that a new index finds its names, measure it, and write meta.json."""
+    """Check that a new index finds its names, measure it, and write meta.json.
+
+    If there are 3-grams, an order is learned; without an order they are removed.
+    """
     try:
         built = open_version(draft.write(manifest), encoder=options.config)
         probe_kb(built)
         measured: dict[str, Any] = {"recall": measure_recall(built)}
-        if manifest.threshold is None and (estimated := estimate_threshold(built)):
-            measured |= {"threshold": estimated[0], "estimate": estimated[1]}
+        if manifest.ngrams:
+            learned = learn_order(built, progress=options.progress)
+            measured["order"] = learned
+            if learned is None:
+                remove_path(draft.path / NGRAMS)
+                files = describe_files(draft.path)
+                measured |= {"ngrams": False, "files": files}
         return draft.write(manifest.model_copy(update=measured)).manifest
     except SapbertError as error:
         # hnswlib ignores write errors, so that a full disk cuts the index.

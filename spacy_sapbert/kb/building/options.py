@@ -7,9 +7,11 @@ from pathlib import Path
 
 from ...encoder.encoder import EncoderConfig
 from ...encoder.huggingface import EncoderSettings
-from ...errors import check_range
+from ...errors import Errors, SapbertError, check_range
 from ..indexes.backend import Backend
 from ..indexes.registry import check_library, make_backend
+
+ORDERS = ("names", "none")
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,8 @@ class BuildOptions:
         backend: "hnsw", "faiss" or "exact"; None = see `choose_index`, or "hnsw" if
             there are settings. A stopped build continues with its own.
         backend_settings: Those that differ from the defaults.
-        threshold: Cosine below which a mention has no concept; None = see
-            `estimate_threshold`; 0 or −1 = link everything.
+        threshold: Cosine below which a mention has no concept; None = that of the
+            learned order, a probability, if there is one; 0 or −1 = link everything.
         sources: The vocabularies and their releases, for `kb info`.
         engine: See `EncoderConfig`. With "openvino" the encoder is exported, and the
             linker may use the engine too.
@@ -30,7 +32,8 @@ class BuildOptions:
         precision: "float32" or "bf16".
         threads: Threads of the index build, 0 = all. With 1, equal input gives equal
             bytes.
-        ngrams: Index the character 3-grams of the names, for `fusion`.
+        order: "names" = learn an order of candidates from the names, for which their
+            character 3-grams are indexed; "none" = candidates are ordered by cosine.
         reuse: A knowledge base of the same encoder, e.g. of the release before: only
             names that it lacks are embedded. The bytes are the same.
         force: Replace an existing folder.
@@ -49,7 +52,7 @@ class BuildOptions:
     names_per_pass: int = 64
     precision: str = "float32"
     threads: int = 0
-    ngrams: bool = False
+    order: str = "names"
     reuse: Path | None = None
     force: bool = False
     progress: bool = False
@@ -57,6 +60,8 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if self.threshold is not None:
             check_range("threshold", self.threshold, -1, 1)
+        if self.order not in ORDERS:
+            raise SapbertError(Errors.E593.format(known=ORDERS, value=self.order))
         if self.index is not None:
             check_library(self.index)
         self.config  # noqa: B018 (it checks its values)

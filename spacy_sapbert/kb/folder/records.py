@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...encoder.safety import is_encoder_file
 from ...io.writing import FolderKind
+from ...linking.ranker import Ranker
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
 CURRENT = "CURRENT"  # has the name of the version that is used
 LOCK = ".lock"
-FORMAT: Literal[4] = 4
+FORMAT: Literal[5] = 5
 STORE_FILE = "concepts.db"
 OVERLAY = "overlay"  # folder of what was changed since the build
 TAUGHT_FILE = "taught.jsonl"  # of an overlay
@@ -21,7 +22,7 @@ RANKER_FILE = "ranker.json"
 ENCODER = "encoder"
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
-NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
+NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales", "words")
 VERSION = re.compile(r"v[1-9]\d{0,8}")
 DRAFT = re.compile(r"\.version\..+\.tmp")  # a version that is not published
 INDEX_FILE = re.compile(r"index\.[a-z0-9]{1,16}")  # of any backend
@@ -172,21 +173,6 @@ class Calibration(Record):
     package_version: str
 
 
-class Estimate(Record):
-    """How the build estimated the threshold, from the names of the knowledge base.
-
-    Each name was searched for without its own row.
-
-    Attributes:
-        right: Number of names that found another name of their own concept first.
-        probability: At the threshold, that what is found is right.
-    """
-
-    names: Count
-    right: Count
-    probability: FiniteFloat
-
-
 class Vocabulary(Record):
     """A source of names, e.g. "MSH", and how many it has; "" = unknown."""
 
@@ -210,6 +196,39 @@ class Recall(Record):
     at_10: FiniteFloat
 
 
+class Gain(Record):
+    """The share of right first answers for a kind of mention, on held-out names.
+
+    Attributes:
+        kind: Of noise, e.g. "one typing error", or "left out".
+        cosine: By cosine.
+        order: In the learned order.
+    """
+
+    kind: str
+    names: Count
+    cosine: FiniteFloat
+    order: FiniteFloat
+
+
+class NamesOrder(Record):
+    """An order of candidates that was learned from the names, and what it gains.
+
+    Attributes:
+        examples: Mentions that were made of names.
+        precision, recall: Of links at the threshold of the order.
+        nil_recall: Share of the mentions without a concept that are not linked.
+    """
+
+    ranker: Ranker
+    examples: Count
+    seed: Count
+    gains: list[Gain]
+    precision: FiniteFloat
+    recall: FiniteFloat
+    nil_recall: FiniteFloat | None
+
+
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
     """Return 16 hexadecimal digits that are equal for equal files of an encoder.
 
@@ -231,7 +250,7 @@ class Manifest(Record):
             is equal for equal knowledge bases only, wherever their files are.
     """
 
-    format: Literal[4] = 4
+    format: Literal[5] = 5
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
@@ -241,8 +260,8 @@ class Manifest(Record):
     vocabularies: list[Vocabulary] | None = None
     recall: Recall | None = None
     threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None
-    estimate: Estimate | None = None
     calibration: Calibration | None = None
+    order: NamesOrder | None = None
     overlay: OverlayRecord | None = None
     files: dict[str, FileRecord]
     digest: str = ""

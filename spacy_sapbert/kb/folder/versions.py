@@ -32,7 +32,7 @@ from .records import (
 )
 
 # Fields that meta.json lacks if they are None.
-OPTIONAL = ("vocabularies", "recall", "estimate", "calibration", "overlay")
+OPTIONAL = ("vocabularies", "recall", "calibration", "order", "overlay")
 
 
 @dataclass(frozen=True)

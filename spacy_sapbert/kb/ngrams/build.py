@@ -1,6 +1,6 @@
 """Names → kb/ngrams/: the inverted index of their character 3-grams."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -9,7 +9,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from ..store import Store
-from .index import FILES, extract_ngrams
+from .index import FILES, extract_ngrams, hash_words
 
 NAMES_AT_ONCE = 50_000  # whose 3-grams are sorted in memory
 
@@ -22,12 +22,16 @@ class Run(NamedTuple):
         grams: The distinct 3-grams, ascending. Shape: (grams,).
         counts: Occurrences of each. Shape: (grams,).
         distinct: Number of names with each. Shape: (grams,).
+        words: Digests of the words of these names, ascending. Shape: (words,).
+        word_counts: Number of names with each. Shape: (words,).
     """
 
     names: int
     grams: np.ndarray
     counts: np.ndarray
     distinct: np.ndarray
+    words: np.ndarray
+    word_counts: np.ndarray
 
 
 def iter_names(store: Store, rows: range) -> Iterator[str]:
@@ -76,9 +80,29 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
         scratch.write(rows.tobytes())
         counts = np.unique(grams, return_counts=True)
         _, distinct = np.unique(grams[mark_first(grams, rows)], return_counts=True)
-        runs.append(Run(len(block), *counts, distinct))
+        runs.append(Run(len(block), *counts, distinct, *count_words(block)))
         total += len(block)
     return runs
+
+
+def count_words(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the digests of the words of names, ascending, and their numbers of names.
+
+    Shape: (words,) each.
+    """
+    hashes = np.fromiter(
+        (number for name in names for number in hash_words(name)), dtype=np.int64
+    )
+    return np.unique(hashes, return_counts=True)
+
+
+def find_shared_words(runs: Sequence[Run]) -> np.ndarray:
+    """Return the digests of the words of two names or more, ascending. Shape: (n,)."""
+    nothing = np.zeros(0, dtype=np.int64)
+    words = np.concatenate([nothing, *(run.words for run in runs)])
+    counts = np.concatenate([nothing, *(run.word_counts for run in runs)])
+    distinct, numbers = np.unique(words, return_inverse=True)
+    return distinct[np.bincount(numbers, counts, minlength=len(distinct)) > 1]
 
 
 def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
@@ -118,6 +142,12 @@ def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
         scales[begin : begin + run.names] = scale
         begin += run.names
     postings.flush()
-    arrays = {"grams": grams, "starts": starts, "weights": weights, "scales": scales}
+    arrays = {
+        "grams": grams,
+        "starts": starts,
+        "weights": weights,
+        "scales": scales,
+        "words": find_shared_words(runs),
+    }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array.astype(FILES[name]), allow_pickle=False)

@@ -8,6 +8,7 @@ between two blanks, and no 3-gram crosses a word boundary.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import combining, normalize
@@ -15,6 +16,7 @@ from unicodedata import combining, normalize
 import numpy as np
 
 from ...errors import Errors, SapbertError
+from ...linking.features import split_words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,6 +31,7 @@ FILES: dict[str, str] = {
     "rows": "<i4",  # ascending for each 3-gram, once for each occurrence
     "weights": "<f4",  # inverse document frequency of each 3-gram (grams,)
     "scales": "<f4",  # factors from sums to cosines (names,)
+    "words": "<i8",  # digests of the words of two names or more, ascending (words,)
 }
 
 
@@ -59,6 +62,15 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     owners = np.repeat(np.arange(len(texts)), lengths + 1)[: len(middle)]
     kept = middle != BLANK
     return grams[kept], owners[kept]
+
+
+def hash_words(text: str) -> set[int]:
+    """Return a number of 64 bits for each distinct word of a text."""
+    return {
+        int.from_bytes(blake2b(word.encode("utf8", "replace"), digest_size=8).digest())
+        - (1 << 63)
+        for word in split_words(text).words
+    }
 
 
 def name_damage(function: Function) -> Function:
@@ -135,7 +147,17 @@ class NgramIndex:
     rows: np.ndarray
     weights: np.ndarray
     scales: np.ndarray
+    words: np.ndarray
     beside: tuple[np.ndarray, np.ndarray] | None = field(default=None, kw_only=True)
+
+    def has_words(self, hashes: Sequence[int]) -> np.ndarray:
+        """Return which digests are of words of two names or more, bool. Shape: (n,)."""
+        wanted = np.array(hashes, dtype=np.int64)
+        return find_grams(self.words, wanted)[0]
+
+    def knows(self, text: str) -> bool:
+        """Return whether all words of a mention are words of two names or more."""
+        return bool(self.has_words([*hash_words(text)]).all())
 
     def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
         """Yield the rows and the weight of each distinct 3-gram of a mention.
@@ -248,6 +270,12 @@ class NgramLayers:
         added = weigh_as_built(added, base)
         base = replace(base, beside=(added.grams, added.weights))
         self.parts = [(0, base), (len(base.scales), added)]
+
+    def knows(self, text: str) -> bool:
+        """See `NgramIndex.knows`; each word may be in another index."""
+        hashes = [*hash_words(text)]
+        has = [index.has_words(hashes) for _, index in self.parts]
+        return bool(np.logical_or.reduce(has).all())
 
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
 from ...linking.ranking import has_text
+from ...linking.surface_forms import name_form
 from ..edits.taught import TaughtDocument
 from ..folder.records import TaughtFile
 
@@ -22,10 +23,12 @@ class AnnotatedMention(NamedTuple):
         text: What the linker searches for: the long form of an abbreviation.
         parts: The ids of which one is right, for each part of a composite; empty = it
             has no concept.
+        written: The text in the document; "" = the same.
     """
 
     text: str
     parts: list[list[str]]
+    written: str = ""
 
 
 class AnnotatedDocument(NamedTuple):
@@ -52,6 +55,7 @@ class AnnotationCounts:
             annotations.
         replaced: Documents that were taught before with different annotations, which no
             longer count.
+        dropped: Other documents that were taught before and no longer count.
         composites: Mentions of several concepts, which are not learned.
         without_concept: Mentions annotated with no concept.
         without_text: Mentions without a letter or digit.
@@ -62,10 +66,38 @@ class AnnotationCounts:
     mentions: int = 0
     repeated: int = 0
     replaced: int = 0
+    dropped: int = 0
     composites: int = 0
     without_concept: int = 0
     without_text: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Meaning:
+    """A concept with which a mention was annotated; "" = none.
+
+    Attributes:
+        text: The mention as one annotator wrote it.
+        documents: Digests of the documents.
+    """
+
+    cui: str
+    text: str
+    mentions: int = 0
+    documents: set[str] = field(default_factory=set)
+
+
+class Contradiction(NamedTuple):
+    """A mention that was annotated with different concepts, the commonest first."""
+
+    form: str
+    meanings: list[Meaning]
+
+    @property
+    def minority(self) -> int:
+        """Number of mentions that have not the commonest concept."""
+        return sum(meaning.mentions for meaning in self.meanings[1:])
 
 
 def hash_values(*values: str) -> str:
@@ -78,15 +110,17 @@ def resolve_documents(
     documents: Iterable[AnnotatedDocument],
     find: Callable[[str], str | None],
     taught: Sequence[TaughtDocument],
+    *,
+    add: bool,
 ) -> tuple[list[TaughtDocument], AnnotationCounts]:
-    """Find the concepts of annotated documents, and replace older annotations of them.
+    """Find the concepts of annotated documents, which replace what was taught before.
 
-    Documents of the same text, e.g. of two annotators, all count. Together they replace
-    what was taught of this text before.
+    Documents of the same text, e.g. of two annotators, all count.
 
     Args:
         find: Returns the concept with an id, if any.
         taught: Documents that were taught before.
+        add: Those with other texts count further on.
 
     Returns:
         All documents that count now, in an order that does not depend on when they were
@@ -121,6 +155,9 @@ def resolve_documents(
             counts.repeated += len(new[digest])
         else:
             counts.replaced += 1
+    if not add:
+        dropped = before.keys() - new.keys()
+        counts.dropped = sum(len(before.pop(digest)) for digest in dropped)
     together = {**before, **new}.values()
     return sort_documents(document for same in together for document in same), counts
 
@@ -132,7 +169,7 @@ def resolve_document(
 ) -> TaughtDocument:
     """Return what a knowledge base keeps of a document, and count its mentions."""
     mentions: list[tuple[str, str]] = []
-    for text, parts in document.mentions:
+    for text, parts, _ in document.mentions:
         counts.mentions += 1
         if not has_text(text):
             counts.without_text += 1
@@ -153,6 +190,22 @@ def resolve_document(
     return TaughtDocument(
         digest=digest, note=note, source=document.source, mentions=mentions
     )
+
+
+def find_contradictions(documents: Iterable[TaughtDocument]) -> list[Contradiction]:
+    """Return mentions with different concepts, those that differ most often first."""
+    meant: dict[str, dict[str, Meaning]] = defaultdict(dict)
+    for document in documents:
+        for text, cui in document.mentions:
+            meaning = meant[name_form(text)].setdefault(cui, Meaning(cui, text))
+            meaning.mentions += 1
+            meaning.documents.add(document.digest)
+    differing = [
+        Contradiction(form, sorted(by_cui.values(), key=lambda m: (-m.mentions, m.cui)))
+        for form, by_cui in meant.items()
+        if len(by_cui) > 1
+    ]
+    return sorted(differing, key=lambda one: (-one.minority, one.form))
 
 
 def sort_documents(documents: Iterable[TaughtDocument]) -> list[TaughtDocument]:

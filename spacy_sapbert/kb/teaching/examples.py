@@ -7,16 +7,26 @@ from typing import NamedTuple
 import numpy as np
 
 from ...io.progress import show_progress
-from ...linking.candidates import Entry, RankedEntry
-from ...linking.features import POOL_ROWS, Provenance, compute_features, pool_concepts
-from ...linking.ranking import order_entries
+from ...linking.candidates import Entry
+from ...linking.features import (
+    EXACT,
+    POOL_ROWS,
+    Features,
+    FoundName,
+    Pool,
+    Provenance,
+    compute_features,
+    pool_concepts,
+)
+from ...linking.filters import Filter
+from ...linking.ranker import Ranker
 from ...linking.surface_forms import name_form
 from ..edits.taught import TaughtDocument
 from ..knowledge_base import KnowledgeBase
-from ..search import MENTIONS_AT_ONCE
+from ..search import MENTIONS_AT_ONCE, Mentions
 
 FOLDS = 5
-SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of folds that do not count
+SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
 # fold: those that its mentions are linked with
 OTHERS = {fold: frozenset(range(FOLDS)) - {fold} for fold in range(FOLDS)}
 
@@ -25,25 +35,38 @@ class Example(NamedTuple):
     """The candidates of an annotated mention.
 
     Attributes:
+        text: What the linker searches for.
+        first: The first answer with the names and counts of the folds that count.
         fold: Fold of its document.
         right: Number of its concept among the candidates; None = it is not among them,
             or the mention has no concept.
         cuis: The candidates by cosine. Shape: (n,).
-        features: Shape: (n, len(FEATURES)).
-        plain: Whether the vocabulary alone has the right answer.
-        named: Whether the names and counts of the folds that count have.
+        features: See `compute_features`.
+        known: See `Ranker.scores`.
+        plain: Whether the first answer is right before anything is taught.
+        named: Whether it is with the names and counts of the folds that count.
         seen: Whether a fold that counts has the mention with its concept.
         nil: Whether the mention has no concept.
     """
 
+    text: str
+    first: str | None
     fold: int
     right: int | None
     cuis: list[str]
-    features: np.ndarray
+    features: Features
+    known: bool
     plain: bool
     named: bool
     seen: bool
     nil: bool
+
+
+class Nearest(NamedTuple):
+    """The names nearest to a text, and whether it is a name of the vocabulary."""
+
+    found: list[FoundName]
+    named: bool
 
 
 class FoldCounts:
@@ -91,6 +114,7 @@ class AnnotatedMentions:
         kb: With the annotated mentions as names.
         before: Without them: it embeds a mention by a variant that is a name, which in
             `kb` would be a name itself.
+        prior: The order before; without weights, that of the cosines.
         most: Maximum of mentions, which are those of the first documents by digest.
     """
 
@@ -100,10 +124,12 @@ class AnnotatedMentions:
         documents: Sequence[TaughtDocument],
         *,
         before: KnowledgeBase,
+        prior: Ranker,
         most: int,
         progress: bool = False,
     ) -> None:
         self.kb = kb
+        self.prior = prior
         self.documents = len(documents)
         folds = assign_folds(documents)
         self.fold_counts = FoldCounts(documents, folds)
@@ -121,9 +147,17 @@ class AnnotatedMentions:
             self.queries.setdefault((text, fold), Counter())[cui] += 1
         texts = list(dict.fromkeys(text for text, _ in self.queries))
         nearest = search_names(kb, before, texts, progress=progress)
-        self.nearest: dict[str, list[RankedEntry]] = dict(
-            zip(texts, nearest, strict=True)
-        )
+        self.nearest: dict[str, Nearest] = dict(zip(texts, nearest, strict=True))
+        self.plain = {text: self.find_plain(text) for text in texts}
+
+    def find_plain(self, text: str) -> str | None:
+        """Return the first answer for a mention before anything is taught."""
+        found, named = self.nearest[text]
+        find_provenance = self.kb.searcher.find_provenance
+        vocabulary = [n for n in found if find_provenance(n.entry).vocabulary]
+        pool = pool_concepts(vocabulary, find_provenance)
+        known = self.kb.searcher.knows(text)
+        return first_answer(self.prior, text, pool, {}, named=named, known=known)
 
     def examples(
         self, learned: Mapping[int, Collection[int]] = OTHERS
@@ -141,16 +175,63 @@ class AnnotatedMentions:
             example
             for (text, fold), cuis in self.queries.items()
             if fold in learned
-            for example in list_examples(
-                *(self.kb, self.fold_counts, text, fold, learned[fold], cuis),
-                self.nearest[text],
-            )
+            for example in self.list_examples(text, fold, learned[fold], cuis)
         ]
+
+    def list_examples(
+        self,
+        text: str,
+        fold: int,
+        learned: Collection[int],
+        cuis: Mapping[str, int],
+    ) -> Iterator[Example]:
+        """Yield the examples of one text in one fold: one for each annotation.
+
+        Args:
+            learned: The folds whose names and counts count.
+            cuis: How often the text was annotated with each concept in its fold.
+        """
+        searcher, fold_counts = self.kb.searcher, self.fold_counts
+        provenances: dict[Entry, Provenance] = {}
+
+        def find_provenance(entry: Entry) -> Provenance:
+            if entry not in provenances:
+                provenance = searcher.find_provenance(entry)
+                if provenance.annotated:
+                    others = fold_counts.counts(name_form(entry.alias), learned)
+                    provenance = provenance._replace(annotated=others[entry.cui] > 0)
+                provenances[entry] = provenance
+            return provenances[entry]
+
+        counts = fold_counts.counts(name_form(text), learned)
+        pool = pool_concepts(self.nearest[text].found, find_provenance)
+        concept_counts = fold_counts.concept_counts(pool.cuis, learned)
+        features = compute_features(
+            text, pool, counts=counts, concept_counts=concept_counts
+        )
+        known = searcher.knows(text)
+        named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
+        first = first_answer(self.prior, text, pool, counts, named=named, known=known)
+        for cui, number in cuis.items():
+            example = Example(
+                text=text,
+                first=first,
+                fold=fold,
+                right=pool.cuis.index(cui) if cui in pool.near else None,
+                cuis=pool.cuis,
+                features=features,
+                known=known,
+                plain=self.plain[text] == cui,
+                named=first == cui,
+                seen=bool(cui) and counts.get(cui, 0) > 0,
+                nil=not cui,
+            )
+            yield from [example] * number
 
 
 def search_names(
     kb: KnowledgeBase, before: KnowledgeBase, texts: Sequence[str], *, progress: bool
-) -> Iterator[list[RankedEntry]]:
+) -> Iterator[Nearest]:
     """Yield the names nearest to each text; see `AnnotatedMentions`."""
     starts = range(0, len(texts), MENTIONS_AT_ONCE)
     for start in show_progress(
@@ -160,63 +241,34 @@ def search_names(
         embedded = before.embed(batch, variants=True)
         usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
-        rows, scores = kb.search(vectors, min(SEARCHED_ROWS, kb.rows))
-        entries = kb.entries(np.unique(rows[rows >= 0]))
-        for number in range(len(batch)):
-            near = rows[number].tolist(), scores[number].tolist()
-            yield list(order_entries(*near, entries)) if usable[number] else []
+        mentions = Mentions(batch, vectors, embedded.named)
+        found = kb.searcher.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
+        for number, names in enumerate(found):
+            yield Nearest(names if usable[number] else [], bool(embedded.named[number]))
 
 
-def list_examples(
-    kb: KnowledgeBase,
-    fold_counts: FoldCounts,
+def first_answer(
+    prior: Ranker,
     text: str,
-    fold: int,
-    learned: Collection[int],
-    cuis: Mapping[str, int],
-    ranked: Sequence[RankedEntry],
-) -> Iterator[Example]:
-    """Yield the examples of one text in one fold: one for each annotation.
+    pool: Pool,
+    counts: Mapping[str, int],
+    *,
+    named: bool,
+    known: bool,
+) -> str | None:
+    """Return the first concept as the linker orders them without a taught order.
 
     Args:
-        learned: The folds whose names and counts count.
-        cuis: How often the text was annotated with each concept in its fold.
+        counts: They break ties of cosines.
+        named: Whether the mention is a name, so that the cosines order concepts.
+        known: See `Ranker.scores`.
     """
-    known: dict[Entry, Provenance] = {}
-
-    def find_provenance(entry: Entry) -> Provenance:
-        if entry not in known:
-            provenance = kb.searcher.find_provenance(entry)
-            if provenance.annotated:
-                others = fold_counts.counts(name_form(entry.alias), learned)
-                provenance = provenance._replace(annotated=others[entry.cui] > 0)
-            known[entry] = provenance
-        return known[entry]
-
-    counts = fold_counts.counts(name_form(text), learned)
-    pool, near = pool_concepts(ranked, find_provenance)
-    names = [nearest.entry.cui for nearest in pool]
-    concept_counts = fold_counts.concept_counts(names, learned)
-    features = compute_features(text, pool, near, counts, concept_counts)
-    first = best_named(pool, counts)
-    vocabulary = (n.entry.cui for n in ranked if find_provenance(n.entry).vocabulary)
-    alone = next(vocabulary, None)
-    for cui, number in cuis.items():
-        example = Example(
-            fold=fold,
-            right=names.index(cui) if cui in names else None,
-            cuis=names,
-            features=features,
-            plain=alone == cui,
-            named=first == cui,
-            seen=bool(cui) and counts.get(cui, 0) > 0,
-            nil=not cui,
-        )
-        yield from [example] * number
-
-
-def best_named(pool: Sequence[RankedEntry], counts: Mapping[str, int]) -> str | None:
-    """Return the first concept as the linker orders ties by the counts."""
-    tied = [near.entry for near in pool if near.score == pool[0].score]
+    if not pool.near:
+        return None
+    if not named and prior.known is not None:
+        scores = prior.scores(compute_features(text, pool), known=known)
+        return pool.cuis[int(scores.argmax())]
+    highest = next(iter(pool.near.values())).cosine
+    tied = [n.nearest for n in pool.near.values() if n.cosine == highest]
     tied.sort(key=lambda e: (-counts.get(e.cui, 0), not e.preferred, e.cui))
-    return tied[0].cui if tied else None
+    return tied[0].cui

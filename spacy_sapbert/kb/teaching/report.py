@@ -3,19 +3,19 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
 from ..folder.records import TaughtFile
-from .documents import AnnotationCounts
+from ..order.fit import check_right, compute_chances
+from .documents import AnnotationCounts, Contradiction
 from .examples import FOLDS, AnnotatedMentions, Example
 from .learning import (
     FEWEST,
     calibrate_ranker,
-    check_right,
     count_usable,
     fit_folds,
     fit_ranker,
@@ -39,6 +39,22 @@ class Accuracy:
     all: float | None
     seen: float | None
     unseen: float | None
+
+
+class LostMention(NamedTuple):
+    """A mention that was right before and is wrong now.
+
+    Attributes:
+        text: What the linker searches for.
+        cui: The right concept.
+        now: The first answer now.
+        mentions: How often it was annotated with this concept.
+    """
+
+    text: str
+    cui: str
+    now: str
+    mentions: int
 
 
 @dataclass
@@ -67,13 +83,14 @@ class TeachingReport:
         counts: What was read.
         sources: All sources that the knowledge base has learned from.
         changed: Whether the knowledge base was changed.
-        before: With the vocabulary alone.
+        before: Before anything is taught: with the vocabulary alone, in the order that
+            was learned from its names, if there is one.
         names: With annotated mentions as names.
         after: With the learned order too; None = no order was learned.
         groups: Accuracy that is lost without a group of features.
         curve: The accuracies by number of documents, from none on.
-        lost: Concepts of mentions that were right with the vocabulary alone and are
-            wrong now, with their number.
+        lost: Mentions that were right before and are wrong now.
+        contradictions: Mentions that were annotated with different concepts.
         threshold: Probability below which a mention has no concept.
         precision: Of links at this threshold; `recall` too.
         nil_precision: Of mentions without a concept, if there are any; `nil_recall`
@@ -89,7 +106,8 @@ class TeachingReport:
     after: Accuracy | None = None
     groups: dict[str, float] = field(default_factory=dict)
     curve: list[CurvePoint] = field(default_factory=list)
-    lost: list[tuple[str, int]] = field(default_factory=list)
+    lost: list[LostMention] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
     threshold: float | None = None
     precision: float | None = None
     recall: float | None = None
@@ -99,20 +117,33 @@ class TeachingReport:
     def to_json(self) -> dict[str, Any]:
         """Return the report as values of JSON."""
         # `asdict` makes a Counter of tuples of a Counter, and keeps pydantic's models.
-        data = asdict(replace(self, counts=AnnotationCounts(), sources=[]))
+        nothing: Any = {"sources": [], "contradictions": [], "lost": []}
+        data = asdict(replace(self, counts=AnnotationCounts(), **nothing))
+        data["lost"] = [lost._asdict() for lost in self.lost]
+        data["contradictions"] = [
+            {
+                "mention": contradiction.form,
+                "concepts": [
+                    {**asdict(meaning), "documents": len(meaning.documents)}
+                    for meaning in contradiction.meanings
+                ],
+            }
+            for contradiction in self.contradictions
+        ]
         counts = {**vars(self.counts), "unknown": {**self.counts.unknown}}
         sources = [source.model_dump() for source in self.sources]
         return {**data, "counts": counts, "sources": sources}
 
 
 def evaluate(
-    examples: Sequence[Example], counts: AnnotationCounts, sources: list[TaughtFile]
+    mentions: AnnotatedMentions, counts: AnnotationCounts, sources: list[TaughtFile]
 ) -> tuple[Ranker | None, TeachingReport]:
-    """Learn an order, and measure by cross-validation what it brings.
+    """Learn an order that corrects the one before, and measure what it brings.
 
     Returns:
         The order, None if it brings nothing; and the report.
     """
+    examples, prior = mentions.examples(), mentions.prior
     if not examples:
         raise SapbertError(Errors.E363.format(documents=counts.documents))
     plain = np.array([example.plain for example in examples])
@@ -127,21 +158,31 @@ def evaluate(
     )
     ranker: Ranker | None = None
     if count_usable(examples) >= FEWEST:
-        rankers = fit_folds(examples)
+        rankers = fit_folds(examples, prior)
         scores = rank_unseen(examples, rankers)
         ordered = check_right(examples, scores)
         if ordered.sum() > right.sum():
             right = ordered
-            ranker = calibrate_ranker(fit_ranker(examples), examples, scores)
+            ranker = calibrate_ranker(fit_ranker(examples, prior), examples, scores)
             report.after = measure_accuracy(examples, right)
             report.groups = measure_groups(examples, rankers)
             measure_links(report, ranker, examples, scores)
+    first = [example.first for example in examples]
+    if ranker is not None:
+        best = [s.argmax() if len(s) else None for s in scores]
+        first = [
+            None if number is None else example.cuis[number]
+            for example, number in zip(examples, best, strict=True)
+        ]
     lost = Counter(
-        example.cuis[example.right]
-        for example, was, now in zip(examples, plain, right, strict=True)
+        (example.text, example.cuis[example.right], answer or "")
+        for example, was, now, answer in zip(examples, plain, right, first, strict=True)
         if was and not now and example.right is not None
     )
-    report.lost = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    report.lost = [
+        LostMention(*values, mentions)
+        for values, mentions in sorted(lost.items(), key=lambda item: (-item[1], item))
+    ]
     return ranker, report
 
 
@@ -163,12 +204,7 @@ def measure_links(
     scores: Sequence[np.ndarray],
 ) -> None:
     """Add to a report what the threshold of a ranker does."""
-    chances = np.array(
-        [
-            ranker.probability(e.features, s) if len(s) else 0.0
-            for e, s in zip(examples, scores, strict=True)
-        ]
-    )
+    chances = compute_chances(ranker, examples, scores)
     right = check_right(examples, scores)
     nil = np.array([example.nil for example in examples])
     linked = chances >= ranker.threshold
@@ -211,8 +247,8 @@ def measure_point(
         if order:
             taught = mentions.examples({other: learned - {other} for other in learned})
             if count_usable(taught) >= FEWEST:
-                ranker = fit_ranker(taught)
-                scores = [ranker.scores(example.features) for example in unseen]
+                ranker = fit_ranker(taught, mentions.prior)
+                scores = [ranker.scores(e.features, known=e.known) for e in unseen]
                 ordered += check_right(unseen, scores).tolist()
     if len(ordered) < len(named):  # an order that only some of the folds have is none
         ordered = []

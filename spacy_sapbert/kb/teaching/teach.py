@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...io.version import __version__
 from ...io.writing import check_folder_output, remove_path, write_json
+from ...linking.ranker import Ranker
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
 from ..edits.taught import TaughtDocument
@@ -25,6 +26,7 @@ from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
     describe_sources,
+    find_contradictions,
     resolve_documents,
 )
 from .examples import AnnotatedMentions
@@ -63,6 +65,7 @@ def teach_documents(
     documents: Iterable[AnnotatedDocument],
     *,
     output: Path | None = None,
+    add: bool = False,
     instead_of: str | None = None,
     curve: bool = False,
     force: bool = False,
@@ -70,13 +73,14 @@ def teach_documents(
 ) -> tuple[KnowledgeBase, TeachingReport]:
     """Teach a knowledge base with annotated documents.
 
-    The result does not depend on how often or in which parts documents are taught.
+    The result depends on the knowledge base as it was built and edited, and on the
+    documents that count, but not on the order in which they were taught.
 
     Args:
         kb: The knowledge base; the object itself does not change.
-        documents: They replace what it has learned from the same documents before; see
-            `resolve_documents`.
+        documents: They replace what it has learned before; see `add`.
         output: A folder for the new version; None = the folder of `kb`.
+        add: What it has learned from other documents counts further on.
         instead_of: A source of which no earlier document counts any more.
         curve: Measure a learning curve too, which takes as long again.
         force: Replace `output`, and change the knowledge base even if nothing gets
@@ -101,19 +105,23 @@ def teach_documents(
             known[cui] = None if concept is None else concept.cui
         return known[cui]
 
-    kept = [document for document in edits.taught if document.source != instead_of]
-    taught, counts = resolve_documents(documents, find, kept)
+    documents = [*documents]
+    earlier = [d for d in edits.taught if d.source != instead_of]
+    taught, counts = resolve_documents(documents, find, earlier, add=add)
     lesson = Lesson(edits, taught, counts, curve, force, progress)
     try:
         if output is None:
             with lock_version(kb.version):
                 version, report = learn(kb, lesson)
-            return open_version(version, encoder=kb.encoder_config, old=kb), report
-        with open_copy(kb, output) as copy:
-            _, report = learn(copy, lesson)
-        return load_kb(output, encoder=kb.encoder_config), report
+            new = open_version(version, encoder=kb.encoder_config, old=kb)
+        else:
+            with open_copy(kb, output) as copy:
+                _, report = learn(copy, lesson)
+            new = load_kb(output, encoder=kb.encoder_config)
     except NothingBetterError as error:
-        return kb, error.report
+        new, report = kb, error.report
+    report.contradictions = find_contradictions(taught)
+    return new, report
 
 
 @contextmanager
@@ -158,14 +166,17 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
         # Its names are searched for before it is published. Vectors of what was taught
         # before are not used, so that teaching in parts gives the same bytes.
         version = write_overlay(draft, untaught, plain, edits)
+        order = kb.manifest.order
+        prior = order.ranker if order is not None else Ranker()
         mentions = AnnotatedMentions(
             open_draft(kb, version),
             lesson.taught,
             before=untaught,
+            prior=prior,
             most=MOST_EXAMPLES,
             progress=lesson.progress,
         )
-        ranker, report = evaluate(mentions.examples(), lesson.counts, sources)
+        ranker, report = evaluate(mentions, lesson.counts, sources)
         if lesson.curve:
             report.curve = measure_curve(mentions, report)
         before, names = report.before.all or 0.0, report.names.all or 0.0

@@ -96,11 +96,11 @@ def is_match(kb: KnowledgeBase, linked: Linked) -> bool:
     """Return whether the first candidate is right, as far as can be known.
 
     The mention is linked to it, no other concept has its score, and the score reaches a
-    threshold that was calibrated; without one the mention must be a name of it.
+    threshold that was calibrated or taught; without one the mention must be a name.
     """
     if not linked.accepted or linked.accepted[0]["tie"] is not None:
         return False
-    calibrated = kb.manifest.calibration is not None or kb.ranker is not None
+    calibrated = kb.manifest.calibration is not None or kb.manifest.has_ranker
     return calibrated or linked.accepted[0]["score"] == 1.0
 
 

@@ -109,6 +109,7 @@ class Teacher:
                 self.service.kb,
                 annotate_reviews(self.store),
                 output=folder,
+                add=True,  # to what was taught elsewhere
                 instead_of=SOURCE,  # a withdrawn decision counts no more
                 curve=True,
                 force=force,

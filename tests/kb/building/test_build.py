@@ -3,11 +3,9 @@
 import shutil
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -19,7 +17,6 @@ from spacy_sapbert.kb.building.worker import embed_shards
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.probe import estimate_threshold
 from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -89,10 +86,10 @@ def test_build_kb_waits_for_an_edit_of_the_old_one(
     monkeypatch.setattr("spacy_sapbert.kb.building.build.LOCK_WAIT", 0.2)
     before = load_kb(own_kb).manifest
     with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
-        build_kb(concepts_file, own_kb, str(tiny_encoder), force=True, ngrams=True)
+        build_kb(concepts_file, own_kb, str(tiny_encoder), force=True)
     assert load_kb(own_kb).manifest == before
-    build_kb(concepts_file, own_kb, str(tiny_encoder), force=True, ngrams=True)
-    assert load_kb(own_kb).manifest.ngrams
+    build_kb(concepts_file, own_kb, str(tiny_encoder), force=True)
+    assert load_kb(own_kb).manifest != before
 
 
 def test_build_kb_on_a_full_disk_keeps_the_old_one(
@@ -178,44 +175,6 @@ def write_variants(path: Path, many: int) -> Path:
     alone = [Concept(f"D{n}", [f"{n * 3} of {n * 3}"]) for n in range(many)]
     write_concepts(path, [*pairs, *alone])
     return path
-
-
-def test_build_kb_estimates_a_threshold_that_zero_switches_off(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
-    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
-    build = partial(build_kb, concepts, encoder=str(tiny_encoder), threads=1)
-    manifest = build(output=tmp_path / "kb")
-    estimate = manifest.estimate
-    assert manifest.threshold is not None
-    assert estimate is not None
-    assert estimate.probability == pytest.approx(1 / 3)
-    assert 20 <= estimate.right <= estimate.names - 20
-    assert read_version(tmp_path / "kb").manifest == manifest
-    again = build(output=tmp_path / "again", threshold=0)
-    assert (again.threshold, again.estimate) == (0, None)
-    few = write_variants(tmp_path / "few.jsonl", 3)
-    manifest = build_kb(few, tmp_path / "few", str(tiny_encoder))
-    assert (manifest.threshold, manifest.estimate) == (None, None)
-
-
-def test_estimate_threshold_equals_a_fit_over_all_pairs(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
-    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
-    build_kb(concepts, tmp_path / "kb", str(tiny_encoder), threads=1)
-    kb = load_kb(tmp_path / "kb")
-    vectors = kb.vectors(np.arange(kb.rows))
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -2)
-    owner = {row: e[0].cui for row, e in kb.entries(range(kb.rows)).items()}
-    right = [owner[a] == owner[b] for a, b in enumerate(cosines.argmax(1).tolist())]
-    model = pytest.importorskip("sklearn.linear_model").LogisticRegression(C=1e9)
-    model.fit(cosines.max(1)[:, None], right)
-    expected = (np.log(1 / 2) - model.intercept_[0]) / model.coef_[0, 0]
-    threshold, estimate = estimate_threshold(kb)
-    assert estimate.right == sum(right)
-    assert threshold == pytest.approx(min(max(expected, 0), 1), abs=0.02)
 
 
 def test_build_kb_chooses_the_backend_by_the_number_of_rows(

@@ -1,0 +1,160 @@
+"""Candidates of mentions, of which one is right → the weights of a `Ranker`."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...linking.features import Features
+from ...linking.probability import fit_logistics
+from ...linking.ranker import CLIP, Ranker, Weights, confidence
+
+ITERATIONS = 200
+DIGITS = 6
+FIRST_TEMPERATURE = 20.0
+
+
+class Example(Protocol):
+    """The candidates of a mention whose concept is known.
+
+    Attributes:
+        right: Number of its concept among the candidates; None = it is not among them,
+            or the mention has no concept.
+        features: From `compute_features`.
+        known: See `Ranker.scores`.
+    """
+
+    @property
+    def right(self) -> int | None: ...
+    @property
+    def features(self) -> Features: ...
+    @property
+    def known(self) -> bool: ...
+
+
+def count_candidates(example: Example) -> int:
+    """Return the number of candidates."""
+    return len(example.features["cosine"])
+
+
+def fit_weights(
+    examples: Sequence[Example],
+    names: Sequence[str],
+    *,
+    penalty: float,
+    prior: Ranker | None = None,
+    temperature: bool = False,
+) -> Weights:
+    """Fit weights of features; the right candidate of one example must be known.
+
+    The loss is the cross-entropy of the right candidate among those of its mention, a
+    convex problem, so that equal input gives equal weights.
+
+    Args:
+        names: The features.
+        penalty: Of squared weights, as in ridge regression.
+        prior: The weights are added to its scores; so without examples that say
+            otherwise, its order stays.
+        temperature: Fit a weight of the cosine first, which is not penalised.
+    """
+    import torch
+
+    usable = [example for example in examples if example.right is not None]
+    counts = [count_candidates(example) for example in usable]
+    stacked = np.stack(
+        [np.concatenate([e.features[name] for e in usable]) for name in names], axis=1
+    )
+    mean, scale = stacked.mean(axis=0), stacked.std(axis=0) + 1e-3
+    shape = (len(usable), max(counts))
+    cells = np.arange(shape[1]) < np.array(counts)[:, None]
+    inputs = np.zeros((*shape, len(names)), dtype=np.float32)
+    inputs[cells] = ((stacked - mean) / scale).clip(-CLIP, CLIP)
+    cosines, offsets = np.zeros(shape), np.zeros(shape)
+    cosines[cells] = np.concatenate([e.features["cosine"] for e in usable])
+    if prior is not None:
+        scores = [prior.scores(e.features, known=e.known) for e in usable]
+        offsets[cells] = np.concatenate(scores)
+    values, masked = torch.from_numpy(inputs), torch.from_numpy(~cells)
+    targets = torch.tensor([example.right for example in usable])
+    cosine = torch.from_numpy(cosines.astype(np.float32))
+    offset = torch.from_numpy(offsets.astype(np.float32))
+
+    def minimise(parameter: torch.Tensor, ridge: float) -> None:
+        optimizer = torch.optim.LBFGS(
+            [parameter], max_iter=ITERATIONS, line_search_fn="strong_wolfe"
+        )
+
+        def compute_loss() -> torch.Tensor:
+            optimizer.zero_grad()
+            scores = offset + values @ weight
+            if temperature:
+                scores = scores + log_temperature.exp() * cosine
+            scores = scores.masked_fill(masked, -1e9)
+            loss: torch.Tensor = torch.nn.functional.cross_entropy(scores, targets)
+            loss = loss + ridge * parameter.square().sum()
+            loss.backward()
+            return loss
+
+        parameter.requires_grad_(True)
+        optimizer.step(compute_loss)
+        parameter.requires_grad_(False)
+
+    weight = torch.zeros(len(names))
+    log_temperature = torch.tensor(math.log(FIRST_TEMPERATURE))
+    if temperature:
+        minimise(log_temperature, 0.0)
+    minimise(weight, penalty)
+    return Weights(
+        mean=round_values(names, mean),
+        scale=round_values(names, scale),
+        weight=round_values(names, weight.numpy()),
+        temperature=round(float(log_temperature.exp()), DIGITS) if temperature else 0.0,
+    )
+
+
+def round_values(names: Sequence[str], column: np.ndarray) -> dict[str, float]:
+    """Return the value of each feature, by name."""
+    return {
+        name: round(float(value), DIGITS)
+        for name, value in zip(names, column, strict=True)
+    }
+
+
+def check_right(
+    examples: Sequence[Example], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return whether the highest score of each example is of the right concept."""
+    pairs = zip(examples, scores, strict=True)
+    return np.array(
+        [e.right is not None and int(s.argmax()) == e.right for e, s in pairs],
+        dtype=bool,
+    )
+
+
+def fit_probability(
+    ranker: Ranker, examples: Sequence[Example], scores: Sequence[np.ndarray]
+) -> Ranker:
+    """Fit the probability that the first candidate is right.
+
+    Args:
+        scores: Of rankers that were not learned from the example itself.
+    """
+    answered = [(e, s) for e, s in zip(examples, scores, strict=True) if len(s)]
+    values = np.array([confidence(e.features, s) for e, s in answered])  # (n, 3)
+    right = check_right([e for e, _ in answered], [s for _, s in answered])
+    weights, intercept = fit_logistics(values, right)
+    fitted = dict(zip(("margin", "cosine", "share"), weights.tolist(), strict=True))
+    return ranker.model_copy(update={**fitted, "intercept": intercept})
+
+
+def compute_chances(
+    ranker: Ranker, examples: Sequence[Example], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return the probability of the first candidate of each example; 0 without any."""
+    return np.array(
+        [
+            ranker.probability(e.features, s) if len(s) else 0.0
+            for e, s in zip(examples, scores, strict=True)
+        ]
+    )

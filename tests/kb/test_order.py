@@ -1,0 +1,248 @@
+"""An order of candidates that is learned from the names of a knowledge base."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.evaluation.explain import explain_mention
+from spacy_sapbert.evaluation.regression import MentionContext
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.order.fit import check_right, fit_weights
+from spacy_sapbert.kb.order.names import (
+    LEFT_OUT,
+    NO_CONCEPT,
+    NameExample,
+    learn_order,
+    make_examples,
+    make_mentions,
+)
+from spacy_sapbert.kb.order.noise import KINDS, mistype
+from spacy_sapbert.linking.candidates import Entry
+from spacy_sapbert.linking.features import (
+    FEATURES,
+    OF_NAMES,
+    FoundName,
+    Provenance,
+    compute_features,
+    pool_concepts,
+)
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.linking.ranker import Ranker, Weights
+from spacy_sapbert.vocabularies.concepts import Concept
+
+SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
+OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
+
+
+def make_concepts(number: int) -> list[Concept]:
+    chance = random.Random(0)
+    words = ["".join(chance.choices(SYLLABLES, k=4)) for _ in range(60)]
+    concepts: dict[str, Concept] = {}
+    for place in range(number):
+        two = chance.sample(words, 2)
+        aliases = [
+            f"{two[0]} {two[1]}",
+            f"{two[1]} of {two[0]}",
+            f"acute {two[0]} {two[1]}",
+        ]
+        concepts.setdefault(" ".join(sorted(two)), Concept(f"C{place:04}", aliases))
+    return [*concepts.values()]
+
+
+@pytest.fixture(scope="module")
+def folder(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
+    return make_kb(tmp_path_factory.mktemp("order"), make_concepts(300))
+
+
+@pytest.fixture(scope="module")
+def kb(folder: Path) -> KnowledgeBase:
+    return load_kb(folder)
+
+
+def test_build_kb_learns_an_order_that_finds_misspelled_names(
+    kb: KnowledgeBase,
+) -> None:
+    order = kb.manifest.order
+    assert order is not None
+    assert kb.ranker == order.ranker
+    gains = {gain.kind: gain for gain in order.gains}
+    assert gains["one typing error"].order > gains["one typing error"].cosine
+    assert gains["one typing error"].order > 0.9
+    disturb, chance = mistype(1), random.Random(3)
+    names = [concept.name for concept in kb.concepts()][:100]
+    links = kb.link([disturb(name, chance) for name in names], threshold=-1)
+    first = [linked.candidates[0]["name"] for linked in links]
+    assert np.mean([a == b for a, b in zip(first, names, strict=True)]) > 0.85
+
+
+def test_learn_order_is_the_same_for_the_same_names(kb: KnowledgeBase) -> None:
+    assert learn_order(kb) == kb.manifest.order
+
+
+def test_build_kb_without_an_order_has_no_3_grams(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = make_kb(tmp_path, make_concepts(300), order="none")
+    manifest = read_version(folder).manifest
+    assert (manifest.order, manifest.ngrams) == (None, False)
+    few = make_kb(tmp_path / "few", make_concepts(5))
+    manifest = read_version(few).manifest
+    assert (manifest.order, manifest.ngrams, manifest.threshold) == (None, False, None)
+    assert not (few / "v1" / "ngrams").exists()
+
+
+def test_left_out_names_and_concepts_are_not_among_the_candidates(
+    kb: KnowledgeBase,
+) -> None:
+    kinds = {mention.kind for mention in make_mentions(kb)}
+    assert {LEFT_OUT, NO_CONCEPT, "one typing error"} <= kinds
+    for example in make_examples(kb):
+        if example.kind == LEFT_OUT:
+            assert example.features["cosine"].max() < 1
+        if example.kind == NO_CONCEPT:
+            assert example.right is None
+
+
+def test_a_mention_of_no_concept_has_a_lower_probability(kb: KnowledgeBase) -> None:
+    names = [concept.name for concept in kb.concepts()][:20]
+    strange = ["zzyx quib", "quux plonk", "blib blob", "xyzzy"]
+    right, wrong = (
+        [linked.candidates[0]["probability"] or 0 for linked in kb.link(texts)]
+        for texts in (names, strange)
+    )
+    assert min(right) > max(wrong)
+
+
+def test_probability_does_not_depend_on_k(kb: KnowledgeBase) -> None:
+    texts = ["acute kalo", "stagra misprint", next(iter(kb.values())).name]
+    few, many = kb.link(texts, k=1), kb.link(texts, k=30)
+    for one, other in zip(few, many, strict=True):
+        assert one.candidates[0] == other.candidates[0]
+
+
+def test_a_threshold_of_the_options_is_a_cosine(kb: KnowledgeBase) -> None:
+    (linked,) = kb.link(["quux plonk"])
+    score = linked.candidates[0]["score"]
+    assert kb.link(["quux plonk"], threshold=score)[0].cui is not None
+    assert kb.link(["quux plonk"], threshold=score + 0.001)[0].cui is None
+
+
+def test_explain_says_which_features_decided(kb: KnowledgeBase) -> None:
+    name = next(iter(kb.values())).name
+    wrong = f"{name[:2]}x{name[3:]}"
+    found = explain_mention(kb, MentionContext(wrong), options=LinkOptions())
+    assert found.candidates[0]["name"] == name
+    assert any(repr(wrong) in reason for reason in found.order)
+    exact = explain_mention(kb, MentionContext(name), options=LinkOptions())
+    assert exact.order == []
+
+
+@given(st.text(max_size=40), st.integers(0, 9))
+def test_noise_takes_any_text(text: str, seed: int) -> None:
+    for disturb, _ in KINDS.values():
+        assert disturb(text, random.Random(seed)) == disturb(text, random.Random(seed))
+
+
+def test_noise_changes_letters_words_and_spellings() -> None:
+    expected = {
+        "words in another order": {"failure heart"},
+        "plural or singular": {"heart failures"},
+        "joined or split": {"heart failure", "heartfailure", "heart-failure"},
+        "hyphens": {"heart-failure"},
+    }
+    for kind, texts in expected.items():
+        made = {KINDS[kind][0]("heart failure", random.Random(n)) for n in range(20)}
+        assert made == texts
+    assert KINDS["British or American"][0]("anemia", random.Random(0)) == "anaemia"
+
+
+def entry(row: int, cui: str, alias: str) -> Entry:
+    return Entry(row, cui, alias, alias, True)
+
+
+def test_features_of_three_concepts_by_hand() -> None:
+    found = [
+        FoundName(0.8, 0.5, entry(0, "A", "heart attack")),
+        FoundName(0.6, 0.2, entry(1, "A", "cardiac infarct")),
+        FoundName(0.7, 0.9, entry(2, "B", "hart attack")),
+        FoundName(0.5, 0.0, entry(3, "C", "stroke")),
+    ]
+    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
+    assert pool.cuis == ["A", "B", "C"]
+    features = compute_features("hart atack", pool)
+    assert {*OF_NAMES} <= features.keys() <= {*FEATURES}
+    assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
+    assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
+    assert features["ngrams"].tolist() == [0.5, 0.9, 0.0]
+    assert features["ngrams_rank"].tolist() == [1, 0, 30]
+    # one letter of eleven; two of twelve; nearly all of ten
+    assert features["characters"][:2] == pytest.approx([10 / 12, 10 / 11])
+    assert features["same_first_word"].tolist() == [0, 1, 0]
+    weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
+    shares = [weights[0] + weights[1], weights[2], weights[3]]
+    assert features["vocabulary_share"] == pytest.approx(shares / weights.sum())
+
+
+def test_ranker_scores_by_hand() -> None:
+    weights = Weights(
+        mean={"ngrams": 0.5},
+        scale={"ngrams": 0.25},
+        weight={"ngrams": 2.0},
+        temperature=10.0,
+    )
+    features = {"cosine": np.array([0.8, 0.7]), "ngrams": np.array([0.5, 9.0])}
+    # 34 standard deviations count as four
+    assert weights.scores(features) == pytest.approx([8.0, 15.0])
+    ranker = Ranker(known=weights, taught=weights)
+    assert ranker.scores(features, known=True) == pytest.approx([16.0, 30.0])
+    assert ranker.scores(features, known=False) == pytest.approx([8.0, 15.0])
+    with pytest.raises(ValueError, match="features"):
+        Weights(mean={"x": 0.0}, scale={"x": 1.0}, weight={"x": 1.0})
+
+
+def test_fit_weights_equals_scikit_learn() -> None:
+    """With two candidates the loss is that of logistic regression of differences."""
+    model = pytest.importorskip("sklearn.linear_model").LogisticRegression
+    chance = np.random.default_rng(0)
+    names = ["ngrams", "characters"]
+    examples = []
+    for _ in range(200):
+        values = chance.normal(size=(2, 2))
+        right = int(values[1].sum() + chance.normal() > values[0].sum())
+        features = dict(zip(names, values.T, strict=True))
+        features["cosine"] = np.zeros(2)
+        examples.append(NameExample("x", right, features, False, by_cosine=False))
+    penalty = 0.01
+    fitted = fit_weights(examples, names, penalty=penalty)
+    stacked = np.concatenate(
+        [np.stack([e.features[n] for n in names], 1) for e in examples]
+    )
+    scale = stacked.std(axis=0) + 1e-3
+    sides = [np.stack([e.features[n] for n in names], 1) / scale for e in examples]
+    differences = np.array([side[1] - side[0] for side in sides])
+    expected = model(C=1 / (2 * penalty * len(examples)), fit_intercept=False)
+    expected.fit(differences, [e.right for e in examples])
+    got = [fitted.weight[name] for name in names]
+    assert got == pytest.approx(expected.coef_[0], abs=2e-3)
+    scores = [fitted.scores(e.features) for e in examples]
+    assert check_right(examples, scores).mean() > 0.7
+
+
+def test_fit_weights_of_a_prior_keeps_its_order_without_evidence() -> None:
+    weights = Weights(
+        mean={"ngrams": 0.0}, scale={"ngrams": 1.0}, weight={"ngrams": 5.0}
+    )
+    prior = Ranker(unknown=weights)
+    features = {"cosine": np.zeros(2), "ngrams": np.array([1.0, 0.0])}
+    examples = [NameExample("x", 0, features, False, by_cosine=False)]
+    taught = fit_weights(examples, ["ngrams"], penalty=1.0, prior=prior)
+    both = prior.model_copy(update={"taught": taught})
+    assert both.scores(features, known=False).argmax() == 0
+    assert abs(taught.weight["ngrams"]) < 0.1
