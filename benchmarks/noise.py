@@ -1,0 +1,169 @@
+"""Names as people write them → how many first answers of a knowledge base are right."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import typer
+
+from benchmarks.gold_docs import read_gold_docs
+from benchmarks.harness import machine_line, markdown_table, run_cli
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.order.names import make_mentions
+from spacy_sapbert.kb.order.noise import (
+    Noise,
+    add_word,
+    change_number,
+    join_words,
+    read_wrong,
+    spell_british,
+    turn_words,
+)
+
+NAMES = 1500
+SHORTEST = 5  # letters
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+Answered = tuple[str, set[str]]  # a mention, and the ids that are right
+
+
+def misspell(name: str, random: Random) -> str:
+    """Drop, add, change or swap a letter; all letters of the alphabet alike."""
+    places = [number for number, letter in enumerate(name) if letter.isalpha()]
+    if not places:
+        return name
+    place = random.choice(places)
+    before, letter, after = name[:place], name[place], name[place + 1 :]
+    return random.choice(
+        [
+            before + after,
+            before + random.choice(LETTERS) + letter + after,
+            before + random.choice(LETTERS) + after,
+            before + after[:1] + letter + after[1:],
+        ]
+    )
+
+
+def repeat(noise: Noise, times: int) -> Noise:
+    """Return a noise that is made several times."""
+
+    def disturb(name: str, random: Random) -> str:
+        for _ in range(times):
+            name = noise(name, random)
+        return name
+
+    return disturb
+
+
+KINDS: dict[str, Noise] = {
+    "as it is": lambda name, _: name,
+    "one typing error": misspell,
+    "two typing errors": repeat(misspell, 2),
+    "three typing errors": repeat(misspell, 3),
+    "one letter read wrong": read_wrong,
+    "two letters read wrong": repeat(read_wrong, 2),
+    "a word added": add_word,
+    "another order": turn_words,
+    "plural or singular": change_number,
+    "British or American": spell_british,
+    "joined or split": join_words,
+}
+
+
+def held_out_names(kb: KnowledgeBase, random: Random) -> list[Answered]:
+    """Return names that no order was learned from, and their concepts."""
+    learned = {mention.cui for mention in make_mentions(kb)} if kb.ranker else set()
+    entries = kb.entries(random.sample(range(kb.rows), min(kb.rows, 20 * NAMES)))
+    names = [
+        (of_row[0].alias, {entry.cui for entry in of_row})
+        for of_row in entries.values()
+        if len(of_row[0].alias) >= SHORTEST
+    ]
+    rest = [name for name in names if name[1].isdisjoint(learned)]
+    return (rest if len(rest) >= NAMES else names)[:NAMES]
+
+
+def disturb_letters(text: str, share: float, random: Random) -> str:
+    """Make a typing error at a share of the letters of a text."""
+    for _ in range(sum(random.random() < share for _ in text)):
+        text = misspell(text, random)
+    return text
+
+
+def read_mentions(kb: KnowledgeBase, path: Path, label: str) -> Iterator[Answered]:
+    """Yield the mentions of annotated documents that have one concept of the kb."""
+    import spacy
+
+    for doc, golds in read_gold_docs(path, spacy.blank("en")):
+        for span, gold in zip(doc.spans["gold"], golds, strict=True):
+            if (label and span.label_ != label) or len(gold.parts) != 1:
+                continue
+            found = (kb.concept(cui.partition(":")[2] or cui) for cui in gold.parts[0])
+            if cuis := {concept.cui for concept in found if concept is not None}:
+                yield gold.mention, cuis
+
+
+def measure(kb: KnowledgeBase, mentions: list[Answered]) -> float:
+    """Return the share of right first answers, without a threshold."""
+    links = kb.link([text for text, _ in mentions], threshold=-1, k=1)
+    right = [
+        bool(linked.candidates) and linked.candidates[0]["cui"] in cuis
+        for linked, (_, cuis) in zip(links, mentions, strict=True)
+    ]
+    return float(np.mean(right))
+
+
+def without_order(kb: KnowledgeBase) -> KnowledgeBase:
+    """Return the same knowledge base, whose candidates are ordered by cosine."""
+    manifest = kb.manifest.model_copy(update={"order": None})
+    return KnowledgeBase(
+        replace(kb.version, manifest=manifest), encoder=kb.encoder_config, old=kb
+    )
+
+
+def main(
+    kb: Path = typer.Argument(..., help="Knowledge base with a learned order."),
+    documents: list[Path] = typer.Option(
+        [], help="Annotated documents in PubTator's format; may be repeated."
+    ),
+    label: str = typer.Option("", help="Only mentions with this label."),
+    seed: int = typer.Option(7, help="Of the noise."),
+) -> None:
+    """kb/ -> right first answers on noise, in the learned order and by cosine
+
+    Example: python -m benchmarks.noise kb --documents CDR_dev.PubTator.txt.gz --label
+    Disease
+    """
+    ordered = load_kb(kb)
+    plain = without_order(ordered)
+    random = Random(seed)
+    names = held_out_names(ordered, random)
+    rows: list[list[str]] = []
+
+    def add(title: str, mentions: list[Answered]) -> None:
+        before, after = measure(plain, mentions), measure(ordered, mentions)
+        rows.append([title, f"{len(mentions):,}", f"{before:.4f}", f"{after:.4f}"])
+
+    for kind, noise in KINDS.items():
+        disturbed = [(noise(name, random), cuis) for name, cuis in names]
+        changed = [
+            (n, c)
+            for (n, c), (old, _) in zip(disturbed, names, strict=True)
+            if n != old
+        ]
+        add(kind, changed or disturbed)
+    for path in documents:
+        mentions = list(read_mentions(ordered, path, label))
+        for share in (0.0, 0.05, 0.1):
+            spoilt = [(disturb_letters(t, share, random), c) for t, c in mentions]
+            add(f"{path.name}, {share:.0%} of the letters", spoilt)
+    msg.text(f"{machine_line()}; {ordered.rows:,} names, seed {seed}.")
+    header = ["Mentions", "Number", "By cosine", "Learned order"]
+    typer.echo("\n".join(markdown_table(header, rows)))
+
+
+if __name__ == "__main__":
+    run_cli(main)
