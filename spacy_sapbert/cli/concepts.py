@@ -13,13 +13,14 @@ from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
 from ..io.terminal import msg, printable
 from ..io.writing import check_outputs, write_atomically, write_json
-from ..vocabularies.concepts import write_concepts
+from ..vocabularies.concepts import read_concepts, write_concepts
 from ..vocabularies.describe import (
     Description,
     describe_concepts,
     describe_rows,
     example_row,
 )
+from ..vocabularies.hierarchy import Hierarchy
 from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.registry import READERS, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
@@ -205,16 +206,21 @@ def main(
         if output is None:
             found = describe_concepts(concepts)
         else:
-            count = write_concepts(output, concepts)
+            hierarchy = Hierarchy()
+            count = write_concepts(output, hierarchy.watch(concepts))
     if output is None:
         print_description(found)
     else:
         write_releases(output, reports)
+        problems = hierarchy.describe(read_concepts(output))
     if report is not None:
         inputs_read = [each.to_json() for each in reports]
-        write_json(report, {"concepts": count, "inputs": inputs_read})
+        about = {"concepts": count, "hierarchy": problems, "inputs": inputs_read}
+        write_json(report, about)
     if not quiet:
         for each in reports:
             print_report(each)
         if output is not None:
+            for problem in problems:
+                msg.warn(problem)
             msg.good(f"Wrote {count:,} concepts to {output}")
