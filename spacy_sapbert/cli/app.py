@@ -124,6 +124,7 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         number = getattr(error, "number", signal.SIGINT)
+        msg.warn("Stopped before it was done.")
         raise typer.Exit(BY_SIGNAL + number) from None
     except Exception as error:
         named = name_error(error)

@@ -13,20 +13,21 @@ from .app import app
 
 
 def format_accuracy(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a header, and a row for each linker, group and level of one file."""
+    """Return a header, and a row for each linker, group, level and k of one file."""
     from ..evaluation.accuracy import LEVELS, TIES
 
     linkers = {"": result["accuracy"], **result.get("baselines", {})}
     ks = list(result["accuracy"]["all"]["concepts"])
-    columns = [f"{k.capitalize()} {tie}" for k in ks for tie in TIES]
-    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", *columns)]
+    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", "Acc", *TIES)]
     for linker, groups in linkers.items():
         for group, accuracy in groups.items():
             name = f"{linker}, {group}" if linker else group
             for level in LEVELS:
-                values = [accuracy[level][k][tie] for k in ks for tie in TIES]
-                cells = ["–" if value is None else f"{value:.4f}" for value in values]
-                table.append((name, level, f"{accuracy['mentions']:,}", *cells))
+                start = (name, level, f"{accuracy['mentions']:,}")
+                for k in ks:
+                    values = [accuracy[level][k][tie] for tie in TIES]
+                    cells = ["–" if v is None else f"{v:.4f}" for v in values]
+                    table.append((*start, k.removeprefix("acc"), *cells))
     return table
 
 

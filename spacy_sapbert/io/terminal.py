@@ -68,8 +68,11 @@ class TerminalPrinter(Printer):
         return super().text(printable(str(title)), printable(str(text)), **options)
 
     def divider(self, text: str = "", **options: Any) -> Any:
-        """Print a line with a heading."""
-        return super().divider(printable(text), **options)
+        """Print a heading, in a terminal on a line across it."""
+        if sys.stdout.isatty():
+            return super().divider(printable(text), **options)
+        self.text()
+        return self.text(text)
 
     def table(self, data: Any, **options: Any) -> Any:
         """Print a table."""

@@ -158,11 +158,13 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
-        read = sum(report.rows.values())
-        nothing = "nothing" if read else "nothing, because the file is empty"
-        raise SapbertError(
-            Errors.E106.format(path=report.path, dropped=dropped or nothing)
-        )
+        if dropped:
+            reason = f"none is left. Dropped: {dropped}. Use fewer filters"
+        elif sum(report.rows.values()):
+            reason = "it has none, only e.g. a header. Correct the file or `--format`"
+        else:
+            reason = "the file is empty. Choose another one"
+        raise SapbertError(Errors.E106.format(path=report.path, reason=reason))
 
 
 def check_known(
