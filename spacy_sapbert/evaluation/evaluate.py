@@ -101,13 +101,13 @@ def measure_recall(
         return {**recall, **{f"recall@{k}": None for k in ks}}
     _, exact = exact_search(kb, vectors, depth)
     rows, _ = kb.search(vectors, depth)
-    found = np.full_like(exact, -np.inf)  # (n, depth)
+    best = np.full_like(exact, -np.inf)  # (n, depth)
     found_vectors = kb.vectors(rows.clip(0).ravel()).reshape(*rows.shape, -1)
     cosines = np.einsum("nw,nkw->nk", vectors, found_vectors)
-    found[:, : rows.shape[1]] = np.where(rows < 0, -np.inf, cosines)
+    best[:, : rows.shape[1]] = np.where(rows < 0, -np.inf, cosines)
     for k in ks:
         cut = min(k, depth)
-        right = found[:, :cut] >= exact[:, cut - 1 : cut] - TOLERANCE
+        right = best[:, :cut] >= exact[:, cut - 1 : cut] - TOLERANCE
         recall[f"recall@{k}"] = round(float(right.mean()), 6)
     return recall
 

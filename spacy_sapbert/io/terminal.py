@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 def format_json(data: Any) -> str:
     """Return indented JSON for the standard output; control characters are escaped."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    return JSON_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return JSON_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class TerminalPrinter(Printer):

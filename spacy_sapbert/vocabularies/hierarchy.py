@@ -22,10 +22,10 @@ class Hierarchy:
     def watch(self, concepts: Iterable[Concept]) -> Iterator[Concept]:
         """Yield concepts, and keep their parents."""
         for concept in concepts:
-            own = hash(concept.cui)
-            self.concepts.append(own)
+            number = hash(concept.cui)
+            self.concepts.append(number)
             for parent in concept.parents:
-                self.children.append(own)
+                self.children.append(number)
                 self.parents.append(hash(parent))
             yield concept
 
@@ -54,7 +54,7 @@ class Hierarchy:
                 is nothing to say.
         """
         unknown, circles = (
-            {*found.tolist()} for found in (self.find_unknown(), self.find_circles())
+            {*hashes.tolist()} for hashes in (self.find_unknown(), self.find_circles())
         )
         if not unknown and not circles:
             return []

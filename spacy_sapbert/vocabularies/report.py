@@ -69,8 +69,8 @@ class Report:
         source = source[:RELEASE]
         known = self.releases.get(source, ("", ""))
         if source and (source in self.releases or len(self.releases) < MOST_SOURCES):
-            found = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
-            self.releases[source] = known[0] or found[0], known[1] or found[1]
+            cleaned = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
+            self.releases[source] = known[0] or cleaned[0], known[1] or cleaned[1]
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""
@@ -103,7 +103,7 @@ class Report:
             "dropped": {rule: n for rule, n in sorted(self.dropped.items()) if n},
             "counts": {what: n for what, n in sorted(self.counts.items()) if n},
             "notes": self.notes,
-            "releases": {s: [*found] for s, found in sorted(self.releases.items())},
+            "releases": {s: [*release] for s, release in sorted(self.releases.items())},
         }
 
 

@@ -213,10 +213,10 @@ def keep_examples(
     """Yield differences, and keep sentences of the first ones of each kind."""
     from ...kb.edits.diff import describe_difference
 
-    for each in differences:
-        if len(examples[each.change]) < EXAMPLES:
-            examples[each.change].append(describe_difference(each))
-        yield each
+    for difference in differences:
+        if len(examples[difference.change]) < EXAMPLES:
+            examples[difference.change].append(describe_difference(difference))
+        yield difference
 
 
 def write_json_lines(
