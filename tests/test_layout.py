@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
+    "training.detector": ("training.errors", "cli"),
     "training.check": ("training.trainer",),
 }
 

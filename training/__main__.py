@@ -69,6 +69,14 @@ COMMANDS = {
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
     ),
+    "split-documents": CommandInfo(
+        "detector.split:split_documents",
+        "annotated documents -> train.spacy, dev.spacy and held_out.spacy",
+    ),
+    "evaluate-pipeline": CommandInfo(
+        "detector.evaluate:evaluate_pipeline",
+        "pipeline + held_out.spacy -> mentions found and linked, results.json",
+    ),
     "evaluate-hierarchy": CommandInfo(
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
         "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",

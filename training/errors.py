@@ -182,6 +182,10 @@ class Errors(PackageErrors):
         "{count:,} has one that is there. Correct `validation.concepts`, write ids as "
         "it has them, without a prefix such as `MESH:`, or name `validation.aliases`."
     )
+    E785 = (
+        "Expected mentions in {part}, but there are none of the {documents} documents. "
+        "Annotate more documents, or choose larger shares."
+    )
 
 
 class Warnings(PackageWarnings):

@@ -61,8 +61,10 @@ def stop_on_signals() -> Iterator[None]:
 
     def repeat_signal(lost: Any) -> None:
         if isinstance(lost.exc_value, Stopped) and hasattr(signal, "pthread_kill"):
-            place = (threading.main_thread().ident, lost.exc_value.number)
-            threading.Timer(REPEAT_SECONDS, signal.pthread_kill, place).start()
+            thread_and_signal = (threading.main_thread().ident, lost.exc_value.number)
+            threading.Timer(
+                REPEAT_SECONDS, signal.pthread_kill, thread_and_signal
+            ).start()
         else:
             old_hook(lost)
 
@@ -95,10 +97,10 @@ def name_error(error: Exception) -> SapbertError | None:
         return SapbertError(Errors.E023.format(reason=error))
     place = "the standard output or another file"
     if not isinstance(error, OSError):
-        found = RUST_ERROR.search(str(error))
-        if found is None:
+        match = RUST_ERROR.search(str(error))
+        if match is None:
             return None
-        error, place = OSError(int(found[1]), os.strerror(int(found[1]))), "a file"
+        error, place = OSError(int(match[1]), os.strerror(int(match[1]))), "a file"
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -124,6 +126,7 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         number = getattr(error, "number", signal.SIGINT)
+        msg.warn("Stopped before it was done.")
         raise typer.Exit(BY_SIGNAL + number) from None
     except Exception as error:
         named = name_error(error)

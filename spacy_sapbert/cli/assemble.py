@@ -13,6 +13,11 @@ from .app import app
 def assemble(
     kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
     output: Path = typer.Argument(..., help="Folder of the pipeline to write."),
+    pipeline: str | None = typer.Option(
+        None,
+        help="Folder or package of a pipeline that detects mentions. [the names of the "
+        "knowledge base are detected]",
+    ),
     name: str = typer.Option("sapbert", help="Name, without the language."),
     version: str = typer.Option("0.1.0", help="Version of the pipeline."),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
@@ -26,17 +31,21 @@ def assemble(
 ) -> None:
     """kb/ -> pipeline for spacy.load
 
-    It detects abbreviations and the names of the knowledge base, and links them. For
-    other mentions, add the linker to a pipeline with a trained NER component.
+    It detects abbreviations and the names of the knowledge base, or with `--pipeline`
+    what a trained pipeline detects, and links them.
 
     Example: spacy sapbert assemble models/kb models/pipeline --name umls
 
     Example: spacy sapbert assemble models/kb packages/pipeline --name umls --kb-package
     umls_2024aa
+
+    Example: spacy sapbert assemble models/kb models/pipeline --pipeline
+    models/ner/model-best
     """
     assemble_pipeline(
         kb,
         output,
+        detector=pipeline,
         name=name,
         version=version,
         lang=lang,

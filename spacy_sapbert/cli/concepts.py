@@ -13,13 +13,14 @@ from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
 from ..io.terminal import msg, printable
 from ..io.writing import check_outputs, write_atomically, write_json
-from ..vocabularies.concepts import write_concepts
+from ..vocabularies.concepts import read_concepts, write_concepts
 from ..vocabularies.describe import (
     Description,
     describe_concepts,
     describe_rows,
     example_row,
 )
+from ..vocabularies.hierarchy import Hierarchy
 from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.registry import READERS, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
@@ -64,7 +65,9 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in parameters
+    }
     return run
 
 
@@ -96,13 +99,15 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
         yield progress
 
 
-def print_description(found: Description) -> None:
+def print_description(description: Description) -> None:
     """Print what is in a vocabulary."""
     # the names may have control characters
-    rows = [tuple(map(printable, row)) for row in describe_rows(found)]
+    rows = [tuple(map(printable, row)) for row in describe_rows(description)]
     msg.table(rows)
     header = ("Id", "Name", "Other names", "Types", "Codes")
-    examples = [tuple(map(printable, example_row(each))) for each in found.examples]
+    examples = [
+        tuple(map(printable, example_row(example))) for example in description.examples
+    ]
     msg.table(examples, header=header, divider=True, max_col=50)
 
 
@@ -203,18 +208,23 @@ def main(
             **choose_options(options),
         )
         if output is None:
-            found = describe_concepts(concepts)
+            description = describe_concepts(concepts)
         else:
-            count = write_concepts(output, concepts)
+            hierarchy = Hierarchy()
+            count = write_concepts(output, hierarchy.watch(concepts))
     if output is None:
-        print_description(found)
+        print_description(description)
     else:
         write_releases(output, reports)
+        problems = hierarchy.describe(read_concepts(output))
     if report is not None:
-        inputs_read = [each.to_json() for each in reports]
-        write_json(report, {"concepts": count, "inputs": inputs_read})
+        inputs_read = [single_report.to_json() for single_report in reports]
+        about = {"concepts": count, "hierarchy": problems, "inputs": inputs_read}
+        write_json(report, about)
     if not quiet:
-        for each in reports:
-            print_report(each)
+        for single_report in reports:
+            print_report(single_report)
         if output is not None:
+            for problem in problems:
+                msg.warn(problem)
             msg.good(f"Wrote {count:,} concepts to {output}")

@@ -13,20 +13,21 @@ from .app import app
 
 
 def format_accuracy(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a header, and a row for each linker, group and level of one file."""
+    """Return a header, and a row for each linker, group, level and k of one file."""
     from ..evaluation.accuracy import LEVELS, TIES
 
     linkers = {"": result["accuracy"], **result.get("baselines", {})}
     ks = list(result["accuracy"]["all"]["concepts"])
-    columns = [f"{k.capitalize()} {tie}" for k in ks for tie in TIES]
-    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", *columns)]
+    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", "Acc", *TIES)]
     for linker, groups in linkers.items():
         for group, accuracy in groups.items():
             name = f"{linker}, {group}" if linker else group
             for level in LEVELS:
-                values = [accuracy[level][k][tie] for k in ks for tie in TIES]
-                cells = ["–" if value is None else f"{value:.4f}" for value in values]
-                table.append((name, level, f"{accuracy['mentions']:,}", *cells))
+                start = (name, level, f"{accuracy['mentions']:,}")
+                for k in ks:
+                    values = [accuracy[level][k][tie] for tie in TIES]
+                    cells = ["–" if v is None else f"{v:.4f}" for v in values]
+                    table.append((*start, k.removeprefix("acc"), *cells))
     return table
 
 
@@ -52,15 +53,15 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         rows = [
             (
                 tie,
-                f"{found['first']:.4f}",
-                f"{found['second']:.4f}",
-                f"{found['difference']:+.4f}",
-                f"{found['interval'][0]:+.4f} to {found['interval'][1]:+.4f}",
-                f"{found['only_first']:,} : {found['only_second']:,}",
-                f"{found['p']:.2g}",
-                found["test"],
+                f"{scores['first']:.4f}",
+                f"{scores['second']:.4f}",
+                f"{scores['difference']:+.4f}",
+                f"{scores['interval'][0]:+.4f} to {scores['interval'][1]:+.4f}",
+                f"{scores['only_first']:,} : {scores['only_second']:,}",
+                f"{scores['p']:.2g}",
+                scores["test"],
             )
-            for tie, found in result["ties"].items()
+            for tie, scores in result["ties"].items()
         ]
         numbers = ("Other", "This", "Difference", "95% interval", "Only one right", "p")
         header = ("Acc@1", *numbers, "Test")
@@ -162,7 +163,7 @@ def evaluate(
     known = read_aliases(aliases) if aliases else {}
     bars = bars_join_parts
     opened = load_kb(kb)
-    found = evaluate_kb(
+    evaluation = evaluate_kb(
         opened,
         mentions,
         settings,
@@ -173,19 +174,26 @@ def evaluate(
         recall_queries=recall_queries,
         progress=not quiet,
     )
-    results = found.results
+    results = evaluation.results
     if compare:
         results["comparison"] = compare_with_file(
-            compare, found.golds, found.answers, kb_lookup(opened), known, settings
+            compare,
+            evaluation.golds,
+            evaluation.answers,
+            kb_lookup(opened),
+            known,
+            settings,
         )
     if errors:
-        wrong = find_errors(opened, found.golds, found.answers, known, settings)
+        wrong = find_errors(
+            opened, evaluation.golds, evaluation.answers, known, settings
+        )
         results["causes"] = count_causes(wrong)
         for path in errors:
             write_errors(path, wrong)
     if predictions:
         with write_atomically(predictions) as file:
-            for row in found.predictions:
+            for row in evaluation.predictions:
                 file.write(json.dumps(row).encode("utf8") + b"\n")
     if output:
         write_json(output, results)

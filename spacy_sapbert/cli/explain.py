@@ -61,25 +61,25 @@ def format_expected(expected: "Expected") -> str:
     )
 
 
-def format_explanation(found: "Explanation") -> str:
+def format_explanation(explanation: "Explanation") -> str:
     """Format lines and tables."""
-    first = found.candidates[0] if found.candidates else None
-    note = f" ({found.note})" if found.note else ""
+    first = explanation.candidates[0] if explanation.candidates else None
+    note = f" ({explanation.note})" if explanation.note else ""
     concept = f"{first['cui']} {first['name']}" if first else ""
-    if found.broader:
-        concept = f"{found.cui} {found.broader}"
-    replaced = found.text != found.mention
-    long_form = f"{found.text}, linked instead" if replaced else ""
-    if found.defined and not replaced:
-        long_form = f"{found.defined}, not used"
+    if explanation.broader:
+        concept = f"{explanation.cui} {explanation.broader}"
+    replaced = explanation.text != explanation.mention
+    long_form = f"{explanation.text}, linked instead" if replaced else ""
+    if explanation.defined and not replaced:
+        long_form = f"{explanation.defined}, not used"
     lines: dict[str, Any] = {
-        "mention": found.mention,
-        "label": found.label,
+        "mention": explanation.mention,
+        "label": explanation.label,
         "long form": long_form,
-        "truncated": found.truncated and "the encoder does not read all of it",
-        "document": ", ".join(found.document),
-        "concept": (concept if found.cui else NIL) + note,
-        "threshold": found.threshold,
+        "truncated": explanation.truncated and "the encoder does not read all of it",
+        "document": ", ".join(explanation.document),
+        "concept": (concept if explanation.cui else NIL) + note,
+        "threshold": explanation.threshold,
         "probability": first and first["probability"],
         "order": "; ".join(found.order),
     }
@@ -87,18 +87,20 @@ def format_explanation(found: "Explanation") -> str:
     candidates = [
         (c["rank"], f"{c['score']:.4f}", c["cui"], c["name"], c["alias"])
         + (", ".join(c["types"]), c["tie"] or "")
-        for c in found.candidates
+        for c in explanation.candidates
     ]
     filtered = [
         (f"{n.score:.4f}", n.cui, n.name, n.alias, ", ".join(n.filtered_by))
-        for n in found.filtered
+        for n in explanation.filtered
     ]
     parts = [
         format_lines(lines),
         format_names("candidates", ("rank", *columns, "types", "tie"), candidates),
         format_names("filtered", (*columns, "by"), filtered),
-        format_expected(found.expected) if found.expected else "",
-        format_lines({f"{n}.": text for n, text in enumerate(found.suggestions, 1)}),
+        format_expected(explanation.expected) if explanation.expected else "",
+        format_lines(
+            {f"{n}.": text for n, text in enumerate(explanation.suggestions, 1)}
+        ),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -162,16 +164,20 @@ def explain(
     # Without a pipeline the language is not known, so names of all languages count.
     nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
     linker = complete_pipeline(nlp, kb=kb, options=options, detection=False)
-    found = explain_mention(
+    explanation = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),
         options=fit_language(linker.options, nlp.vocab.lang),
         expected=expected,
     )
     if as_json:
-        typer.echo(format_json(asdict(found)))
+        typer.echo(format_json(asdict(explanation)))
     else:
-        typer.echo(format_explanation(found))
-    right = not found.expected.cause if found.expected else bool(found.cui)
+        typer.echo(format_explanation(explanation))
+    right = (
+        not explanation.expected.cause
+        if explanation.expected
+        else bool(explanation.cui)
+    )
     if not right:
         raise typer.Exit(OTHERWISE)

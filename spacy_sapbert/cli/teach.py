@@ -120,7 +120,7 @@ def teach(
         )
     ]
     opened = load_kb(folder)
-    new, found = teach_documents(
+    new, learned = teach_documents(
         opened,
         documents,
         output=output,
@@ -129,7 +129,7 @@ def teach(
         force=force,
         progress=not (quiet or as_json),
     )
-    data = found.to_json()
+    data = learned.to_json()
     if report is not None:
         write_json(report, data)
     for path, header, rows in (
@@ -137,28 +137,28 @@ def teach(
         (contradictions, CONTRADICTIONS_HEADER, list_contradictions),
     ):
         if path is not None:
-            write_csv(path, header, rows(opened, found, documents))
+            write_csv(path, header, rows(opened, learned, documents))
     if as_json:
         typer.echo(format_json(data))
     elif not quiet:
-        print_report(opened, found)
+        print_report(opened, learned)
         for path in (report, lost, contradictions):
             if path is not None:
                 msg.good(f"Wrote {path}")
-        if found.changed:
+        if learned.changed:
             msg.good(f"Wrote {new.folder}")
         elif output is None:
             msg.warn(
                 f"{new.folder} was not changed: it does not get better. `--force` "
                 "changes it."
             )
-    if output is not None and not found.changed:
+    if output is not None and not learned.changed:
         raise SapbertError(Errors.E365.format(path=output))
 
 
-def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
+def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
     """Print what was learned, and what it changes."""
-    counts = found.counts
+    counts = learned.counts
     rows = [
         ("Documents", f"{counts.documents:,}"),
         ("Documents that came twice, or were taught before", f"{counts.repeated:,}"),
@@ -169,7 +169,7 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         ("Annotated with no concept", f"{counts.without_concept:,}"),
         ("Without a letter or digit", f"{counts.without_text:,}"),
         ("With an unknown id, not learned", f"{counts.unknown.total():,}"),
-        ("Mentions learned in all", f"{sum(s.mentions for s in found.sources):,}"),
+        ("Mentions learned in all", f"{sum(s.mentions for s in learned.sources):,}"),
     ]
     msg.table(rows, aligns=("l", "r"))
     if counts.unknown:
@@ -177,55 +177,59 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
         msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
     table = [
-        format_accuracy("Before", found.before),
-        format_accuracy("With annotated mentions as names", found.names),
+        format_accuracy("Before", learned.before),
+        format_accuracy("With annotated mentions as names", learned.names),
     ]
-    if found.after is not None:
-        table.append(format_accuracy("With the learned order too", found.after))
+    if learned.after is not None:
+        table.append(format_accuracy("With the learned order too", learned.after))
     header = ("Right first answers", "all", "seen", "unseen")
     msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
-    if found.curve:
+    if learned.curve:
         points = [
-            (f"{one.documents:,}", format_share(one.names), format_share(one.after))
-            for one in found.curve
+            (
+                f"{point.documents:,}",
+                format_share(point.names),
+                format_share(point.after),
+            )
+            for point in learned.curve
         ]
         titles = ("Documents learned from", "names", "order too")
         msg.table(points, header=titles, divider=True, aligns=("r", "r", "r"))
-    if found.after is None:
+    if learned.after is None:
         msg.info("No order was learned: it does not bring more right answers.")
     else:
-        groups = [(name, f"{lost:+.3f}") for name, lost in found.groups.items()]
+        groups = [(name, f"{lost:+.3f}") for name, lost in learned.groups.items()]
         msg.table(
             groups, header=("Brought by", "points"), divider=True, aligns=("l", "r")
         )
         links = [
-            ("Probability below which there is no concept", found.threshold),
-            ("Precision of links", found.precision),
-            ("Recall of links", found.recall),
-            ("Precision of no concept", found.nil_precision),
-            ("Recall of no concept", found.nil_recall),
+            ("Probability below which there is no concept", learned.threshold),
+            ("Precision of links", learned.precision),
+            ("Recall of links", learned.recall),
+            ("Precision of no concept", learned.nil_precision),
+            ("Recall of no concept", learned.nil_recall),
         ]
         msg.table(
             [(name, format_share(value)) for name, value in links], aligns=("l", "r")
         )
-    print_mentions(kb, found)
+    print_mentions(kb, learned)
 
 
-def print_mentions(kb: "KnowledgeBase", found: "TeachingReport") -> None:
+def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
     """Print which mentions are wrong now, and which have several concepts."""
     from ..kb.teaching.tables import get_name
 
-    total = sum(lost.mentions for lost in found.lost)
+    total = sum(lost.mentions for lost in learned.lost)
     if total:
         names = "; ".join(
             f"{get_name(kb, lost.cui)} ({lost.mentions})"
-            for lost in found.lost[:MOST_LISTED]
+            for lost in learned.lost[:MOST_LISTED]
         )
         msg.text(
             f"Right before and wrong now: {format_count(total, 'mention')} of {names}. "
             "--lost writes them with their sentences."
         )
-    if found.contradictions:
+    if learned.contradictions:
         rows = [
             (
                 contradiction.meanings[0].text,
@@ -234,8 +238,8 @@ def print_mentions(kb: "KnowledgeBase", found: "TeachingReport") -> None:
                     for m in contradiction.meanings
                 ),
             )
-            for contradiction in found.contradictions[:MOST_LISTED]
+            for contradiction in learned.contradictions[:MOST_LISTED]
         ]
-        number = format_count(len(found.contradictions), "mention")
+        number = format_count(len(learned.contradictions), "mention")
         header = (f"{number} with different concepts", "")
         msg.table(rows, header=header, divider=True, max_col=60)

@@ -38,10 +38,7 @@ def read_annotated(
         SapbertError: If the format is not recognised; with file and line, at the first
             bad line.
     """
-    if format is None:
-        format = "tsv" if path.name.endswith(TABLES) else ""
-        format = MAPPED if is_mapped(path) else format
-        format = format or ("brat" if path.is_dir() else detect_format(path))
+    format = format or detect_annotated(path)
     if format == DOCS:
         documents = read_docs(path)
     elif format == CSV:
@@ -68,6 +65,17 @@ def read_annotated(
         yield document._replace(mentions=mentions)
 
 
+def detect_annotated(path: Path) -> str:
+    """Return the format of annotated documents, by the ending or the content.
+
+    Raises:
+        SapbertError: If there is no such file, or its format is not recognised.
+    """
+    format = "tsv" if path.name.endswith(TABLES) else ""
+    format = MAPPED if is_mapped(path) else format
+    return format or ("brat" if path.is_dir() else detect_format(path))
+
+
 def read_docs(path: Path) -> Iterator[AnnotatedDocument]:
     """Read a `.spacy` file: the span group of `convert`, else the entities."""
     for document in read_docbin(path, path.name, None):
@@ -88,9 +96,11 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
 
     columns = Columns(text="text", id="id", keep=("cui",))
     rows = read_csv_rows(path, columns, on_error=fail)
-    for id, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
+    for id, of_document in groupby(
+        (row for _, row in rows), key=lambda row: row.get("id")
+    ):
         mentions = [
             (undefuse(row["text"]), [] if row["cui"] in NO_ID else [[row["cui"]]])
-            for row in own
+            for row in of_document
         ]
         yield annotate(path.name, "", mentions, id=str(id or ""))

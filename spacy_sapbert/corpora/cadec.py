@@ -31,9 +31,9 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     if field.strip(" |").upper() == NO_CONCEPT:
         return []
     parts: list[list[str]] = [[]]
-    place = 0
+    position = 0
     while True:
-        concept = CONCEPT.match(field, place)
+        concept = CONCEPT.match(field, position)
         if concept is None:
             break
         parts[-1].append(concept.group(1))
@@ -44,7 +44,7 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
             break
         if joint.group() == "+":
             parts.append([])
-        place = joint.end()
+        position = joint.end()
     raise SapbertError(Errors.E719.format(path=path, line=number, expected=EXPECTED))
 
 
@@ -84,7 +84,7 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
                 )
             parts = split_concepts(concepts, number, match[1])
             fragments = parse_fragments(concepts, number, match[2])
-            place = place_fragments(concepts, number, text, fragments, fields[2])
+            offsets = place_fragments(concepts, number, text, fragments, fields[2])
             key = fields[0].strip()[1:]
             if key not in entities:
                 raise SapbertError(
@@ -96,7 +96,7 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
                         path=concepts, line=number, first=found[key].line
                     )
                 )
-            start, end, mention = place
+            start, end, mention = offsets
             type = entities[key].type
             found[key] = GoldSpan(start, end, type, mention, parts, number)
         spans = list({**entities, **found}.values())

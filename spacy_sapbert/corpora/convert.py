@@ -33,10 +33,10 @@ def count_mentions(
         parts = [span.parts for span in document.spans]
         counts["documents"] += 1
         counts["mentions"] += len(parts)
-        counts["without an id"] += sum(not each for each in parts)
-        counts["composites"] += sum(len(each) > 1 for each in parts)
+        counts["without an id"] += sum(not part for part in parts)
+        counts["composites"] += sum(len(part) > 1 for part in parts)
         counts["with alternatives"] += sum(
-            any(len(ids) > 1 for ids in each) for each in parts
+            any(len(ids) > 1 for ids in part) for part in parts
         )
         if linked_only:
             linked = [span for span in document.spans if len(span.parts) == 1]
@@ -51,9 +51,9 @@ def write_table(
     file.write("\t".join(COLUMNS).encode() + b"\n")
     for document in documents:
         for span in document.spans:
-            place = ("", "") if span.start < 0 else (str(span.start), str(span.end))
+            offsets = ("", "") if span.start < 0 else (str(span.start), str(span.end))
             ids = "+".join("|".join(part) for part in span.parts)
-            fields = (str(document.id), *place, span.type, span.mention, ids)
+            fields = (str(document.id), *offsets, span.type, span.mention, ids)
             row = "\t".join(field.translate(BLANKS) for field in fields)
             file.write(row.encode("utf8") + b"\n")
             counts["written"] += 1
@@ -123,9 +123,9 @@ def write_docs(
         raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
     docs = DocBin(store_user_data=True)
     for document in documents:
-        for each in split_mentions(document):
-            doc = make_doc(nlp, each, counts, label=label)
-            doc.user_data[ID] = each.id
+        for part in split_mentions(document):
+            doc = make_doc(nlp, part, counts, label=label)
+            doc.user_data[ID] = part.id
             docs.add(doc)
             counts["Docs written"] += 1
             counts["entities written"] += len(doc.ents)

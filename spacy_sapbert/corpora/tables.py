@@ -190,8 +190,8 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
             if context.count(OPEN) != 1 or marked.count(CLOSE) != 1 or CLOSE in before:
                 raise SapbertError(Errors.E716.format(path=path, line=number))
             text = before + inside + after
-            place = len(before), len(before) + len(inside)
-            start, end, _ = place_mention(path, number, text, place, mention)
+            offsets = len(before), len(before) + len(inside)
+            start, end, _ = place_mention(path, number, text, offsets, mention)
             span = span._replace(start=start, end=end)
         yield GoldDocument(str(number), text, [span])
 

@@ -32,6 +32,8 @@ from .safety import (
 )
 
 LOADING = ProcessLock()
+# Files with the vocabulary of a tokenizer; one of them is there.
+VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model")
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
 # An encoder that was downloaded, or that something else wrote, has no such settings.
@@ -227,9 +229,16 @@ def load_encoder(name: str) -> tuple[Any, Any]:
         for library in PIECE_LIBRARIES:
             require(library, "sentencepiece protobuf")
     with name_damage(name):
-        tokenizer = AutoTokenizer.from_pretrained(
-            source, trust_remote_code=False, local_files_only=True
-        )
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                source, trust_remote_code=False, local_files_only=True
+            )
+        except Exception:
+            if any(any(source.glob(file)) for file in VOCABULARIES):
+                raise
+            raise SapbertError(
+                Errors.E203.format(name=name, reason="it has no `tokenizer.json`.")
+            ) from None
     return tokenizer, load_model(str(folder))
 
 

@@ -127,7 +127,7 @@ def check_predictions(
                     path=path, line=prediction.number, file=file, gold_line=line
                 )
             )
-    missing = [place for place in golds if place not in predictions]
+    missing = [key for key in golds if key not in predictions]
     if missing:
         file, line = missing[0]
         counts = {"missing": f"{len(missing):,}", "mentions": f"{len(golds):,}"}
@@ -150,11 +150,11 @@ def score_predictions(
     return np.array(
         [
             score_ranking(
-                list_concepts(predictions[place].answers),
+                list_concepts(predictions[key].answers),
                 combine_parts(resolve(gold), composite),
                 1,
             )
-            for place, gold in golds.items()
+            for key, gold in golds.items()
         ]
     )
 
@@ -178,7 +178,7 @@ def randomisation_test(differences: np.ndarray) -> float:
     differences = differences[differences != 0]
     if len(differences) < 2:
         return 1.0
-    found = permutation_test(
+    result = permutation_test(
         (differences,),
         lambda values, axis: np.abs(values.sum(axis=axis)),
         permutation_type="samples",
@@ -188,7 +188,7 @@ def randomisation_test(differences: np.ndarray) -> float:
         batch=BATCH_SIZE,
         random_state=SEED,
     )
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def bootstrap_interval(differences: np.ndarray) -> list[float]:
@@ -226,8 +226,8 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
     require("scipy", "scipy")
     results: dict[str, Comparison] = {}
     for number, tie in enumerate(TIES):
-        one, other = first[:, number], second[:, number]
-        differences = other - one
+        ours, other = first[:, number], second[:, number]
+        differences = other - ours
         only_first = int((differences < 0).sum())
         only_second = int((differences > 0).sum())
         if tie == "expected":  # scores between 0 and 1, which McNemar cannot count
@@ -235,7 +235,7 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
         else:
             test, p = "McNemar, exact", mcnemar_test(only_first, only_second)
         results[tie] = {
-            "first": round(float(one.mean()), 6),
+            "first": round(float(ours.mean()), 6),
             "second": round(float(other.mean()), 6),
             "difference": round(float(differences.mean()), 6),
             "interval": [round(end, 6) for end in bootstrap_interval(differences)],
@@ -299,14 +299,14 @@ def compare_with_file(
     other = read_predictions(path, aliases)
     partial = settings.distinct or bool(settings.limit)
     check_predictions(path, other, by_place, partial=partial)
-    own = {
-        place: Prediction(0, answers[gold.mention]) for place, gold in by_place.items()
+    own_predictions = {
+        key: Prediction(0, answers[gold.mention]) for key, gold in by_place.items()
     }
     # An id that is not in the knowledge base may be known to the other linker.
     resolve = make_resolver(lambda cui: lookup(cui) or cui, aliases)
     return {
         "with": {"file": path.name, "sha256": file_digest(path)},
         "results": compare_predictions(
-            by_place, other, own, resolve, settings.composite
+            by_place, other, own_predictions, resolve, settings.composite
         ),
     }

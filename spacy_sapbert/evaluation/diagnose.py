@@ -150,7 +150,7 @@ CAUSES: dict[str, Cause] = {
 STEPS = 3  # the longest distance in the hierarchy
 
 
-class ConceptInfo(NamedTuple):
+class KnownConcept(NamedTuple):
     """What causes are derived from; empty for an id without a concept.
 
     Attributes:
@@ -166,7 +166,7 @@ class ConceptInfo(NamedTuple):
     parents: frozenset[str] = frozenset()
 
 
-FindInfo = Callable[[str], ConceptInfo]
+FindInfo = Callable[[str], KnownConcept]
 
 
 def is_short_form(mention: str) -> bool:
@@ -196,7 +196,7 @@ def find_ancestors(cuis: Collection[str], info: FindInfo) -> set[str]:
 
 
 def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
-    """Return the function that finds what is known of an id, see `ConceptInfo`."""
+    """Return the function that finds what is known of an id, see `KnownConcept`."""
     groups, lookup = group_aliases(aliases), kb_lookup(kb)
 
     def live_id(cui: str) -> str:
@@ -204,12 +204,12 @@ def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
         return aliases.get(live, live)
 
     @cache
-    def info(cui: str) -> ConceptInfo:
+    def info(cui: str) -> KnownConcept:
         members = sorted({cui, *groups.get(cui, ())})
         found = [(member, kb.concept(member)) for member in members]
         # The concept of a retired id has another id.
         concepts = [concept for cui, concept in found if concept and concept.cui == cui]
-        return ConceptInfo(
+        return KnownConcept(
             tuple(concept.cui for concept in concepts),
             concepts[0].name if concepts else "",
             frozenset(name_form(alias) for c in concepts for alias in c.aliases),

@@ -151,10 +151,16 @@ def describe_answers(
     for rank in sorted({*range(min(k, len(ranking))), *([first] if ranking else [])}):
         row, cui, score = best[ranking[rank]]
         entries = kb.entries([row]).get(row, ())
-        own = [each for each in entries if aliases.get(each.cui, each.cui) == cui]
+        of_concept = [
+            entry for entry in entries if aliases.get(entry.cui, entry.cui) == cui
+        ]
         # The linker shows the first one, too, of several names in a row.
-        own.sort(key=lambda each: (not each.preferred, each.cui, each.alias))
-        shown = own[0] if own else Entry(row, cui, "", "(training mention)", False)
+        of_concept.sort(key=lambda entry: (not entry.preferred, entry.cui, entry.alias))
+        shown = (
+            of_concept[0]
+            if of_concept
+            else Entry(row, cui, "", "(training mention)", False)
+        )
         names = shown.cui, shown.name, shown.alias
         described.append(ScoredAnswer(rank + 1, *names, score, cui in right))
     return described
@@ -204,16 +210,17 @@ def format_page(errors: Sequence[LinkingError]) -> Iterator[str]:
         groups.setdefault((error.cause, error.mention, gold), []).append(error)
     order = list(CAUSES)
     rows: list[Sequence[Any]] = []
-    for (cause, mention, gold), found in sorted(
-        groups.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]), one[0])
+    for (cause, mention, gold), group in sorted(
+        groups.items(),
+        key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0]),
     ):
-        first = found[0].answers[0] if found[0].answers else None
+        first = group[0].answers[0] if group[0].answers else None
         answer = f"{first.cui} {first.name}" if first else "–"
         by, score = (first.alias, f"{first.score:.4f}") if first else ("–", "–")
-        names = ", ".join(filter(None, found[0].gold_names)) or "(not in the kb)"
-        places = ", ".join(f"{error.file}:{error.line}" for error in found[:PLACES])
-        more = " …" if len(found) > PLACES else ""
-        cells = (cause, len(found), mention, f"{gold} {names}", answer, by, score)
-        rows.append((*cells, found[0].rank or "–", places + more))
+        names = ", ".join(filter(None, group[0].gold_names)) or "(not in the kb)"
+        places = ", ".join(f"{error.file}:{error.line}" for error in group[:PLACES])
+        more = " …" if len(group) > PLACES else ""
+        cells = (cause, len(group), mention, f"{gold} {names}", answer, by, score)
+        rows.append((*cells, group[0].rank or "–", places + more))
     template = load_templates(__package__).get_template("errors.html")
     return template.generate(causes=causes, rows=rows, total=len(errors))

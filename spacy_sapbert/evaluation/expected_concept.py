@@ -187,25 +187,25 @@ def suggest(
             formats.insert(0, NAMESAKE)
         if expected.score != 1 and "{add}" not in cause.detail:
             formats.append(ADD)
-    found = [text.format(**values).strip() for text in formats]
+    sentences = [text.format(**values).strip() for text in formats]
     if context.defined and not context.long_form:
         (linked,) = kb.link([context.defined], labels=[context.label], options=options)
-        found.insert(
+        sentences.insert(
             0,
             f'The document defines it as "{context.defined}", but no component uses '
             "that. Add `sapbert_abbreviations` to the pipeline, before the linker: its "
             f"concept is then {linked.cui or NIL}.",
         )
     elif is_short_form(context.mention) and not context.long_form:
-        found.append(
+        sentences.append(
             "It looks like an abbreviation. If the document defines it, link the whole "
             "document with the component `sapbert_abbreviations`."
         )
     if kb.embed([context.text]).truncated[0]:
-        found.append("It is longer than the encoder reads. Mark a shorter mention.")
+        sentences.append("It is longer than the encoder reads. Mark a shorter mention.")
     if options.k < (expected.rank or 0) <= MAX_SUGGESTED_K:
-        found.append(f"With `k = {expected.rank}` it is the last candidate.")
-    return found
+        sentences.append(f"With `k = {expected.rank}` it is the last candidate.")
+    return sentences
 
 
 def suggest_nil(linked: Linked) -> list[str]:
@@ -213,7 +213,7 @@ def suggest_nil(linked: Linked) -> list[str]:
     if linked.note == BROADER:
         return ["Set `broader = false`."]
     first = linked.candidates[0]
-    found = [f"Set a `threshold` above {first['score']}: other links are lost too."]
+    sentences = [f"Set a `threshold` above {first['score']}: other links are lost too."]
     if first["tie"] == "id":
-        found.append('Set `ambiguous = "nil"`: no evidence breaks the tie.')
-    return [*found, f"Add {first['cui']} to `filter.deny`, if no mention means it."]
+        sentences.append('Set `ambiguous = "nil"`: no evidence breaks the tie.')
+    return [*sentences, f"Add {first['cui']} to `filter.deny`, if no mention means it."]

@@ -79,7 +79,7 @@ def explain_mention(
     """
     linked, *others = link_in_context(kb, context, options)
     broader = kb.concept(linked.cui or "") if linked.note == BROADER else None
-    clear = [one.accepted[0] for one in others if one.accepted]
+    clear = [other.accepted[0] for other in others if other.accepted]
     explanation = Explanation(
         mention=context.mention,
         label=context.label,
@@ -115,10 +115,10 @@ def find_filtered(
     free = replace(options, filter=Filter(), label_types={})
     least = linked.candidates[0]["score"] if linked.candidates else -1.0
     names: list[FilteredName] = []
-    for found in link_in_context(kb, context, free)[0].candidates:
-        cui, alias, score = found["cui"], found["alias"], found["score"]
+    for candidate in link_in_context(kb, context, free)[0].candidates:
+        cui, alias, score = candidate["cui"], candidate["alias"], candidate["score"]
         entries = [e for e in kb.store.entries_of(cui) if e.alias == alias]
         by = rejecting_fields(kb, filter, entries)
         if by and score >= least:
-            names.append(FilteredName(cui, found["name"], alias, score, by))
+            names.append(FilteredName(cui, candidate["name"], alias, score, by))
     return names

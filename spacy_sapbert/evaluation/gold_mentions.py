@@ -169,14 +169,14 @@ def read_aliases(path: Path) -> dict[str, str]:
             raise SapbertError(
                 Errors.E705.format(path=path, line=number, got=len(fields))
             )
-        one, other = fields
-        if direct.setdefault(one, other) != other:
+        alias, other = fields
+        if direct.setdefault(alias, other) != other:
             raise SapbertError(
                 Errors.E706.format(
-                    path=path, line=number, cui=one, first=direct[one], second=other
+                    path=path, line=number, cui=alias, first=direct[alias], second=other
                 )
             )
-    found: dict[str, str] = {}
+    replaced_by: dict[str, str] = {}
     for start in direct:
         chain = {start: 0}
         last = start
@@ -185,9 +185,9 @@ def read_aliases(path: Path) -> dict[str, str]:
             chain[last] = len(chain)
         if last in direct:  # the chain comes back to itself
             back = chain[direct[last]]
-            last = min(cui for cui, place in chain.items() if place >= back)
-        found[start] = found[last] = last
-    return found
+            last = min(cui for cui, position in chain.items() if position >= back)
+        replaced_by[start] = replaced_by[last] = last
+    return replaced_by
 
 
 def group_aliases(aliases: dict[str, str]) -> dict[str, list[str]]:
@@ -210,19 +210,19 @@ def find_concepts(
     Returns:
         Ids after `aliases`; empty if the vocabulary has none.
     """
-    found: set[str] = set()
+    concepts: set[str] = set()
     visited: set[str] = set()
     pending = [cui]
     while pending:
-        one = pending.pop()
-        last = aliases.get(one, one)
-        for member in {one, last, *groups.get(last, ())} - visited:
+        pending_id = pending.pop()
+        last = aliases.get(pending_id, pending_id)
+        for member in {pending_id, last, *groups.get(last, ())} - visited:
             visited.add(member)
             live = lookup(member)
             if live is not None:
-                found.add(aliases.get(live, live))
+                concepts.add(aliases.get(live, live))
                 pending.append(live)
-    return frozenset(found)
+    return frozenset(concepts)
 
 
 def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:

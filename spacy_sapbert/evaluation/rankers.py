@@ -176,9 +176,9 @@ def read_training_mentions(
     known: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         for gold in read_mentions(path, bars_join_parts=bars_join_parts):
-            if len(gold.parts) == 1 and (found := resolve(gold)[0]):
-                known[fold_text(gold.mention)] |= found
-    return {text: sorted(found) for text, found in known.items()}
+            if len(gold.parts) == 1 and (concepts := resolve(gold)[0]):
+                known[fold_text(gold.mention)] |= concepts
+    return {text: sorted(concepts) for text, concepts in known.items()}
 
 
 def back_off_ranker(rank: Ranker, known: dict[str, list[str]]) -> Ranker:
@@ -248,13 +248,13 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
         while len(numbers):
             rows, scores = kb.search(vectors, count)
             entries = kb.entries(np.unique(rows).tolist())
-            for place, number in enumerate(numbers):
-                found = order_entries(
-                    rows[place].tolist(), scores[place].tolist(), entries
+            for row, number in enumerate(numbers):
+                ordered = order_entries(
+                    rows[row].tolist(), scores[row].tolist(), entries
                 )
                 results[number] = [
                     Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
-                    for score, entry, _ in found
+                    for score, entry, _ in ordered
                 ]
             if count >= min(total, MOST_ROWS) or rows.shape[1] < count:
                 break
@@ -279,14 +279,14 @@ def learned_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> R
         for linked in kb.link(mentions, k=k, threshold=-1):
             answers: list[Answer] = []
             before: Candidate | None = None
-            for number, found in enumerate(linked.candidates):
-                score = 1 / found["rank"]
-                if before and not taught and found["tie"] and before["tie"]:
-                    equal = found["score"] == before["score"]
+            for number, candidate in enumerate(linked.candidates):
+                score = 1 / candidate["rank"]
+                if before and not taught and candidate["tie"] and before["tie"]:
+                    equal = candidate["score"] == before["score"]
                     score = answers[-1].score if equal else score
-                cui = aliases.get(found["cui"], found["cui"])
+                cui = aliases.get(candidate["cui"], candidate["cui"])
                 answers.append(Answer(number, cui, score))
-                before = found
+                before = candidate
             results.append(answers)
         return results
 

@@ -97,11 +97,11 @@ def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Ou
     passed = entity["cui"] in right
     if entity["cui"] is None:
         passed = NIL in case.expected
-    found = [candidate["cui"] for candidate in entity["candidates"]]
-    rank = next((i for i, cui in enumerate(found, 1) if cui in right), None)
+    cuis = [candidate["cui"] for candidate in entity["candidates"]]
+    rank = next((i for i, cui in enumerate(cuis, 1) if cui in right), None)
     if not passed and right:
-        place = "no candidate" if rank is None else f"rank {rank}"
-        remarks.append(f"the expected is {place}")
+        rank_text = "no candidate" if rank is None else f"rank {rank}"
+        remarks.append(f"the expected is {rank_text}")
     return Outcome(
         file=case.path.name,
         line=case.line,

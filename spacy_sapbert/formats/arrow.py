@@ -71,7 +71,7 @@ def to_array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
     if field.name == "codes":
         values = [to_pairs(codes) for codes in values]
     elif field.name == "candidates":
-        values = [[to_arrow(each) for each in found] for found in values]
+        values = [[to_arrow(item) for item in items] for items in values]
     elif field.name not in TYPES:
         values = [to_text(value) for value in values]
     return pa.array(values, field.type)
@@ -91,12 +91,12 @@ def make_batch(
         columns: Their columns; others of the schema are null.
     """
     rows = list(rows)
-    found = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
+    values = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
     run = {"kb_digest": kb_digest, "package_version": __version__}
     arrays = []
     for field in schema:
-        if field.name in found:
-            arrays.append(to_array(field, found[field.name]))
+        if field.name in values:
+            arrays.append(to_array(field, values[field.name]))
         elif (value := run.get(field.name)) is not None:
             arrays.append(pa.repeat(pa.scalar(value, field.type), len(rows)))
         else:

@@ -128,8 +128,8 @@ def write_xml(
             for key, value in found["infons"].items():
                 add(annotation, "infon", value, key=key)
             (location,) = found["locations"]
-            place = {name: str(value) for name, value in location.items()}
-            add(annotation, "location", "", **place)
+            offsets = {name: str(value) for name, value in location.items()}
+            add(annotation, "location", "", **offsets)
             add(annotation, "text", found["text"])
         # Readers of XML turn a carriage return that is not escaped into a line feed.
         text = tostring(document, "unicode").replace("\r", "&#13;")
@@ -218,14 +218,14 @@ def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
     if sum(end - start for start, end in places) > len(text):
         raise fail("annotations whose locations do not overlap each other")
     start, end = places[0][0], max(last for _, last in places)
-    found = " ".join(text[first:last] for first, last in places)
+    written = " ".join(text[first:last] for first, last in places)
     mention = get_text(annotation)
-    if mention and mention.split() != found.split():
+    if mention and mention.split() != written.split():
         raise fail("annotations whose locations give their text")
     infons = annotation.get("infons") or {}
     cui, label = (str(infons.get(key) or "") for key in (ID, TYPE))
     parts = [] if cui in NO_ID else [[cui]]
-    return GoldSpan(start, end, label, mention or found, parts, 0)
+    return GoldSpan(start, end, label, mention or written, parts, 0)
 
 
 def to_gold(found: Node | Element, fail: Fail, *, longest: int) -> GoldDocument:

@@ -66,11 +66,11 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
             ) from None
         if doc is None:
             return
-        place = f"{name}:{number}"
-        yield Document(find_id(doc, place), text, doc, place=place)
+        where = f"{name}:{number}"
+        yield Document(find_id(doc, where), text, doc, place=where)
 
 
 def find_id(doc: "Doc", place: str) -> str | int:
     """Return the id in the user data of a Doc, else its place."""
-    found = doc.user_data.get(ID)
-    return found if isinstance(found, str) or type(found) is int else place
+    id = doc.user_data.get(ID)
+    return id if isinstance(id, str) or type(id) is int else place

@@ -151,12 +151,12 @@ def place_mention(
     if not mention:
         raise SapbertError(Errors.E704.format(path=path, line=number))
     start, end = offsets
-    found = text[start:end] if start >= 0 else ""
-    if found.strip() != mention:
+    written = text[start:end] if start >= 0 else ""
+    if written.strip() != mention:
         raise SapbertError(
             Errors.E713.format(path=path, line=number, start=start, end=end)
         )
-    start += len(found) - len(found.lstrip())
+    start += len(written) - len(written.lstrip())
     return start, start + len(mention), mention
 
 
@@ -167,8 +167,8 @@ def parse_fragments(path: Path, number: int, field: str) -> Fragments:
         field: `start end`, or several with `;` between them.
     """
     fragments: Fragments = []
-    for each in field.split(";"):
-        start, _, end = each.strip().partition(" ")
+    for fragment in field.split(";"):
+        start, _, end = fragment.strip().partition(" ")
         offsets = parse_offsets(path, number, start, end)
         if offsets == NOWHERE:
             raise SapbertError(Errors.E714.format(path=path, line=number))
@@ -194,9 +194,9 @@ def place_fragments(
         raise SapbertError(Errors.E704.format(path=path, line=number))
     start, end = fragments[0][0], fragments[-1][1]
     pairs = zip(fragments, fragments[1:], strict=False)
-    in_order = all(one[1] <= other[0] for one, other in pairs)
-    found = " ".join(text[first:last] for first, last in fragments if in_order)
-    if found.split() != mention.split() or end > len(text):
+    in_order = all(first_fragment[1] <= other[0] for first_fragment, other in pairs)
+    written = " ".join(text[first:last] for first, last in fragments if in_order)
+    if written.split() != mention.split() or end > len(text):
         raise SapbertError(
             Errors.E713.format(path=path, line=number, start=start, end=end)
         )

@@ -79,15 +79,15 @@ def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> 
         spans_key: The span group; None = the entities.
     """
     doc = split_tokens(doc, spans)
-    found: list[Span] = []
+    mentions: list[Span] = []
     for gold in spans:
         span = doc.char_span(gold.start, gold.end, label=gold.type or LABEL)
         assert span is not None  # its tokens were split
-        found.append(span)
+        mentions.append(span)
     if spans_key is None:
-        doc.set_ents(found)
+        doc.set_ents(mentions)
     else:
-        doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=found)
+        doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=mentions)
     return doc
 
 

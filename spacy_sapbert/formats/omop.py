@@ -118,8 +118,8 @@ def clean_text(text: str) -> str:
 
 def find_concept_id(entity: LinkedEntity) -> str:
     """Return the id of the OMOP concept of a mention; 0 if there is none."""
-    found = entity["codes"].get(SOURCE) or [NO_CONCEPT]
-    return found[0] if found[0].isdecimal() else NO_CONCEPT
+    codes = entity["codes"].get(SOURCE) or [NO_CONCEPT]
+    return codes[0] if codes[0].isdecimal() else NO_CONCEPT
 
 
 def format_modifiers(entity: LinkedEntity) -> str:

@@ -182,9 +182,9 @@ def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
     path = folder / part["file"]
     size = path.stat().st_size if path.is_file() else None
     if size != part["bytes"]:
-        found = "there is none" if size is None else f"it has {size}"
+        state = "there is none" if size is None else f"it has {size}"
         raise SapbertError(
-            Errors.E563.format(path=path, expected=part["bytes"], found=found)
+            Errors.E563.format(path=path, expected=part["bytes"], found=state)
         )
     seen = hashlib.sha256()
     for _ in pass_documents(documents, seen):

@@ -80,8 +80,8 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
         SapbertError: If the line is invalid or at the wrong place.
     """
     if match := TEXT_LINE.fullmatch(line):
-        found, _, content = match.groups()
-        if doc is None or found != doc.id or doc.has_abstract or doc.rows:
+        id, _, content = match.groups()
+        if doc is None or id != doc.id or doc.has_abstract or doc.rows:
             raise bad_line(path, number, "an abstract without its title before it")
         doc.text, doc.has_abstract = doc.text + BETWEEN + content, True
         return
@@ -222,11 +222,11 @@ def mention_line(
     Args:
         doc, text: Id and text of the document as they are written.
     """
-    place = trim_place(text, entity["start"], entity["end"])
-    if place is None:
+    offsets = trim_place(text, entity["start"], entity["end"])
+    if offsets is None:
         losses["mentions of blanks left out"] += 1
         return None
-    start, end = place
+    start, end = offsets
     label = blank_breaks(entity["label"]).strip()
     losses["labels changed"] += label != entity["label"]
     cui = NO_CONCEPT if entity["cui"] is None else quote_id(entity["cui"], losses)

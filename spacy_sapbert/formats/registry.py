@@ -17,6 +17,7 @@ from .gold import GoldDocument
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
     from .entities import AttributeNames, LinkedDoc, NamedDoc
@@ -332,8 +333,8 @@ def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
 
 
 def write_linked(
-    docs: "Iterable[NamedDoc]",
-    path: Path,
+    docs: "Iterable[NamedDoc | Doc]",
+    path: str | Path,
     *,
     format: str | None = None,
     spans_key: str | None = None,
@@ -343,6 +344,7 @@ def write_linked(
     """Write linked documents to a file or folder, all or nothing.
 
     Args:
+        docs: Pairs of id and document; the id of a document alone is its number.
         path: The file or folder; it is replaced.
         format: A format that is written; None = by the ending of the path.
         spans_key: A span group; None = the entities.
@@ -354,9 +356,14 @@ def write_linked(
     """
     from .entities import ATTRIBUTE_NAMES, describe_docs
 
+    path = Path(path)
     format = format or guess_format(path)
     writer = load_writer(format)
-    linked = describe_docs(docs, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
+    named = (
+        doc if isinstance(doc, tuple) else (str(number), doc)
+        for number, doc in enumerate(docs, 1)
+    )
+    linked = describe_docs(named, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
     with open_target(path, format) as target:
         writer(linked, target, **options)
 

@@ -28,13 +28,13 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     Args:
         include_text: Show the mention; else its offsets.
     """
-    place = f"{entity['start']}–{entity['end']}"
+    offsets = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
     note = entity["note"]
     # evidence decides other ties, and "ambiguous" says it already
     tie = "tie: id" if entity["tie"] == BY_ID and note != AMBIGUOUS else None
     return [
-        shorten(entity["text"]) if include_text else place,
+        shorten(entity["text"]) if include_text else offsets,
         shorten(entity["label"]),
         shorten(entity["cui"] or NIL),
         shorten(entity["name"] or ""),

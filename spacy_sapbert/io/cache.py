@@ -24,13 +24,13 @@ class LruCache(Generic[Key, Value]):
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Value]:
         """Return the results of those keys that are in the cache."""
-        found: dict[Key, Value] = {}
+        values: dict[Key, Value] = {}
         with self.lock:
             for key in keys:
                 if key in self.values:
                     self.values.move_to_end(key)
-                    found[key] = self.values[key]
-        return found
+                    values[key] = self.values[key]
+        return values
 
     def put_many(self, results: Mapping[Key, Value]) -> None:
         """Add results, which must not change afterwards; the oldest make room."""

@@ -153,10 +153,10 @@ class MemberReader:
 
     def expect(self, characters: str) -> str:
         """Return the next character, which has to be one of these, and go past it."""
-        if (found := self.peek()) == "" or found not in characters:
+        if (character := self.peek()) == "" or character not in characters:
             raise self.fail(f"Expecting one of {characters}")
         self.at += 1
-        return found
+        return character
 
     def parse(self) -> Any:
         """Parse the next value."""

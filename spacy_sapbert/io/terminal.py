@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 def format_json(data: Any) -> str:
     """Return indented JSON for the standard output; control characters are escaped."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    return JSON_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return JSON_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class TerminalPrinter(Printer):
@@ -68,8 +68,11 @@ class TerminalPrinter(Printer):
         return super().text(printable(str(title)), printable(str(text)), **options)
 
     def divider(self, text: str = "", **options: Any) -> Any:
-        """Print a line with a heading."""
-        return super().divider(printable(text), **options)
+        """Print a heading, in a terminal on a line across it."""
+        if sys.stdout.isatty():
+            return super().divider(printable(text), **options)
+        self.text()
+        return self.text(text)
 
     def table(self, data: Any, **options: Any) -> Any:
         """Print a table."""

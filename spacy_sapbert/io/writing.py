@@ -153,9 +153,9 @@ def check_kind(path: Path, kind: FolderKind) -> None:
         raise SapbertError(Errors.E013.format(path=path))
     if path.is_symlink() or not path.exists():
         return
-    found = find_foreign(path, kind)
-    if found is not None:
-        raise SapbertError(Errors.E012.format(path=path, kind=kind.name, found=found))
+    foreign = find_foreign(path, kind)
+    if foreign is not None:
+        raise SapbertError(Errors.E012.format(path=path, kind=kind.name, found=foreign))
 
 
 def find_foreign(path: Path, kind: FolderKind) -> str | None:
@@ -164,10 +164,10 @@ def find_foreign(path: Path, kind: FolderKind) -> str | None:
         return "it is a file"
     first = None
     # Unlike `rglob`, `walk` goes on if another writer removes a folder meanwhile.
-    for place, folders, files in os.walk(path):
-        links = [name for name in folders if Path(place, name).is_symlink()]
+    for parent, folders, files in os.walk(path):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
         for file in (*files, *links):
-            name = Path(place, file).relative_to(path).as_posix()
+            name = Path(parent, file).relative_to(path).as_posix()
             if not kind.has(name) and not LEFTOVER.fullmatch(file):
                 return f"it has {name}"
             first = first or name

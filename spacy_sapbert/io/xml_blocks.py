@@ -110,7 +110,7 @@ def read_children(
         SapbertError: See `feed_blocks`.
     """
     parser = make_parser(path)
-    found: list[tuple[int, Element]] = []
+    children: list[tuple[int, Element]] = []
     builder, child = TreeBuilder(), Element("")
     line = begin = 0
 
@@ -130,12 +130,12 @@ def read_children(
     def end(tag: str) -> None:
         nonlocal begin
         if builder.end(tag) is child:
-            found.append((line, child))
+            children.append((line, child))
             begin = parser.CurrentByteIndex
             parser.StartElementHandler = start_child
             parser.CharacterDataHandler = parser.EndElementHandler = None
 
     parser.StartElementHandler = start_root
     for _ in feed_blocks(parser, path, lambda: begin):
-        yield from found
-        found.clear()
+        yield from children
+        children.clear()

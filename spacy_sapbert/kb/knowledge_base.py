@@ -293,6 +293,13 @@ class KnowledgeBase(Mapping[str, Concept]):
         """Yield all concepts: those built, then those changed or added."""
         return self.store.concepts()
 
+    def other_prefix(self, cui: str) -> str | None:
+        """Return the id that differs only in its prefix (`MESH:`), if there is one."""
+        prefix, colon, _ = next(iter(self), "").rpartition(":")
+        bare = cui.rpartition(":")[2]
+        others = (bare, f"{prefix}{colon}{bare}")
+        return next((other for other in others if other != cui and other in self), None)
+
     def children(self, cui: str) -> list[str]:
         """Return the ids of the children of a concept, sorted."""
         return self.store.children(cui)

@@ -307,6 +307,17 @@ class Store:
         )
         return self.query(sql, [first, last, most])
 
+    def names_with_types(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """Yield each name with its semantic types and its sources, joined by `|`."""
+        sql = (
+            "SELECT alias, "
+            "(SELECT group_concat(type, '|') FROM types "
+            "WHERE types.concept = aliases.concept), "
+            "(SELECT group_concat(value, '|') FROM origins "
+            "WHERE origins.origin = aliases.origin AND kind = 'source') FROM aliases"
+        )
+        yield from self.database.stream(sql, ())
+
     def count_types(self) -> dict[str, int]:
         """Return the number of concepts by semantic type, the most frequent first."""
         sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"

@@ -102,8 +102,9 @@ class EvaluationErrors:
     )
     E725 = (
         "{path}: Expected mentions with ids of the knowledge base, but none of "
-        "{count:,} has one, e.g. {example!r}. Use the vocabulary of the annotations, "
-        "or change the ids with `spacy sapbert convert --prefix` or `--drop-prefix`."
+        "{count:,} has one, e.g. {example!r}.{hint} Use the vocabulary of the "
+        "annotations, or change the ids with `spacy sapbert convert --prefix` or "
+        "`--drop-prefix`."
     )
     E722 = (
         "Expected an output that ends with one of {known}, but got {path}. Correct "

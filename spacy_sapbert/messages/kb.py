@@ -89,8 +89,8 @@ class KbErrors:
         "it with `spacy sapbert kb search`."
     )
     E337 = (
-        "Expected {cui} to have this name and at least one other, but it has not. "
-        "Remove the whole concept, or correct `--alias`."
+        "Expected {cui} to have another name besides this one, but it has none. Remove "
+        "the whole concept, without `--alias`."
     )
     E338 = (
         "Expected {path} as it was when it was opened, but another process has changed "
@@ -157,6 +157,10 @@ class KbErrors:
     E361 = (
         "Expected an annotated document in {path}, line {line}, but got something "
         "else. Run `spacy sapbert kb discard-edits`."
+    )
+    E367 = (
+        "Expected {cui} to have the name of `--alias`, but its names are {names}. "
+        "Correct the name."
     )
     E362 = (
         "Expected annotations with ids of the knowledge base, but {unknown:,} ids, for "

@@ -26,10 +26,7 @@ class VocabulariesErrors:
         "Expected {what} that are in {path}, but got {unknown}.{hint} The file has: "
         "{known}."
     )
-    E106 = (
-        "Expected at least one concept in {path}, but none is left. Dropped: "
-        "{dropped}. Use fewer filters."
-    )
+    E106 = "Expected at least one concept in {path}, but {reason}."
     E107 = "Expected the part {expected} next, but got {path}. Download all parts."
     E108 = (
         "Expected {file} in {folder}, but found none. Pass the folder that contains "

@@ -1,14 +1,19 @@
-"""Knowledge base → a pipeline that detects names and links them."""
+"""Knowledge base → a pipeline that detects mentions and links them."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..io.writing import (
     FolderKind,
     check_folder_output,
     write_folder_atomically,
+    write_json,
 )
 from ..kb.knowledge_base import load_kb
 from ..kb.packages.packaging import check_package_name, project_name
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 LICENCE = "see the licences of the vocabularies"
 PIPELINE_PARTS = (
@@ -25,25 +30,41 @@ PIPELINE_FOLDER = FolderKind(
     "sapbert_mentions/settings.json",  # a pipeline of spaCy alone has none
     lambda name: name.partition("/")[0] in PIPELINE_PARTS,
 )
+DETECTOR = "detector.json"  # what `assemble` took the detector from
+DETECTOR_PARTS = ("tok2vec", "transformer", "ner", DETECTOR)
+
+
+def detector_folder(nlp: "Language") -> FolderKind:
+    """Return which folders are of a pipeline with a detector of its own."""
+    parts = {*PIPELINE_PARTS, *DETECTOR_PARTS, *nlp.pipe_names}
+    return FolderKind(
+        "a pipeline with a detector that `assemble` wrote",
+        DETECTOR,
+        lambda name: name.partition("/")[0] in parts,
+    )
 
 
 def assemble_pipeline(
     kb: str | Path,
     output: Path,
     *,
+    detector: str | Path | None = None,
     name: str = "sapbert",
     version: str = "0.1.0",
     lang: str = "en",
     kb_package: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write a pipeline of abbreviation detector, mention detector and linker.
+    """Write a pipeline of mention detector, abbreviation detector and linker.
 
     Args:
         kb: Folder or name of the knowledge base. A folder is copied into the pipeline,
             an installed one is referred to by its name.
         output: Folder of the pipeline to write.
+        detector: Folder or package of a pipeline that sets entities, e.g. of a trained
+            NER; None = detect the names of the knowledge base.
         name, version: Of the pipeline; the name without the language.
+        lang: Language of the tokenizer; with a detector, its own counts.
         kb_package: Name under which `package_kb` packages the knowledge base: the
             pipeline refers to this package, and requires it.
         force: Replace an existing folder.
@@ -54,10 +75,13 @@ def assemble_pipeline(
     """
     import spacy
 
-    check_folder_output(output, PIPELINE_FOLDER, force=force)
+    from .running import load_pipeline
+
+    nlp = spacy.blank(lang) if detector is None else load_pipeline(str(detector))
+    kind = PIPELINE_FOLDER if detector is None else detector_folder(nlp)
+    check_folder_output(output, kind, force=force)
     opened = load_kb(kb)
     manifest = opened.manifest
-    nlp = spacy.blank(lang)
     sources = "; ".join(manifest.sources) or "sources not named"
     nlp.meta.update(
         name=name,
@@ -66,7 +90,8 @@ def assemble_pipeline(
         description=f"Links names of {manifest.counts.concepts:,} concepts ({sources})",
     )
     nlp.add_pipe("sapbert_abbreviations")
-    nlp.add_pipe("sapbert_mentions")
+    if detector is None:
+        nlp.add_pipe("sapbert_mentions")
     # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
     config: dict[str, str] = {"ambiguous": "nil"}
     left_out: list[str] = []
@@ -80,5 +105,7 @@ def assemble_pipeline(
     linker = nlp.add_pipe("sapbert_linker", config=config)
     if not left_out and Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
-    with write_folder_atomically(output, PIPELINE_FOLDER) as part:
+    with write_folder_atomically(output, kind) as part:
         nlp.to_disk(part, exclude=left_out)
+        if detector is not None:
+            write_json(part / DETECTOR, {"detector": Path(detector).name})

@@ -170,7 +170,7 @@ def change_names(concept: Concept, names: Sequence[str]) -> None:
             is kept.
     """
     aliases = list(dict.fromkeys(filter(None, names)))
-    where = {alias: place for place, alias in enumerate(aliases)}
+    where = {alias: position for position, alias in enumerate(aliases)}
     moved = [where.get(name) for name in names]
     concept.aliases = aliases
     concept.languages = move_places(concept.languages, moved)
@@ -208,7 +208,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         raise fail(expected)
     if written != aliases:
         # another name comes first, or one comes twice
-        where = {alias: place for place, alias in enumerate(aliases)}
+        where = {alias: position for position, alias in enumerate(aliases)}
         moved = [where[alias] for alias in written]
         languages, sources = move_places(languages, moved), move_places(sources, moved)
     return Concept(
@@ -240,10 +240,10 @@ def find_invalid(
     if ANNOTATED in sources:
         return f"names of sources other than `{ANNOTATED}`, which marks what was taught"
     for key, lists in zip(PLACES, (languages, sources), strict=True):
-        for each in lists.values():
-            if not each or each[0] < 0 or each[-1] >= written:
+        for values in lists.values():
+            if not values or values[0] < 0 or values[-1] >= written:
                 return EXPECTED[key]
-            if not all(map(lt, each, each[1:])):
+            if not all(map(lt, values, values[1:])):
                 return EXPECTED[key]
     return ""
 

@@ -30,20 +30,20 @@ class Description:
 
 def describe_concepts(concepts: Iterable[Concept]) -> Description:
     """Read all concepts and count what they have."""
-    found = Description()
+    description = Description()
     for concept in concepts:
-        if len(found.examples) < EXAMPLES:
-            found.examples.append(concept)
+        if len(description.examples) < EXAMPLES:
+            description.examples.append(concept)
         for counts, lists in (
-            (found.languages, concept.languages),
-            (found.sources, concept.sources),
-            (found.codes, concept.codes),
+            (description.languages, concept.languages),
+            (description.sources, concept.sources),
+            (description.codes, concept.codes),
         ):
             for key, values in lists.items():
                 add(counts, key, len(values))
         for type in concept.types:
-            add(found.types, type, 1)
-    return found
+            add(description.types, type, 1)
+    return description
 
 
 def add(counts: dict[str, int], key: str, number: int) -> None:

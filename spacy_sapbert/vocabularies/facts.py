@@ -152,15 +152,15 @@ def build_concept(
                     report.dropped["names without a letter or digit"] += 1
                     continue
                 texts += 1
-                place = places.setdefault(name, len(places))
+                position = places.setdefault(name, len(places))
             elif name in places:
-                place = places[name]
+                position = places[name]
             else:
                 continue
             if language:
-                languages[language].append(place)
+                languages[language].append(position)
             if source:
-                sources[source].append(place)
+                sources[source].append(position)
         elif kind == CODE:
             concept.codes.setdefault(source, []).append(value)
         elif kind == DEFINITION:
@@ -182,10 +182,12 @@ def build_concept(
         return None
     report.rows_kept += len(places)
     concept.aliases = [*places]
-    concept.languages = {key: sorted({*found}) for key, found in languages.items()}
-    concept.sources = {key: sorted({*found}) for key, found in sources.items()}
-    for source, found in concept.codes.items():
-        concept.codes[source] = list(dict.fromkeys(found))
+    concept.languages = {
+        key: sorted({*positions}) for key, positions in languages.items()
+    }
+    concept.sources = {key: sorted({*positions}) for key, positions in sources.items()}
+    for source, positions in concept.codes.items():
+        concept.codes[source] = list(dict.fromkeys(positions))
     for values in (concept.types, *lists.values()):
         values[:] = dict.fromkeys(values)
     return concept

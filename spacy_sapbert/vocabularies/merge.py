@@ -61,10 +61,10 @@ def unite_names(concepts: Sequence[Concept]) -> None:
         for alias in concept.aliases:
             where.setdefault(alias, len(where))
     for field in PLACES:
-        found: dict[str, set[int]] = {}
+        united: dict[str, set[int]] = {}
         for concept in concepts:
             for key, places in getattr(concept, field).items():
-                moved = (where[concept.aliases[place]] for place in places)
-                found.setdefault(key, set()).update(moved)
-        setattr(concepts[0], field, {key: sorted(found[key]) for key in found})
+                moved = (where[concept.aliases[position]] for position in places)
+                united.setdefault(key, set()).update(moved)
+        setattr(concepts[0], field, {key: sorted(united[key]) for key in united})
     concepts[0].aliases = list(where)

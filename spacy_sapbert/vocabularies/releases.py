@@ -44,14 +44,14 @@ def releases_path(concepts: Path) -> Path:
 
 def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
     """Write the releases that readers found; remove an older file if there are none."""
-    found: dict[str, dict[str, str]] = {}
+    releases: dict[str, dict[str, str]] = {}
     for report in reports:
         for source, (release, licence) in report.releases.items():
-            if len(found) < MOST_SOURCES:
-                found.setdefault(source, {"release": release, "licence": licence})
+            if len(releases) < MOST_SOURCES:
+                releases.setdefault(source, {"release": release, "licence": licence})
     path = releases_path(concepts)
-    if found:
-        data = {"concepts_sha256": file_digest(concepts), "sources": found}
+    if releases:
+        data = {"concepts_sha256": file_digest(concepts), "sources": releases}
         write_json(path, data)
     else:
         path.unlink(missing_ok=True)
@@ -67,8 +67,8 @@ def read_releases(concepts: Path) -> Mapping[str, SourceRelease]:
     try:
         with path.open("rb") as file:
             data: Any = file.read(MAX_BYTES)
-        found = Releases.model_validate_json(data)
+        releases = Releases.model_validate_json(data)
     except (OSError, ValidationError):
         return {}
-    same = found.concepts_sha256 == file_digest(concepts)
-    return found.sources if same else {}
+    same = releases.concepts_sha256 == file_digest(concepts)
+    return releases.sources if same else {}

@@ -69,8 +69,8 @@ class Report:
         source = source[:RELEASE]
         known = self.releases.get(source, ("", ""))
         if source and (source in self.releases or len(self.releases) < MOST_SOURCES):
-            found = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
-            self.releases[source] = known[0] or found[0], known[1] or found[1]
+            cleaned = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
+            self.releases[source] = known[0] or cleaned[0], known[1] or cleaned[1]
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""
@@ -103,7 +103,7 @@ class Report:
             "dropped": {rule: n for rule, n in sorted(self.dropped.items()) if n},
             "counts": {what: n for what, n in sorted(self.counts.items()) if n},
             "notes": self.notes,
-            "releases": {s: [*found] for s, found in sorted(self.releases.items())},
+            "releases": {s: [*release] for s, release in sorted(self.releases.items())},
         }
 
 
@@ -158,11 +158,13 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
-        read = sum(report.rows.values())
-        nothing = "nothing" if read else "nothing, because the file is empty"
-        raise SapbertError(
-            Errors.E106.format(path=report.path, dropped=dropped or nothing)
-        )
+        if dropped:
+            reason = f"none is left. Dropped: {dropped}. Use fewer filters"
+        elif sum(report.rows.values()):
+            reason = "it has none, only e.g. a header. Correct the file or `--format`"
+        else:
+            reason = "the file is empty. Choose another one"
+        raise SapbertError(Errors.E106.format(path=report.path, reason=reason))
 
 
 def check_known(

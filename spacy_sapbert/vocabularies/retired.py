@@ -105,18 +105,18 @@ def find_replacement(
     """
     if find_live(old):
         return "", "retired ids that a concept has"
-    found: set[str] = set()
+    replacements: set[str] = set()
     visited, pending = {old}, [old]
-    while pending and len(found) < 2:
+    while pending and len(replacements) < 2:
         sql = "SELECT DISTINCT new FROM replaced WHERE old = ? LIMIT ?"
         for (new,) in database.execute(sql, (pending.pop(), STEPS)):
             if concepts := find_live(new):
-                found |= concepts
+                replacements |= concepts
             elif new not in visited and len(visited) <= STEPS:
                 visited.add(new)
                 pending.append(new)
-    if not found:
+    if not replacements:
         return "", "retired ids that lead to no concept"
-    if len(found) > 1:
+    if len(replacements) > 1:
         return "", "retired ids that lead to several concepts"
-    return found.pop(), ""
+    return replacements.pop(), ""

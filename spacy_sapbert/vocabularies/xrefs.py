@@ -93,12 +93,12 @@ def find_mapped(database: sqlite3.Connection, concept: Concept) -> set[str]:
     Returns:
         Ids; only the concept with the same id, if there is one.
     """
-    found: set[str] = set()
+    concepts: set[str] = set()
     for key, is_id in list_keys(concept):
         if is_id and (same := find_concepts(database, key, codes=False)):
             return same
-        found |= find_concepts(database, key, codes=is_id)
-    return found
+        concepts |= find_concepts(database, key, codes=is_id)
+    return concepts
 
 
 def store_mappings(database: sqlite3.Connection, other: Other) -> None:
@@ -106,14 +106,14 @@ def store_mappings(database: sqlite3.Connection, other: Other) -> None:
     report = other.report
     for pair in other.mappings or ():
         keys = [id_key(id) for id in pair]
-        found = [find_concepts(database, key, codes=False) for key in keys]
-        if all(found):
+        of_keys = [find_concepts(database, key, codes=False) for key in keys]
+        if all(of_keys):
             rule = "mappings between concepts of one vocabulary"
-            report.drop(rule, pair[0], found[0] | found[1])
+            report.drop(rule, pair[0], of_keys[0] | of_keys[1])
             continue
         for cuis, id, key in (
-            (found[0], pair[1], keys[1]),
-            (found[1], pair[0], keys[0]),
+            (of_keys[0], pair[1], keys[1]),
+            (of_keys[1], pair[0], keys[0]),
         ):
             for cui in cuis:
                 report.counts["mappings that are used"] += 1
@@ -151,9 +151,9 @@ def store_mapped(
         report.dropped[f"names of at most {SHORT} characters"] += short
         places: list[dict[str, list[str]]] = [{} for _ in concept.aliases]
         for field in PLACES:
-            for key, found in getattr(concept, field).items():
-                for place in found:
-                    places[place].setdefault(field, []).append(key)
+            for key, positions in getattr(concept, field).items():
+                for position in positions:
+                    places[position].setdefault(field, []).append(key)
         rows = (
             (
                 *(cui, file, alias, alias.casefold()),
@@ -181,8 +181,8 @@ def add_names(
 ) -> None:
     """Add the names and codes that a database has for a concept."""
     cui = concept.cui
-    where = {alias: place for place, alias in enumerate(concept.aliases)}
-    own = {alias.casefold() for alias in concept.aliases}
+    where = {alias: position for position, alias in enumerate(concept.aliases)}
+    own_forms = {alias.casefold() for alias in concept.aliases}
     places = {
         field: {key: set(found) for key, found in getattr(concept, field).items()}
         for field in PLACES
@@ -192,7 +192,7 @@ def add_names(
     for file, alias, form, data, id in database.execute(sql, (cui,)):
         report = reports[file]
         if alias not in where:
-            if form in own:
+            if form in own_forms:
                 report.dropped["repeated names"] += 1
                 continue
             if others := find_others(database, "names", form, cui):
@@ -203,7 +203,7 @@ def add_names(
                 continue
             report.counts["names added"] += 1
             where[alias] = len(where)
-            own.add(form)
+            own_forms.add(form)
             if len(where) > VALUES:
                 raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
         for field, keys in json.loads(data).items():
@@ -228,5 +228,5 @@ def find_others(
         None, one or two of them.
     """
     sql = f"SELECT min(cui), max(cui) FROM {table} WHERE form = ?"
-    found = database.execute(sql, (form,)).fetchone()
-    return {*found} - {cui, None}
+    row = database.execute(sql, (form,)).fetchone()
+    return {*row} - {cui, None}

@@ -253,3 +253,31 @@ def test_concepts_needs_an_output_or_describe(
     result = run(obo, *options)
     assert result.exit_code == 1
     assert "E423" in result.output
+
+
+def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:
+    path, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    report = tmp_path / "report.json"
+    parents = {"A": ["B"], "B": ["C"], "C": ["A", "Z1"], "D": ["A"], "E": ["D", "Z2"]}
+    rows = (
+        {"cui": c, "aliases": [f"name {c}"], "parents": p} for c, p in parents.items()
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
+    words = ["concepts", str(path), "-o", str(output), "--report", str(report)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    problems = [
+        "2 ids of parents that are no concepts, e.g. Z1 of C, Z2 of E.",
+        "3 concepts in circles of parents, e.g. A under B, B under C.",
+    ]
+    assert json.loads(report.read_text("utf8"))["hierarchy"] == problems
+    assert all(problem in result.output for problem in problems)
+
+
+def test_concepts_of_a_table_with_a_header_only_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("cui,name\n", "utf8")
+    words = ["concepts", str(path), "-o", str(tmp_path / "out.jsonl")]
+    result = CliRunner().invoke(app, words)
+    assert "[E106]" in result.output
+    assert "it has none, only e.g. a header" in result.output

@@ -89,8 +89,8 @@ def test_evaluate_prints_nothing_if_quiet(sample_kb: Path, gold_file: Path) -> N
 
 def test_evaluate_has_one_column_for_k_1(sample_kb: Path, gold_file: Path) -> None:
     result = run(sample_kb, gold_file, "--k", 1)
-    assert "Acc@1 strict" in result.output
-    assert "Acc@5" not in result.output
+    assert "@1" in result.output
+    assert "@5" not in result.output
 
 
 def test_evaluate_names_the_bad_line_and_writes_nothing(
@@ -226,3 +226,30 @@ def test_evaluate_of_ids_in_another_form_is_an_error(
     assert "E725" in result.output
     assert "none of 10 has one, e.g. 'UMLS:C0000004'" in result.output
     assert SENTINEL not in result.output
+
+
+def test_evaluate_of_few_ids_with_another_prefix_is_an_error(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "gold.tsv"
+    path.write_text(f"mention\tids\n{SENTINEL}\tUMLS:C0000001\n", "utf8")
+    result = run(sample_kb, path)
+    assert result.exit_code == 1
+    assert "E725" in result.output
+    assert "It has 'C0000001'." in result.output
+    path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
+    result = run(sample_kb, path)
+    assert result.exit_code == 0
+    assert "covers 0.0%" in " ".join(result.output.split())
+
+
+def test_evaluate_prints_no_line_longer_than_80_characters(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "gold.tsv"
+    path.write_text(f"mention\tids\n{SENTINEL}\tC0000001\n", "utf8")
+    result = run(sample_kb, path)
+    assert result.exit_code == 0
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "\x1b" not in result.output
+    assert "====" not in result.output

@@ -227,3 +227,11 @@ def test_kb_related_without_neighbours_exits_with_3(
 ) -> None:
     kb = make_kb(tmp_path, [Concept("C1", ["fever"])])
     assert run("related", "C1", "--kb", kb).exit_code == 3
+
+
+def test_kb_add_counts_only_new_names(own_kb: Path) -> None:
+    name = load_kb(own_kb)["C0000001"].aliases[0]
+    words = ["kb", "add", str(own_kb), "--cui", "C0000001", "--alias", name]
+    result = CliRunner().invoke(app, [*words, "--alias", "new name"])
+    assert "Added 1 name of 1 concept" in result.output
+    assert "1 name known before" in " ".join(result.output.split())

@@ -154,3 +154,15 @@ def test_encoder_config_with_an_impossible_value_is_an_error(
 ) -> None:
     with pytest.raises(SapbertError, match=code):
         EncoderConfig(**values)
+
+
+def test_encoder_without_a_tokenizer_is_a_named_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    for path in folder.glob("*token*"):
+        path.unlink()
+    (folder / "vocab.txt").unlink(missing_ok=True)
+    with pytest.raises(SapbertError, match=r"E203.*it has no `tokenizer\.json`"):
+        load_encoder(str(folder))

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.evaluation.diagnose import (
     CAUSES,
-    ConceptInfo,
+    KnownConcept,
     find_ancestors,
     find_cause,
     is_short_form,
@@ -14,8 +14,8 @@ from spacy_sapbert.linking.surface_forms import name_form
 Ranking = list[tuple[float, str]]
 
 
-def make(names: str, types: str = "", parents: str = "") -> ConceptInfo:
-    return ConceptInfo(
+def make(names: str, types: str = "", parents: str = "") -> KnownConcept:
+    return KnownConcept(
         (),
         names.split("|")[0],
         frozenset(name_form(name) for name in names.split("|")),
@@ -36,8 +36,8 @@ KNOWN = {
 }
 
 
-def info(cui: str) -> ConceptInfo:
-    return KNOWN.get(cui, ConceptInfo())
+def info(cui: str) -> KnownConcept:
+    return KNOWN.get(cui, KnownConcept())
 
 
 def ranked(*cuis: str) -> Ranking:
@@ -142,8 +142,8 @@ def test_find_cause_returns_one_cause_for_every_error(
 def test_find_ancestors_stops_after_three_steps() -> None:
     parents = {"a": "b", "b": "c", "c": "d", "d": "e", "x": "y", "y": "x"}
 
-    def of(cui: str) -> ConceptInfo:
-        return ConceptInfo(parents=frozenset(parents.get(cui, "")))
+    def of(cui: str) -> KnownConcept:
+        return KnownConcept(parents=frozenset(parents.get(cui, "")))
 
     assert find_ancestors(["a"], of) == {"b", "c", "d"}
     assert find_ancestors(["d", "c"], of) == {"d", "e"}

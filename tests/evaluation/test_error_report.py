@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.evaluation.diagnose import CAUSES, ConceptInfo, info_finder
+from spacy_sapbert.evaluation.diagnose import CAUSES, KnownConcept, info_finder
 from spacy_sapbert.evaluation.error_report import (
     find_errors,
     find_missed_concepts,
@@ -128,7 +128,7 @@ def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
     assert "myocardial infarction" in info("C0000001").forms
     assert (info("X").name, info("X").types) == ("Heart disease", {"T047"})
     assert info("Y").types == {"T047", "T121"}
-    assert info("C9999999") == info("nowhere") == ConceptInfo()  # retired, unknown
+    assert info("C9999999") == info("nowhere") == KnownConcept()  # retired, unknown
 
 
 def test_error_report_counts_what_evaluate_does_not_count(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import spacy
+import srsly
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
@@ -206,3 +207,10 @@ def test_formats_that_cannot_be_guessed_are_an_error(path: Path) -> None:
 
 def test_formats_every_ending_is_of_a_known_format() -> None:
     assert set(list_suffixes().values()) <= set(WRITERS)
+
+
+def test_write_linked_takes_documents_without_ids(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    path = tmp_path / "linked.jsonl"
+    write_linked(nlp.pipe(["one", "two"]), str(path))
+    assert [row["id"] for row in srsly.read_jsonl(path)] == ["1", "2"]

@@ -122,7 +122,7 @@ def test_remove_concepts_removes_an_added_name(own_kb: Path) -> None:
 def test_remove_concepts_unknown_id_or_name_is_an_error(own_kb: Path) -> None:
     with pytest.raises(SapbertError, match="no 'C7777777'"):
         remove_concepts(load_kb(own_kb), ["C7777777"])
-    with pytest.raises(SapbertError, match="E337"):
+    with pytest.raises(SapbertError, match="E367"):
         remove_concepts(load_kb(own_kb), ["C0000001"], alias="nothing")
 
 
@@ -446,3 +446,12 @@ def test_add_concepts_in_parts_writes_what_adding_at_once_does(
     assert sorted(kb.concepts(), key=by_id) == sorted(once.concepts(), key=by_id)
     mentions = ["hot", "ward fever", "other", "fever", "WF"]
     assert kb.link(mentions) == once.link(mentions)
+
+
+def test_remove_concepts_names_the_cause(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    with pytest.raises(SapbertError, match=rf"E367.*{kb['C0000001'].aliases[0]}"):
+        remove_concepts(kb, ["C0000001"], alias="nothing")
+    kb = add_concepts(kb, [Concept("L1", ["Ward fever"])])
+    with pytest.raises(SapbertError, match=r"E337.*it has none"):
+        remove_concepts(kb, ["L1"], alias="Ward fever")

@@ -59,12 +59,16 @@ def check_known(kb: "KnowledgeBase", cui: str) -> None:
     """
     if cui in kb:
         return
-    prefix, colon, _ = next(iter(kb), "").rpartition(":")
-    other = cui.rpartition(":")[2]
-    near = [one for one in (other, f"{prefix}{colon}{other}") if one in kb][:1]
-    hint = f" It has {near[0]}." if near else ""
+    other = kb.other_prefix(cui)
+    hint = f" It has {other}." if other else ""
     values = {"path": kb.folder, "cui": repr(cui), "hint": hint}
     raise SapbertError(Errors.E366.format(**values))
+
+
+def list_known_names(kb: "KnowledgeBase", concept: Concept) -> set[str]:
+    """Return those names of a concept that the knowledge base has for it."""
+    known = kb.concept(concept.cui)
+    return set() if known is None else {*known.aliases} & {*concept.aliases}
 
 
 @kb_app.command("add")
@@ -97,13 +101,14 @@ def add(
     if concepts is None and not new:
         check_concept(given[0])
         check_known(opened, given[0].cui)
+    names = sum(len(concept.aliases) for concept in given)
+    known = sum(map(len, (list_known_names(opened, concept) for concept in given)))
     opened = add_concepts(opened, given)
     if not quiet:
-        names = sum(len(concept.aliases) for concept in given)
-        counts = (
-            f"{format_count(names, 'name')} of {format_count(len(given), 'concept')}"
-        )
-        msg.good(f"Added {counts} to {opened.folder}")
+        added = format_count(names - known, "name")
+        concepts_given = format_count(len(given), "concept")
+        earlier = f"; {format_count(known, 'name')} known before" if known else ""
+        msg.good(f"Added {added} of {concepts_given} to {opened.folder}{earlier}")
 
 
 @kb_app.command("discard-edits")
@@ -208,10 +213,10 @@ def keep_examples(
     """Yield differences, and keep sentences of the first ones of each kind."""
     from ...kb.edits.diff import describe_difference
 
-    for each in differences:
-        if len(examples[each.change]) < EXAMPLES:
-            examples[each.change].append(describe_difference(each))
-        yield each
+    for difference in differences:
+        if len(examples[difference.change]) < EXAMPLES:
+            examples[difference.change].append(describe_difference(difference))
+        yield difference
 
 
 def write_json_lines(
@@ -249,8 +254,9 @@ def set_values(
         name, _, number = value.partition("=")
         if name != THRESHOLD:
             if get_close_matches(name, [THRESHOLD]):
-                hint = {"setting": f"`{THRESHOLD}`", "value": value}
-                raise SapbertError(Errors.E320.format(**hint))
+                near = {"setting": "the setting", "value": value}
+                hint = f" Did you mean `{THRESHOLD}`?"
+                raise SapbertError(Errors.E320.format(**near) + hint)
             index.append(value)
             continue
         try:

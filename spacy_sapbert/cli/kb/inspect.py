@@ -47,11 +47,11 @@ def verify(
     from ...kb.probe import probe_kb
 
     opened = open_version(read_version(find_kb(kb)), digest=digest, whole=True)
-    found = probe_kb(opened)
+    probed = probe_kb(opened)
     if not quiet:
         msg.good(
             f"{len(opened.manifest.files) + 1} files are valid; the index finds "
-            f"{found.rows:.1%} of its rows, and {found.names:.1%} of the names find "
+            f"{probed.rows:.1%} of its rows, and {probed.names:.1%} of the names find "
             "their concept"
         )
 

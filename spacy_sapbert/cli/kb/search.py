@@ -147,7 +147,7 @@ def related(
             {
                 "cui": concept.cui,
                 "name": concept.name,
-                "related": [one._asdict() for one in found],
+                "related": [concept_found._asdict() for concept_found in found],
             }
             for concept, found in results
         ]

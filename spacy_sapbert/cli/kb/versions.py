@@ -59,9 +59,9 @@ def use(
 
     Example: spacy sapbert kb use models/kb v2
     """
-    found = go_back(kb, version)
+    version_now = go_back(kb, version)
     if not quiet:
-        msg.good(f"{kb} uses {found.name}, digest {found.manifest.digest}")
+        msg.good(f"{kb} uses {version_now.name}, digest {version_now.manifest.digest}")
 
 
 @kb_app.command("gc")

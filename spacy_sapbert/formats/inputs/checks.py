@@ -14,7 +14,7 @@ MOST_IDS = 1_000_000  # that are compared; their hashes take less than 100 MB
 
 def measure_run(text: str) -> int:
     """Return the length of the longest run of punctuation; 0 for less than 50."""
-    return max((len(found) for found in RUN.findall(text)), default=0)
+    return max((len(run) for run in RUN.findall(text)), default=0)
 
 
 def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:

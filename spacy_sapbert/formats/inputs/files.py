@@ -112,10 +112,10 @@ def detect_format(path: Path) -> str:
     for name, format in formats.items():
         if ending in format.endings:
             return name
-    found = detect_content(path)
-    if found is None:
+    detected = detect_content(path)
+    if detected is None:
         raise SapbertError(Errors.E505.format(path=path, known=", ".join(formats)))
-    return found
+    return detected
 
 
 def check_format(format: str | None) -> None:
@@ -161,8 +161,8 @@ def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
         left_out: Updated: how many hidden files and folders, and how many folders of
             models, are left out.
     """
-    found: list[Path] = []
-    for place, folders, files in os.walk(folder, followlinks=False):
+    paths: list[Path] = []
+    for parent, folders, files in os.walk(folder, followlinks=False):
         if is_model(folders, files):
             left_out["of knowledge bases or models"] += 1
             folders.clear()
@@ -170,8 +170,8 @@ def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
         shown = [name for name in (*folders, *files) if not name.startswith(".")]
         left_out["hidden"] += len(folders) + len(files) - len(shown)
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += (Path(place, name) for name in files if not name.startswith("."))
-    return iter(sorted(found))
+        paths += (Path(parent, name) for name in files if not name.startswith("."))
+    return iter(sorted(paths))
 
 
 def is_unfinished(name: str) -> bool:

@@ -46,8 +46,8 @@ def read_partition(name: str) -> dict[str, str | None]:
         name: Path of a file in the folder of its table.
     """
     pairs = (part.split("=", 1) for part in Path(name).parts[:-1] if "=" in part)
-    found = {unquote(key): unquote(value) for key, value in pairs}
-    return {key: None if value == NULL else value for key, value in found.items()}
+    fields = {unquote(key): unquote(value) for key, value in pairs}
+    return {key: None if value == NULL else value for key, value in fields.items()}
 
 
 def read_parquet_rows(
@@ -83,9 +83,9 @@ def read_parquet_rows(
     except DAMAGED as error:
         if isinstance(error, SapbertError):
             raise
-        found = f"it cannot be read ({type(error).__name__})"
+        reason = f"it cannot be read ({type(error).__name__})"
         raise SapbertError(
-            Errors.E597.format(path=path, what="a Parquet file", found=found)
+            Errors.E597.format(path=path, what="a Parquet file", found=reason)
         ) from None
 
 

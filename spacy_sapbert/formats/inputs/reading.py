@@ -43,11 +43,11 @@ def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSp
     kept: list[GoldSpan] = []
     starts: list[int] = []
     for span in sorted(distinct.values(), key=lambda span: span.start - span.end):
-        place = bisect_left(starts, span.end)
+        position = bisect_left(starts, span.end)
         # of those that start before its end, the last one has to end before its start
-        if not place or kept[place - 1].end <= span.start:
-            starts.insert(place, span.start)
-            kept.insert(place, span)
+        if not position or kept[position - 1].end <= span.start:
+            starts.insert(position, span.start)
+            kept.insert(position, span)
     counts["mentions"] += len(distinct)
     counts["overlapping"] += len(distinct) - len(kept)
     return kept

@@ -45,12 +45,12 @@ def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     """
     if name in row:
         return True, row[name]
-    found: Any = row
+    value: Any = row
     for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
+        if not isinstance(value, Mapping) or part not in value:
             return False, None
-        found = found[part]
-    return True, found
+        value = value[part]
+    return True, value
 
 
 def to_plain(value: Any) -> Any:
@@ -62,9 +62,9 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, Mapping):
-        return {str(key): to_plain(each) for key, each in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [to_plain(each) for each in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, (date, datetime, time)):
         return value.isoformat()
     return value.hex() if isinstance(value, bytes) else str(value)
@@ -121,7 +121,7 @@ def make_document(
         id = place
     elif type(id) is not int and not is_text(id):
         raise fail(f"a text or a whole number as `{columns.id}`", "something else")
-    kept = {each: to_plain(find_field(row, each)[1]) for each in columns.keep}
+    kept = {column: to_plain(find_field(row, column)[1]) for column in columns.keep}
     return Document(id, text, fields=kept or None, place=place)
 
 

@@ -49,8 +49,8 @@ BY_TYPE = {
 
 def choose_group(types: Iterable[str]) -> Group:
     """Return the group of the first type that has one; a type may also be a group."""
-    found = (SHOWN.get(type) or BY_TYPE.get(type) for type in types)
-    return next(filter(None, found), OTHER)
+    groups = (SHOWN.get(type) or BY_TYPE.get(type) for type in types)
+    return next(filter(None, groups), OTHER)
 
 
 def group_styles(within: str = "") -> str:

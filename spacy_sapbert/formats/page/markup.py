@@ -124,12 +124,12 @@ def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]
     starts: list[int] = []  # of the marked entities, which do not overlap
     stacks: list[list[LinkedEntity]] = []
     for entity in sorted(entities, key=lambda e: (e["start"] - e["end"], e["start"])):
-        place = bisect_left(starts, max(entity["end"], entity["start"] + 1)) - 1
-        if place >= 0 and stacks[place][0]["end"] > entity["start"]:
-            stacks[place].append(entity)
+        last = bisect_left(starts, max(entity["end"], entity["start"] + 1)) - 1
+        if last >= 0 and stacks[last][0]["end"] > entity["start"]:
+            stacks[last].append(entity)
             continue
-        starts.insert(place + 1, entity["start"])
-        stacks.insert(place + 1, [entity])
+        starts.insert(last + 1, entity["start"])
+        stacks.insert(last + 1, [entity])
     return stacks
 
 

@@ -19,6 +19,8 @@ from ..knowledge_base import KnowledgeBase, open_version
 from .edits import Edits, find_concept, read_edits, remove_aliases
 from .overlay import split_batches, write_overlay
 
+MOST_NAMES = 5  # of a concept, in an error
+
 
 def change_edits(kb: KnowledgeBase, change: Callable[[Edits], None]) -> KnowledgeBase:
     """Publish a version with edits that a function has changed, and open it."""
@@ -136,7 +138,10 @@ def remove_concepts(
                 edits.removed[concept.cui] = set()
                 edits.added.pop(concept.cui, None)
                 continue
-            if alias not in concept.aliases or len(concept.aliases) == 1:
+            if alias not in concept.aliases:
+                names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
+                raise SapbertError(Errors.E367.format(cui=cui, names=names))
+            if len(concept.aliases) == 1:
                 raise SapbertError(Errors.E337.format(cui=cui))
             if edits.removed.get(concept.cui) != set():
                 edits.removed.setdefault(concept.cui, set()).add(alias)

@@ -129,19 +129,19 @@ def parse_node(node: Any) -> Term | None:
         raise TypeError
     meta = node.get("meta") or {}
     properties = [
-        (short_id(each["pred"]), text_of(each["val"]))
-        for each in meta.get("basicPropertyValues") or []
+        (short_id(item["pred"]), text_of(item["val"]))
+        for item in meta.get("basicPropertyValues") or []
     ]
     definition = meta.get("definition")
     return Term(
         id,
         name=text_of(node.get("lbl") or ""),
         synonyms=[
-            (SCOPE_OF.get(each["pred"], "RELATED"), text_of(each["val"]))
-            for each in meta.get("synonyms") or []
+            (SCOPE_OF.get(item["pred"], "RELATED"), text_of(item["val"]))
+            for item in meta.get("synonyms") or []
         ],
         definition=text_of(definition["val"]) if definition else None,
-        xrefs=[text_of(each["val"]).strip() for each in meta.get("xrefs") or []],
+        xrefs=[text_of(item["val"]).strip() for item in meta.get("xrefs") or []],
         matches=[(pred, val) for pred, val in properties if pred.endswith("Match")],
         alternatives=[id_of(val) for pred, val in properties if pred == ALTERNATIVE],
         replaced_by=[

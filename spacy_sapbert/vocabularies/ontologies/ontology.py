@@ -128,7 +128,7 @@ def choose_equivalents(term: Term) -> list[str]:
     kinds: dict[str, set[str]] = {}
     for kind, id in term.matches:
         kinds.setdefault(id_key(id), set()).add(kind)
-    exact = {key for key, found in kinds.items() if EXACT in found}
+    exact = {key for key, relations in kinds.items() if EXACT in relations}
     prefixes = {key.partition(":")[0] for key in exact}
     kept: dict[str, str] = {}
     for xref in term.xrefs:
@@ -147,8 +147,8 @@ def xref_ids(term: Term, prefix: str) -> list[str]:
     """
     name = normalize_prefix(prefix)
     parts = (xref.partition(":") for xref in term.xrefs)
-    found = (local for other, _, local in parts if normalize_prefix(other) == name)
-    return list(dict.fromkeys(filter(None, found)))
+    ids = (local for other, _, local in parts if normalize_prefix(other) == name)
+    return list(dict.fromkeys(filter(None, ids)))
 
 
 def choose_ids(
@@ -159,8 +159,8 @@ def choose_ids(
     Returns:
         The ids, and the rule that drops the term, or "".
     """
-    own, prefix = options.ids == "own", options.xref_prefix
-    found = [term.id] if own else xref_ids(term, prefix)
+    own_ids, prefix = options.ids == "own", options.xref_prefix
+    found = [term.id] if own_ids else xref_ids(term, prefix)
     ids = [id for id in found if pattern is None or pattern.fullmatch(id)]
     if term.obsolete and not options.obsolete:
         return ids, "obsolete terms"

@@ -21,7 +21,7 @@ def read_biosyn(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
     """
     for number, line in read_good_lines(path, report):
         ids, separator, names = line.partition(SEPARATOR)
-        cui, *retired = (each.strip() for each in ids.split("|"))
+        cui, *retired = (cui_part.strip() for cui_part in ids.split("|"))
         if not separator or not all([cui, *retired]) or SEPARATOR in names:
             error = SapbertError(Errors.E119.format(path=path, line=number))
             report.skip("bad lines", error)

@@ -150,21 +150,24 @@ def class_facts(element: Element, code: str, source: str) -> Iterator[Fact]:
 
 def find_uses(element: Element, above: Mapping[str, Sequence[Use]]) -> list[Use]:
     """Return the modifiers of a class: its own, then those of the class above it."""
-    found = {
+    found_uses = {
         used.get("code", ""): Use(
             used.get("code", ""),
             frozenset(
-                each.get("code", "") for each in used.iterfind("ValidModifierClass")
+                modifier.get("code", "")
+                for modifier in used.iterfind("ValidModifierClass")
             ),
         )
         for used in element.iterfind("ModifiedBy")
     }
-    excluded = {each.get("code") for each in element.iterfind("ExcludeModifier")}
+    excluded = {
+        modifier.get("code") for modifier in element.iterfind("ExcludeModifier")
+    }
     for parent in element.iterfind("SuperClass"):
         for use in above.get((parent.get("code") or "").strip(), ()):
             if use.modifier not in excluded:
-                found.setdefault(use.modifier, use)
-    return list(found.values())
+                found_uses.setdefault(use.modifier, use)
+    return list(found_uses.values())
 
 
 def apply_modifiers(
@@ -180,23 +183,25 @@ def apply_modifiers(
     """
 
     def is_fifth(use: Use) -> bool:
-        return not any(each.code[:1] == "." for each in modifiers.get(use.modifier, ()))
+        return not any(
+            modifier.code[:1] == "." for modifier in modifiers.get(use.modifier, ())
+        )
 
     ends = [base]
     for use in sorted(uses, key=is_fifth):
         longer: list[Made] = []
         for end in ends:
-            for each in modifiers.get(use.modifier, ()):
-                if use.valid and each.code not in use.valid:
+            for modifier in modifiers.get(use.modifier, ()):
+                if use.valid and modifier.code not in use.valid:
                     continue
-                fits = (each.code[:1] == ".") != ("." in end.code)
-                if not fits or not each.name or end.step in each.after:
+                fits = (modifier.code[:1] == ".") != ("." in end.code)
+                if not fits or not modifier.name or end.step in modifier.after:
                     continue
                 made = Made(
-                    end.code + each.code,
-                    f"{end.name}, {each.name}",
-                    each.language or end.language,
-                    f"{use.modifier} {each.code}",
+                    end.code + modifier.code,
+                    f"{end.name}, {modifier.name}",
+                    modifier.language or end.language,
+                    f"{use.modifier} {modifier.code}",
                 )
                 yield end.code, made
                 longer.append(made)

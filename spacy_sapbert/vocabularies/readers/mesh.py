@@ -111,8 +111,8 @@ def text_at(element: Element, place: str) -> str:
     Raises:
         ValueError: With what was expected, if there is none.
     """
-    found = element.find(place)
-    text = "" if found is None else text_of(found)
+    child = element.find(place)
+    text = "" if child is None else text_of(child)
     if not text:
         raise ValueError(f"a text as `{place}` in `{element.tag}`")
     return text

@@ -42,8 +42,11 @@ def read_phecode(path: Path, report: Report, options: ReadOptions) -> Iterator[F
 
 def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:
     """Return the nearest ancestors of a code, sorted: those of no other ancestor."""
-    found = ancestors.get(code, set()) - {code}
+    above = ancestors.get(code, set()) - {code}
     farther = {
-        other for each in found for other in ancestors.get(each, ()) if other != each
+        other
+        for ancestor in above
+        for other in ancestors.get(ancestor, ())
+        if other != ancestor
     }
-    return sorted(found - farther)
+    return sorted(above - farther)

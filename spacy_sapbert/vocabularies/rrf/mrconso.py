@@ -61,8 +61,8 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
         super().__init__()
         self.filters = filters
         order = [] if len(languages) == 1 else languages or ["ENG"]
-        self.languages = {language: place for place, language in enumerate(order)}
-        self.sources = {source: place for place, source in enumerate(source_rank)}
+        self.languages = {language: rank for rank, language in enumerate(order)}
+        self.sources = {source: rank for rank, source in enumerate(source_rank)}
         self.term_ranks = term_ranks
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, tuple[int, int]]:
@@ -86,10 +86,10 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
 
     def check(self, path: Path) -> None:
         """Check that the values of the filters occur in the rows."""
-        for each in self.filters:
-            if each.what:
-                known = {key[KEY.index(each.column)] for key in self}
-                check_known(each.what, each.values, sorted(known), path)
+        for filter in self.filters:
+            if filter.what:
+                known = {key[KEY.index(filter.column)] for key in self}
+                check_known(filter.what, filter.values, sorted(known), path)
 
 
 def read_mrconso(
@@ -166,15 +166,15 @@ def read_mrconso(
             elif rank < best:
                 preferred, best = name, rank
             atoms.append(atom)
-            place = places.setdefault(name, len(places))
+            position = places.setdefault(name, len(places))
             if language in languages:
-                languages[language].append(place)
+                languages[language].append(position)
             else:
-                languages[language] = [place]
+                languages[language] = [position]
             if source in sources:
-                sources[source].append(place)
+                sources[source].append(position)
             else:
-                sources[source] = [place]
+                sources[source] = [position]
             if code and code != NO_CODE:
                 if source in codes:
                     codes[source].append((code_rank, code))
@@ -204,7 +204,7 @@ def finish_concept(
         names.insert(0, names.pop(first))
         concept.languages = move_places(concept.languages, moved)
         concept.sources = move_places(concept.sources, moved)
-    for source, found in codes.items():
-        if len(found) > 1:
-            found.sort(key=itemgetter(0))
-        concept.codes[source] = list(dict.fromkeys(code for _, code in found))
+    for source, values in codes.items():
+        if len(values) > 1:
+            values.sort(key=itemgetter(0))
+        concept.codes[source] = list(dict.fromkeys(code for _, code in values))

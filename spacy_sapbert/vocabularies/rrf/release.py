@@ -76,7 +76,7 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
     ]
     if read_sources(path, "MRSAB", report):
         report.add_release("UMLS", "")  # no other vocabulary in this format has it
-    used = [each for each in filters if each.values]
+    used = [filter for filter in filters if filter.values]
     source_rank = options.source_rank
     rules = RowRules(used, languages, source_rank, read_term_ranks(path, report))
     pattern = compile_pattern(options.cui_pattern or CUI_PATTERN)

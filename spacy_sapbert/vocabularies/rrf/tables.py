@@ -74,13 +74,13 @@ def find_table(path: Path, table: str) -> list[Path]:
     if path.is_file() and table in MAIN and not re.search(PART, path.name):
         return [path]
     folder = path if path.is_dir() else path.parent
-    for place in (folder, folder / "META", folder / "rrf"):
+    for parent in (folder, folder / "META", folder / "rrf"):
         for name in (f"{table}.RRF", f"{table}.RRF.gz"):
-            if (place / name).is_file():
-                return [place / name]
+            if (parent / name).is_file():
+                return [parent / name]
         parts = sorted(
             part
-            for part in place.glob(f"{table}.RRF.*")
+            for part in parent.glob(f"{table}.RRF.*")
             if re.fullmatch(re.escape(table) + PART, part.name)
         )
         # aa, ab, ac …, all or none of them compressed

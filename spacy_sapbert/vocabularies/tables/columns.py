@@ -75,7 +75,9 @@ class Columns:
 
     def find(self, role: str) -> int | None:
         """Return the place of the first column with a role."""
-        return next((each.place for each in self.chosen if each.role == role), None)
+        return next(
+            (column.place for column in self.chosen if column.role == role), None
+        )
 
     def describe(self, header: Sequence[str]) -> str:
         """Return which column is read as what, and which are not read."""
@@ -96,7 +98,9 @@ class Columns:
 
 def show(name: str) -> str:
     """Return the name of a column for a message, in one short line."""
-    name = "".join(each if each.isprintable() else " " for each in name[:SHOWN]).strip()
+    name = "".join(
+        character if character.isprintable() else " " for character in name[:SHOWN]
+    ).strip()
     return f'"{name}"' if "," in name or not name else name
 
 
@@ -118,7 +122,7 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
     Raises:
         SapbertError: If it has another form, or no id or no name.
     """
-    found = []
+    choices = []
     try:
         (parts,) = csv.reader([choice], strict=True, skipinitialspace=True)
     except (csv.Error, ValueError):
@@ -133,8 +137,8 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
             raise SapbertError(
                 Errors.E413.format(roles=", ".join(ROLES), part=part[:SHOWN])
             )
-        found.append((role, source, name.strip()))
-    roles = [role for role, _, _ in found]
+        choices.append((role, source, name.strip()))
+    roles = [role for role, _, _ in choices]
     for role in ROLES:
         if role not in (SYNONYMS, CODES) and roles.count(role) > 1:
             raise SapbertError(Errors.E414.format(role=role))
@@ -142,7 +146,7 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
         raise SapbertError(
             Errors.E413.format(roles=", ".join(ROLES), part="no id or no name")
         )
-    return found
+    return choices
 
 
 def choose_columns(
@@ -212,25 +216,25 @@ def guess_columns(keys: Sequence[str], header: Sequence[str]) -> tuple[Column, .
     Of two columns for the same role the first of `GUESSES` is used. "Description" is
     the name, if there is no other, and else the definition.
     """
-    found: dict[int, Column] = {}
+    guessed: dict[int, Column] = {}
     for role, names in GUESSES.items():
         for name in names:
             places = [
                 p for p, key in enumerate(keys) if key.rstrip("0123456789") == name
             ]
-            places = [place for place in places if place not in found]
+            places = [place for place in places if place not in guessed]
             for place in places if role == SYNONYMS else places[:1]:
-                found[place] = Column(role, place)
+                guessed[place] = Column(role, place)
             if places and role != SYNONYMS:
                 break
     for place, name in enumerate(header):
-        if place not in found and (source := find_source(name)):
-            found[place] = Column(CODES, place, source)
-    roles = {column.role: column for column in found.values()}
+        if place not in guessed and (source := find_source(name)):
+            guessed[place] = Column(CODES, place, source)
+    roles = {column.role: column for column in guessed.values()}
     described = roles.get("definition")
     if NAME not in roles and described and keys[described.place].startswith("desc"):
-        found[described.place] = Column(NAME, described.place)
+        guessed[described.place] = Column(NAME, described.place)
     if ID not in roles and CODES in roles:
         # the only code is the id: `ICD10,name`
-        found[roles[CODES].place] = Column(ID, roles[CODES].place)
-    return tuple(found[place] for place in sorted(found))
+        guessed[roles[CODES].place] = Column(ID, roles[CODES].place)
+    return tuple(guessed[place] for place in sorted(guessed))

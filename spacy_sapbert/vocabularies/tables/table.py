@@ -111,13 +111,13 @@ def find_facts(
             elif role == "definition":
                 yield Fact(cui, DEFINITION, clean_name(value))
             else:
-                for each in split_values(cui, value, separator):
+                for part in split_values(cui, value, separator):
                     if role == SYNONYMS:
-                        yield Fact(cui, NAME, each, 1, language=language)
+                        yield Fact(cui, NAME, part, 1, language=language)
                     elif role == CODES:
-                        yield Fact(cui, CODE, each, source=source)
+                        yield Fact(cui, CODE, part, source=source)
                     else:
-                        yield Fact(cui, KINDS[role], each)
+                        yield Fact(cui, KINDS[role], part)
 
 
 def split_values(cui: str, cell: str, separator: str | None) -> Iterator[str]:

@@ -1,0 +1,130 @@
+"""What a detector learns from the names of a knowledge base."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.ml.featureextractor import FeatureExtractor
+
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.pipeline.name_embed import NameExtractor, make_name_embed
+from spacy_sapbert.pipeline.name_features import (
+    LabelTable,
+    NameFeatures,
+    list_words,
+)
+from spacy_sapbert.vocabularies.concepts import Concept
+
+
+@pytest.fixture(scope="module")
+def names_kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    concepts = [
+        Concept("D1", ["Heart attack", "MI"], types=["T047"]),
+        Concept("D2", ["Cancer, lung", "lung tumour"], types=["T191"]),
+        Concept("D3", ["spastic ataxia"], types=["T047"]),
+        Concept("R1", ["Aspirin", "acetylsalicylic acid"], types=["T121"]),
+        Concept("X1", ["cold"], types=["T184"]),
+        Concept("X2", ["Cold"], types=["T070"]),
+        Concept("U1", ["Blue thing"]),
+    ]
+    return make_kb(tmp_path_factory.mktemp("names"), concepts)
+
+
+@pytest.fixture(scope="module")
+def features(names_kb: Path) -> NameFeatures:
+    return NameFeatures.from_kb(load_kb(names_kb))
+
+
+def find(features: NameFeatures, text: str) -> dict[str, tuple[str, str]]:
+    return {text[s:e]: (name, word) for s, e, name, word in features.find(text)}
+
+
+def test_words_of_names_have_the_group_of_the_concept(features: NameFeatures) -> None:
+    found = find(features, "A heart attack, then Aspirin. The blue thing stayed.")
+    assert found["heart"] == ("B-DISO", "DISO")
+    assert found["attack"] == ("L-DISO", "DISO")
+    assert found["Aspirin"] == ("U-CHEM", "CHEM")
+    assert found["blue"][0] == "B-untyped"
+    assert found["stayed"] == ("", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["lung cancer", "lung cancers", "lung-cancer", "cancer, lung", "Lung tumor"]
+)
+def test_other_ways_to_write_a_name_are_found(
+    features: NameFeatures, text: str
+) -> None:
+    labels = {name[2:] for name, _ in find(features, text).values() if name}
+    assert labels == {"DISO"}
+
+
+def test_abbreviations_must_be_written_exactly_so(features: NameFeatures) -> None:
+    assert find(features, "an MI today")["MI"][0] == "U-DISO"
+    assert find(features, "do re mi fa")["mi"][0] == ""
+
+
+def test_a_name_of_several_groups_has_them_all(features: NameFeatures) -> None:
+    assert find(features, "the cold")["cold"][0] == "U-DISO+PHEN"
+
+
+def test_a_short_form_has_the_features_of_its_long_form(
+    features: NameFeatures,
+) -> None:
+    found = find(features, "Acetylsalicylic acid (ASA) helps. ASA is cheap.")
+    assert found["ASA"] == ("A-CHEM", "A-CHEM")
+    found = find(features, "Rare hereditary ataxia (RHA) is rare. The RHA was mild.")
+    assert found["RHA"] == ("A-", "A-DISO")
+
+
+def test_a_word_of_names_of_many_groups_says_nothing(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("D1", ["acute pain"], types=["T184"]),
+        Concept("R1", ["acute drug"], types=["T121"]),
+    ]
+    features = NameFeatures.from_kb(load_kb(make_kb(tmp_path, concepts)))
+    assert find(features, "acute pain")["acute"] == ("B-DISO", "mixed")
+
+
+def test_words_are_compared_in_one_spelling() -> None:
+    assert [word.form for word in list_words("Crohn's Haemorrhage-like tumours")] == [
+        "crohn",
+        "hemorrhage",
+        "like",
+        "tumors",
+    ]
+
+
+def test_tables_find_what_they_were_made_of() -> None:
+    numbers = {f"text {number}": 1 + number % 200 for number in range(1000)}
+    table = LabelTable.from_numbers(numbers)
+    assert table.find([*numbers]).tolist() == [*numbers.values()]
+    assert table.find(["other", "text 1000"]).tolist() == [0, 0]
+    empty = LabelTable.from_numbers({})
+    assert empty.find(["other"]).tolist() == [0]
+
+
+def test_layer_adds_two_columns_and_is_saved_without_the_knowledge_base(
+    names_kb: Path,
+) -> None:
+    nlp = spacy.blank("en")
+    docs = [nlp("A heart attack."), nlp(""), nlp("  Aspirin\n")]
+    attributes = FeatureExtractor(["NORM", "SHAPE"])
+    layer = NameExtractor(attributes, str(names_kb))
+    layer.initialize()
+    columns = layer.predict(docs)
+    assert [each.shape for each in columns] == [(4, 4), (0, 4), (3, 4)]
+    assert np.array_equal(columns[0][:, :2], attributes.predict(docs)[0])
+    assert columns[0][1, 2] != columns[0][2, 2]  # B and L
+    assert columns[2][1, 2:].all()
+    copy = NameExtractor(FeatureExtractor(["NORM", "SHAPE"]), "nothing")
+    copy.from_bytes(layer.to_bytes())
+    assert all(map(np.array_equal, copy.predict(docs), columns))
+    embed = make_name_embed(8, ["NORM"], [50], str(names_kb))
+    embed.initialize(docs)
+    assert [each.shape for each in embed.predict(docs)] == [(4, 8), (0, 8), (3, 8)]

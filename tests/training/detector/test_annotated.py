@@ -1,0 +1,215 @@
+"""The workflow `annotated` of project.yml, from documents to a package that links."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import srsly
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app as package_app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.pipeline.assembly import assemble_pipeline
+from training.__main__ import app as training_app
+from training.detector.evaluate import (
+    FOUND,
+    LINKED,
+    PLACED,
+    Counts,
+    count_mentions,
+    describe_counts,
+    evaluate_docs,
+)
+from training.detector.split import choose_parts, read_annotated_docs, read_docs
+
+ROOT = Path(__file__).parents[3]
+PROJECT = srsly.read_yaml(ROOT / "project.yml")
+SAMPLE = ROOT / "assets" / "sample" / "annotated.txt"
+APPS = {
+    "python -m training ": training_app,
+    "python -m spacy sapbert ": package_app,
+    "python -m spacy ": spacy_app,
+}
+# a training of few steps, which would be over before the rate of learning is high
+RATE = "--training.optimizer.learn_rate."
+SHORT = [f"{RATE}warmup_steps", "1", f"{RATE}initial_rate", "0.005"]
+# the tiny encoder has 64 positions
+SPANS = "--components.transformer.model.get_spans."
+SMALL = {
+    "detector": [],
+    "detector_transformer": [f"{SPANS}window", "6", f"{SPANS}stride", "5"],
+}
+STEPS = {"detector": 60, "detector_transformer": 2}
+
+
+def list_commands(**variables: str) -> list[str]:
+    """Return the commands of the workflow, with the values of their variables."""
+    values = {**PROJECT["vars"], **variables}
+    scripts = {command["name"]: command["script"] for command in PROJECT["commands"]}
+    lines = [
+        line for name in PROJECT["workflows"]["annotated"] for line in scripts[name]
+    ]
+    for name, value in values.items():
+        lines = [line.replace(f"${{vars.{name}}}", str(value)) for line in lines]
+    return lines
+
+
+def run(line: str, detector: str) -> None:
+    """Run a command of the workflow in this process; a training takes few steps."""
+    start = next(start for start in APPS if line.startswith(start))
+    words = shlex.split(line.removeprefix(start))
+    if words[0] == "train":
+        steps = STEPS[detector]
+        words += [*SHORT, *SMALL[detector], "--training.max_steps", str(steps)]
+        words += ["--training.eval_frequency", str(steps // 2)]
+    shown = CliRunner().invoke(APPS[start], words)
+    assert shown.exit_code == 0, (line, shown.output, shown.exception)
+
+
+@pytest.mark.process  # starts none, but takes as long
+@pytest.mark.parametrize("detector", STEPS)
+def test_annotated_documents_become_a_pipeline(
+    detector: str, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kb = demo_folder / "models" / "sample" / "kb"
+    lines = list_commands(
+        documents=str(SAMPLE),
+        annotated_kb=str(kb),
+        detector=str(ROOT / "training" / "configs" / f"{detector}.cfg"),
+        detector_encoder=str(kb / "v1" / "encoder"),
+    )
+    assert len(lines) == 7
+    for folder in ("packages/annotated", "results/annotated"):
+        Path(folder).mkdir(parents=True)
+    for line in lines[:-1]:
+        run(line, detector)
+    scores = srsly.read_json("results/annotated/evaluation.json")["scores"]
+    assert scores[FOUND]["gold"] == 56
+    if detector == "detector":  # the tiny encoder has random weights
+        assert scores[FOUND]["f"]["value"] > 0.6
+        assert scores[LINKED]["f"]["value"] > 0.4
+        low, high = scores[FOUND]["f"]["interval"]
+        assert low < scores[FOUND]["f"]["value"] < high
+    nlp = spacy.load("models/annotated/pipeline")
+    assert nlp.pipe_names[-2:] == ["sapbert_abbreviations", "sapbert_linker"]
+    again = spacy.load("models/annotated/pipeline")
+    text = "She reports chest pain. Her asthma is stable."
+    assert [e.text for e in nlp(text).ents] == [e.text for e in again(text).ents]
+
+
+def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order() -> None:
+    texts = [f"text {number % 40}" for number in range(80)]
+    parts = choose_parts(texts, dev=0.1, held_out=0.2, seed=3)
+    assert parts == choose_parts(texts[::-1], dev=0.1, held_out=0.2, seed=3)
+    numbers = {part: list(parts.values()).count(part) for part in parts.values()}
+    assert numbers == {"train": 28, "dev": 4, "held_out": 8}
+    assert parts != choose_parts(texts, dev=0.1, held_out=0.2, seed=4)
+
+
+def test_split_leaves_documents_of_training_out_of_held_out_ones(
+    tmp_path: Path,
+) -> None:
+    words = ["split-documents", str(SAMPLE), str(tmp_path / "out")]
+    more = tmp_path / "more.txt"
+    more.write_text(
+        SAMPLE.read_text("utf8")
+        + "new|t|Fever.\nnew|a|None.\nnew\t0\t5\tFever\tFinding\tC0015967\n\n",
+        "utf8",
+    )
+    shown = CliRunner().invoke(
+        training_app, [*words, "--held-out-documents", str(more)]
+    )
+    assert shown.exit_code == 0, shown.output
+    (doc,) = read_docs(tmp_path / "out" / "held_out.spacy")
+    assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
+        ("Fever", "Finding", "C0015967")
+    ]
+    assert "[E003]" in CliRunner().invoke(training_app, words).output
+    shown = CliRunner().invoke(training_app, [*words, "--most", "5", "--force"])
+    assert shown.exit_code == 0, shown.output
+    assert len(read_docs(tmp_path / "out" / "train.spacy")) == 5
+    shown = CliRunner().invoke(training_app, [*words, "--dev", "0", "--force"])
+    assert "[E785]" in shown.output
+    assert "Traceback" not in shown.output
+
+
+def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> None:
+    (tmp_path / "a.pubtator").write_text(SAMPLE.read_text("utf8"), "utf8")
+    line = {
+        "id": "b",
+        "text": "Fever.",
+        "entities": [{"start": 0, "end": 5, "label": "Finding", "cui": "C0015967"}],
+    }
+    (tmp_path / "b.jsonl").write_text(json.dumps(line) + "\n", "utf8")
+    docs = read_annotated_docs(
+        tmp_path, lang="en", label="X", prefix="", drop_prefix=""
+    )
+    assert len(docs) == 41
+    assert [(e.label_, e.kb_id_) for e in docs[-1].ents] == [("Finding", "C0015967")]
+
+
+def make_doc(nlp: Any, *entities: tuple[int, str, str]) -> Doc:
+    doc = nlp.make_doc("fever cough asthma pain")
+    doc.ents = [
+        Span(doc, start, start + 1, label=label, kb_id=cui)
+        for start, label, cui in entities
+    ]
+    return doc
+
+
+def test_counts_of_mentions_by_hand() -> None:
+    nlp = spacy.blank("en")
+    gold = make_doc(nlp, (0, "A", "C1"), (1, "B", "C2"), (2, "A", ""), (3, "A", "NIL"))
+    ours = make_doc(nlp, (0, "A", "C1"), (1, "A", "C2"), (2, "A", "C3"))
+    counts = count_mentions(ours, gold)
+    assert counts[FOUND] == Counts(right=2, predicted=3, gold=4)
+    assert counts[PLACED] == Counts(3, 3, 4)
+    assert counts[f"{FOUND}: A"] == Counts(2, 3, 3)
+    assert counts[f"{FOUND}: B"] == Counts(0, 0, 1)
+    # no id is known of the others
+    assert counts[LINKED] == Counts(2, 2, 2)
+
+
+def test_scores_and_intervals_by_hand() -> None:
+    scores = describe_counts([Counts(1, 2, 4)] * 10)
+    assert scores["precision"] == {"value": 0.5, "interval": [0.5, 0.5]}
+    assert scores["recall"] == {"value": 0.25, "interval": [0.25, 0.25]}
+    assert scores["f"]["value"] == pytest.approx(2 / 6, abs=1e-4)
+    scores = describe_counts([Counts(1, 1, 1)] * 5 + [Counts(0, 1, 1)] * 5)
+    low, high = scores["f"]["interval"]
+    assert 0.1 <= low < 0.5 < high <= 0.9
+
+
+def test_evaluation_gives_the_pipeline_no_annotation() -> None:
+    nlp = spacy.blank("en")
+    seen: list[Doc] = []
+
+    @spacy.Language.component("spy")
+    def spy(doc: Doc) -> Doc:
+        seen.append(doc.copy())
+        return doc
+
+    nlp.add_pipe("spy")
+    evaluate_docs(nlp, [make_doc(nlp, (0, "A", "C1"))], quiet=True)
+    assert [doc.ents for doc in seen] == [()]
+
+
+def test_assemble_replaces_only_pipelines_that_it_wrote(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    detector = spacy.blank("en")
+    detector.add_pipe("entity_ruler").add_patterns([{"label": "A", "pattern": "fever"}])
+    detector.to_disk(tmp_path / "detector")
+    output = tmp_path / "pipeline"
+    for _ in range(2):
+        assemble_pipeline(sample_kb, output, detector=tmp_path / "detector", force=True)
+    (ent,) = spacy.load(output)("She has fever.").ents
+    assert (ent.label_, ent.kb_id_) == ("A", "C0000004")
+    with pytest.raises(SapbertError, match="E012"):
+        assemble_pipeline(sample_kb, tmp_path / "detector", detector=output, force=True)

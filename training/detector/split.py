@@ -1,0 +1,149 @@
+"""Annotated documents → parts to train on, to choose the model by, and to evaluate."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import spacy
+import typer
+from spacy.tokens import Doc, DocBin
+
+from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
+from spacy_sapbert.corpora.convert import LABEL, convert_corpus
+from spacy_sapbert.corpora.registry import read_corpus
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_outputs, write_atomically
+
+from ..errors import Errors
+
+TRAIN, DEV, HELD_OUT = PARTS = ("train", "dev", "held_out")
+
+
+def choose_parts(
+    texts: Iterable[str], *, dev: float, held_out: float, seed: int
+) -> dict[str, str]:
+    """Choose a part for each distinct text at random.
+
+    Args:
+        dev, held_out: Shares of the texts, each 0 to 1.
+        seed: Equal seeds choose equal parts, in whatever order the texts are.
+    """
+    distinct = sorted({*texts})
+    random.Random(seed).shuffle(distinct)
+    last_held_out = round(held_out * len(distinct))
+    last_dev = last_held_out + round(dev * len(distinct))
+    return {
+        text: HELD_OUT if place < last_held_out else DEV if place < last_dev else TRAIN
+        for place, text in enumerate(distinct)
+    }
+
+
+def read_docs(path: Path) -> list[Doc]:
+    """Read Docs with entities from a `.spacy` file."""
+    return list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the files of annotated documents in a folder; a folder of brat is one."""
+    if not path.is_dir() or any(path.rglob("*.ann")):
+        return [path]
+    return sorted(file for file in path.iterdir() if file.is_file())
+
+
+def read_annotated_docs(path: Path, *, lang: str, label: str, **ids: str) -> list[Doc]:
+    """Read annotated documents of any format as `spacy sapbert convert` does.
+
+    Args:
+        path: A `.spacy` file, a file of a corpus format, or a folder of such files.
+        lang: Language of the tokenizer.
+        label: Of mentions without a type.
+        ids: `prefix` and `drop_prefix` of `read_corpus`.
+    """
+    docs: list[Doc] = []
+    for file in list_files(path):
+        format = detect_annotated(file)
+        if format == DOCS:
+            docs += read_docs(file)
+            continue
+        with TemporaryDirectory() as folder:
+            converted = Path(folder) / f"docs.{DOCS}"
+            documents = read_corpus(file, format, **ids)
+            convert_corpus(documents, converted, lang=lang, label=label)
+            docs += read_docs(converted)
+    return docs
+
+
+def split_documents(
+    documents: Path = typer.Argument(
+        ...,
+        help="PubTator, brat, BioC, JSONL, TSV or .spacy: a file, or a folder of them.",
+    ),
+    output: Path = typer.Argument(
+        ..., help="Folder for train.spacy, dev.spacy and held_out.spacy."
+    ),
+    dev: float = typer.Option(
+        0.1, min=0, max=0.5, help="Share of the documents that choose the best model."
+    ),
+    held_out: float = typer.Option(
+        0.2, min=0, max=0.5, help="Share of the documents to evaluate on."
+    ),
+    held_out_documents: Path | None = typer.Option(
+        None, help="Other documents to evaluate on, instead of a share."
+    ),
+    prefix: str = typer.Option("", help="Add to ids without a colon, e.g. MESH:"),
+    drop_prefix: str = typer.Option("", help="Remove from ids, e.g. UMLS:"),
+    lang: str = typer.Option("en", help="Language of the tokenizer."),
+    label: str = typer.Option(LABEL, help="Of mentions without a type."),
+    most: int = typer.Option(
+        0, min=0, help="Documents to train on at most, for a curve. [all]"
+    ),
+    seed: int = typer.Option(0, help="Of the random choice."),
+    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
+) -> None:
+    """annotated documents -> train.spacy, dev.spacy and held_out.spacy
+
+    Equal texts are in one part. Documents of --held-out-documents that are also among
+    the others are left out.
+
+    Example: python -m training split-documents CDR_TrainingSet.PubTator.txt
+    corpus/annotated --prefix MESH:
+    """
+    paths = {part: output / f"{part}.spacy" for part in PARTS}
+    check_outputs(*paths.values(), force=force)
+    share = 0 if held_out_documents else held_out
+    given = {"lang": lang, "label": label, "prefix": prefix, "drop_prefix": drop_prefix}
+    docs = read_annotated_docs(documents, **given)
+    part_of = choose_parts(
+        (doc.text for doc in docs), dev=dev, held_out=share, seed=seed
+    )
+    parts: dict[str, list[Doc]] = defaultdict(list)
+    for doc in docs:
+        parts[part_of[doc.text]].append(doc)
+    if most:
+        parts[TRAIN] = random.Random(seed).sample(
+            parts[TRAIN], min(most, len(parts[TRAIN]))
+        )
+    if held_out_documents:
+        known = {doc.text for doc in docs}
+        others = read_annotated_docs(held_out_documents, **given)
+        parts[HELD_OUT] = [doc for doc in others if doc.text not in known]
+    for part, path in paths.items():
+        if not any(doc.ents for doc in parts[part]):
+            raise SapbertError(Errors.E785.format(part=path.name, documents=len(docs)))
+        with write_atomically(path) as file:
+            bin = DocBin(docs=parts[part], store_user_data=True)
+            file.write(bin.to_bytes())
+    header = ("Part", "Documents", "Mentions")
+    rows = [
+        (
+            part,
+            f"{len(parts[part]):,}",
+            f"{sum(len(doc.ents) for doc in parts[part]):,}",
+        )
+        for part in PARTS
+    ]
+    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r"))
+    msg.good(f"Wrote {output}")
