@@ -334,6 +334,30 @@ class Store:
             sources.append(source)
         return sources
 
+    def count_codes(self, sources: Sequence[str]) -> int:
+        """Return the number of distinct codes of vocabularies; of none of concepts."""
+        if not sources:
+            return self.count_concepts()
+        sql = "SELECT count(DISTINCT code) FROM codes WHERE source IN ({})"
+        marks = ", ".join("?" * len(sources))
+        return int(self.column(sql.format(marks), *sources)[0])
+
+    def list_codes(self, sources: Sequence[str], most: int, first: int) -> list[str]:
+        """Return distinct codes of vocabularies in order; of none ids of concepts.
+
+        Args:
+            first: The place of the first, from 0.
+        """
+        if not sources:
+            sql = "SELECT cui FROM concepts ORDER BY cui LIMIT ? OFFSET ?"
+            return self.column(sql, most, first)
+        marks = ", ".join("?" * len(sources))
+        sql = (
+            f"SELECT DISTINCT code FROM codes WHERE source IN ({marks}) "
+            "ORDER BY code LIMIT ? OFFSET ?"
+        )
+        return self.column(sql, *sources, most, first)
+
     def annotated(self, forms: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return how often forms were annotated with each concept; "" = with none."""
         counts: dict[str, dict[str, int]] = defaultdict(dict)

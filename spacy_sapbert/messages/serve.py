@@ -75,6 +75,22 @@ class ServeErrors:
         "Expected a taught knowledge base, but there is none. Send a request to "
         "/reviews/teach first."
     )
+    E480 = (
+        "Expected a code and a code system of the knowledge base, but got others. "
+        "/fhir/metadata?mode=terminology lists the code systems."
+    )
+    E481 = (
+        "Expected at most {limit:,} codes in an answer, but there are {got:,}. Send "
+        "`count` and `offset`."
+    )
+    E482 = (
+        "Expected a request without the parameter `{name}`, which this service does "
+        "not have, but got it. Leave it out."
+    )
+    E483 = (
+        "Expected a client that sends and reads JSON of FHIR, but got another format. "
+        "Send and accept `application/fhir+json`."
+    )
     E490 = (
         "Expected the file of reviews at its path, but it was moved, deleted or "
         "replaced while it is open, so nothing is written. Put it back, or start the "

@@ -1,6 +1,5 @@
 """The application: all routes, and how their errors are answered."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,11 +18,11 @@ from .problems import (
     FAILED,
     ErrorAnswer,
     RequestError,
-    describe_problem,
     failed,
     status_of,
 )
 from .protocols import fhir, inception, reconcile
+from .protocols.errors import describe_answer
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
 from .service import Service
@@ -92,28 +91,24 @@ def make_application(
     return Guard(app, settings, log=log, metrics=service.metrics)
 
 
-def respond(error: SapbertError) -> Response:
+def respond(error: SapbertError, request: Request) -> Response:
     """Return the answer to an error."""
     headers = {}
     if isinstance(error, RequestError) and error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)
-    return Response(
-        json.dumps(describe_problem(error)),
-        status_of(error),
-        headers,
-        "application/json",
-    )
+    status, media, body = describe_answer(error, request.url.path)
+    return Response(body, status, headers, media)
 
 
-async def answer_error(_: Request, error: Exception) -> Response:
+async def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of a request; the guard logs one of the service."""
     assert isinstance(error, SapbertError)
     if status_of(error) == FAILED:
         raise error
-    return respond(error)
+    return respond(error, request)
 
 
-async def answer_invalid(_: Request, error: Exception) -> Response:
+async def answer_invalid(request: Request, error: Exception) -> Response:
     """Answer a body or a parameter that is not as the schema says; it is not quoted."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
@@ -123,18 +118,18 @@ async def answer_invalid(_: Request, error: Exception) -> Response:
         known = known[:1]  # the next one is of the request
     where = ".".join([*known, *map(str, place[:1])])
     expected = f"{where} as in the schema ({first['type']})"
-    return respond(RequestError(Errors.E457.format(expected=expected), 422))
+    return respond(RequestError(Errors.E457.format(expected=expected), 422), request)
 
 
-async def answer_unknown(_: Request, error: Exception) -> Response:
+async def answer_unknown(request: Request, error: Exception) -> Response:
     """Answer a path or a method that there is not, or a body that cannot be parsed."""
     assert isinstance(error, HTTPException)
     if error.status_code in (404, 405):
-        return respond(RequestError(Errors.E464, error.status_code))
+        return respond(RequestError(Errors.E464, error.status_code), request)
     expected = Errors.E457.format(expected="a body of JSON")
-    return respond(RequestError(expected, 422))
+    return respond(RequestError(expected, 422), request)
 
 
-async def answer_failure(_: Request, __: Exception) -> Response:
+async def answer_failure(request: Request, _: Exception) -> Response:
     """Answer an error that was not expected; the guard logs it."""
-    return respond(failed())
+    return respond(failed(), request)

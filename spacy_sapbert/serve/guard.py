@@ -14,7 +14,8 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
-from .problems import RequestError, encode_problem, failed, status_of
+from .problems import RequestError, failed
+from .protocols.errors import describe_answer
 from .settings import Settings, is_allowed_host
 
 Scope = MutableMapping[str, Any]
@@ -66,7 +67,7 @@ class Guard:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, pass it to the application, and log it."""
-        answer = Answer(send, request=secrets.token_hex(8))
+        answer = Answer(send, request=secrets.token_hex(8), path=scope["path"])
         started = time.monotonic()
         client = (scope.get("client") or ("",))[0]
         self.of_client[client] += 1
@@ -217,10 +218,12 @@ class Answer:
 
     Args:
         request: The id of the request, also in the log.
+        path: Of the request, on which the form of an error depends.
     """
 
-    def __init__(self, send: Send, *, request: str) -> None:
+    def __init__(self, send: Send, *, request: str, path: str) -> None:
         self.send = send
+        self.path = path
         self.request = request
         self.headers = {**HEADERS, "x-request-id": request}
         self.status = 0  # not sent yet
@@ -242,15 +245,15 @@ class Answer:
         """Answer with an error, unless an answer was begun."""
         if self.status:
             return
-        headers = {"content-type": "application/json"}
+        status, media, body = describe_answer(error, self.path)
+        headers = {"content-type": media}
         if isinstance(error, RequestError) and error.retry_after is not None:
             headers["retry-after"] = str(error.retry_after)
-        status = status_of(error)
         if status in (408, 413):
             headers["connection"] = "close"  # the rest of the body is not read
         if status == 401:
             headers["www-authenticate"] = "Bearer"
-        await self.send_whole(status, headers, encode_problem(error))
+        await self.send_whole(status, headers, body)
 
     async def send_preflight(self) -> None:
         """Answer the question of a browser whether a page may send a request."""
