@@ -91,6 +91,10 @@ class ServeErrors:
         "Expected a client that sends and reads JSON of FHIR, but got another format. "
         "Send and accept `application/fhir+json`."
     )
+    E484 = (
+        "Expected a vocabulary whose codes the knowledge base has, but got another. It "
+        "has: {known}."
+    )
     E490 = (
         "Expected the file of reviews at its path, but it was moved, deleted or "
         "replaced while it is open, so nothing is written. Put it back, or start the "
