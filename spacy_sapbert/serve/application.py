@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -11,12 +12,12 @@ from starlette.exceptions import HTTPException
 from ..errors import Errors, SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
+from .description import describe_api, name_request, write_page
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
     FAILED,
-    ErrorAnswer,
     RequestError,
     failed,
     status_of,
@@ -29,22 +30,10 @@ from .service import Service
 from .settings import Settings
 from .versions import Watcher
 
-DESCRIPTION = """Links texts and mentions to the concepts of one knowledge base.
-
-All errors have the form of `ErrorAnswer`."""
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text}
-    for status, text in {
-        401: "No token, or another.",
-        403: "A page of another origin.",
-        413: "Too large.",
-        422: "Not what the schema says, or a setting that is not possible.",
-        429: "Too many requests of this client at once.",
-        500: "The service failed; its log has the cause.",
-        501: "A library for the format is not installed.",
-        503: "The queue is full, the service ends, it took too long, or cannot write.",
-    }.items()
-}
+DESCRIPTION = (
+    "Links texts and mentions to the concepts of one knowledge base. Errors have the "
+    "form of `ErrorAnswer`, below /fhir of `OperationOutcome`."
+)
 
 
 def make_application(
@@ -71,11 +60,11 @@ def make_application(
         title="spacy-sapbert",
         version=__version__,
         description=DESCRIPTION,
-        docs_url=None,  # its page loads scripts from other sites
+        docs_url=None,  # its page loads scripts from other sites; see `add_docs`
         redoc_url=None,
         lifespan=lifespan,
-        responses=PROBLEMS,
         redirect_slashes=False,
+        generate_unique_id_function=name_request,
     )
     app.state.service = service
     app.state.settings = settings
@@ -84,11 +73,28 @@ def make_application(
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)
+    add_docs(app, needs_token=settings.token is not None)
     app.add_exception_handler(SapbertError, answer_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_unknown)
     app.add_exception_handler(Exception, answer_failure)
     return Guard(app, settings, log=log, metrics=service.metrics)
+
+
+def add_docs(app: FastAPI, *, needs_token: bool) -> None:
+    """Add the description of all requests, and a page for reading it."""
+
+    @cache
+    def describe() -> dict[str, Any]:
+        return describe_api(app, needs_token=needs_token)
+
+    @app.get("/docs", include_in_schema=False)
+    def read_docs() -> Response:
+        text, policy = write_page(describe())
+        headers = {"content-security-policy": policy}
+        return Response(text, headers=headers, media_type="text/html; charset=utf-8")
+
+    app.openapi = describe
 
 
 def respond(error: SapbertError, request: Request) -> Response:

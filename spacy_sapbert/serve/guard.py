@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from .description import OPEN
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
 from .problems import RequestError, failed
@@ -24,8 +25,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Paths that need no token: they say nothing of documents and vocabularies.
-OPEN = ("/healthz", "/readyz")
 OPEN_FOLDER = "/page/"  # files of this package
 UNKNOWN_ROUTE = "other"
 DRAINED = 16  # times the limit of a body that are read before its answer
@@ -146,7 +145,7 @@ class Guard:
     def check_token(self, path: str, headers: dict[str, str]) -> None:
         """Check the token."""
         token = self.settings.token
-        if token is None or path in ("/", *OPEN) or path.startswith(OPEN_FOLDER):
+        if token is None or path in OPEN or path.startswith(OPEN_FOLDER):
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         right = secrets.compare_digest(given.strip().encode(), token.encode())
