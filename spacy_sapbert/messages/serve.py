@@ -12,8 +12,10 @@ class ServeErrors:
         "Pass another `--port` (0 = any that is free) or another `--host`."
     )
     E452 = (
-        "{path}: Expected a token of at least {least} letters, digits, `-`, `_` or `.` "
-        "in one line, but got something else. Write one with `openssl rand -hex 32`."
+        "{path}: Expected one token, or lines of a role (reader, reviewer or admin), a "
+        "token and, if wanted, a name, each token of at least {least} letters, digits, "
+        "`-`, `_` or `.` and only once, but got something else. Write tokens with "
+        "`openssl rand -hex 32`."
     )
     E453 = (
         "Expected `Host` to be localhost or an IP address, but got another name. "
@@ -94,6 +96,22 @@ class ServeErrors:
     E484 = (
         "Expected a vocabulary whose codes the knowledge base has, but got another. It "
         "has: {known}."
+    )
+    E485 = (
+        "Expected a token of the role {needed}, but got one of the role {role}. Ask "
+        "who runs the service for another token."
+    )
+    E486 = (
+        "Expected the reviewer's name of the token, but got another. GET /access "
+        "returns the name."
+    )
+    E487 = (
+        "Expected `--limit NAME=NUMBER` with one of {names} and a positive whole "
+        "number, but got {got!r}. Correct it."
+    )
+    E488 = (
+        "Expected at most {limit:,} documents to review, but the next is one more. "
+        "Delete documents, or start the service with a higher `--limit kept=NUMBER`."
     )
     E490 = (
         "Expected the file of reviews at its path, but it was moved, deleted or "

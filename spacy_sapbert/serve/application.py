@@ -73,7 +73,7 @@ def make_application(
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)
-    add_docs(app, needs_token=settings.token is not None)
+    add_docs(app, needs_token=bool(settings.tokens))
     app.add_exception_handler(SapbertError, answer_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_unknown)

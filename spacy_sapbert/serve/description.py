@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from ..io.html import hash_source, load_templates
+from .access import OPEN, needed_role
 from .problems import ErrorAnswer
 from .protocols.fhir_operations import OPERATIONS
 from .protocols.fhir_parameters import (
@@ -29,12 +30,11 @@ from .protocols.fhir_parameters import (
 Described = dict[str, Any]
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 TOKEN = "token"
-# Paths that need no token: they say nothing of documents and vocabularies.
-OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/docs")
 # Requests whose functions have the names of what they do, but not to what.
 NAMES = {
     "GET /concepts/{cui}": "get_concept",
     "GET /roots": "list_roots",
+    "GET /access": "get_access",
     "GET /kb": "get_kb",
     "POST /link": "link_texts",
     "POST /mentions": "link_mentions",
@@ -66,6 +66,7 @@ ERRORS = {
     500: "The service failed; its log has the cause.",
     501: "A library for the format is not installed.",
     503: "The queue is full, the service ends, it took too long, or cannot write.",
+    507: "No room for what was sent.",
 }
 ALWAYS = (401, 403, 421, 429, 500, 503)
 WITH_BODY = (408, 413)
@@ -182,8 +183,11 @@ def describe_api(app: FastAPI, *, needs_token: bool) -> Described:
         summary, _, rest = operation.get("description", name).partition("\n")
         operation["summary"] = summary.strip().rstrip(".")
         operation["description"] = rest.strip() or summary
-        if path in OPEN:
+        role = needed_role(method.upper(), path)
+        if role is None:
             operation["security"] = []
+        else:
+            operation["x-role"] = role.name.lower()
         if is_fhir(path):
             describe_fhir(path, method, operation)
         if path == "/reconcile":
@@ -256,6 +260,8 @@ def add_errors(path: str, operation: Described) -> None:
             errors.add(404)
         if path.startswith("/column"):
             errors.add(501)
+    if path.startswith("/reviews") and body:
+        errors.add(507)
     if path.startswith(("/reviews/teach", "/reviews/switch")):
         errors.add(409)
     if path in OPEN:

@@ -134,6 +134,7 @@ def service(start_service: Start, sample_kb: Path) -> Client:
 STRICT = """
 import sys
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.logs import EventLog
 from spacy_sapbert.serve.server import open_socket, run_server
 from spacy_sapbert.serve.service import Service
@@ -142,7 +143,7 @@ from spacy_sapbert.serve.settings import Limits, Settings
 limits = Limits(body=2000, documents=3, characters=400, of_client=2, seconds=3.0)
 settings = Settings(
     port=0,
-    token="a-token-of-the-tests",
+    tokens=(Access("a-token-of-the-tests", Role.ADMIN),),
     names=frozenset({"terms.example"}),
     origins=frozenset({"http://127.0.0.1:3333"}),
     limits=limits,

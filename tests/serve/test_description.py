@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.description import FORM, read_examples
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.vocabularies.concepts import write_concepts
@@ -176,7 +177,7 @@ def test_the_page_loads_nothing(described: LocalClient) -> None:
 
 
 def test_description_needs_no_token(open_local: OpenLocal, sample_kb: Path) -> None:
-    strict = open_local(sample_kb, token="a-token-of-the-tests")
+    strict = open_local(sample_kb, tokens=[Access("a-token-of-the-tests", Role.READER)])
     assert strict.get("/docs").status == 200
     api = strict.get("/openapi.json").json()
     assert api["security"] == [{"token": []}]

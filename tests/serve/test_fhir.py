@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.protocols.fhir_operations import OPERATIONS
 from spacy_sapbert.serve.settings import Limits
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -21,6 +22,7 @@ SNOMED = "http://snomed.info/sct"
 LOINC = "http://loinc.org"
 OWN = "urn:spacy-sapbert:concepts"
 TOKEN = "a-token-of-the-tests"
+TOKENS = (Access(TOKEN, Role.READER),)
 CONCEPTS = [
     Concept(
         "C1",
@@ -285,7 +287,7 @@ def test_every_error_below_fhir_is_an_outcome(
     check_error(fhir.get("/fhir/metadata", **other), 400, "invalid")
     page = {"origin": "http://evil.example"}
     check_error(fhir.get("/fhir/metadata", **page), 403, "forbidden")
-    strict = open_local(sample_kb, token=TOKEN, limits=Limits(body=200))
+    strict = open_local(sample_kb, tokens=TOKENS, limits=Limits(body=200))
     answer = strict.get("/fhir/metadata")
     check_error(answer, 401, "login")
     assert answer.headers["www-authenticate"] == "Bearer"

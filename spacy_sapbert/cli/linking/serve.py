@@ -33,7 +33,9 @@ def serve(
         "is created if it is missing. [no reviews]",
     ),
     token_file: Path | None = typer.Option(
-        None, help="File with a token that clients have to send."
+        None,
+        help="File with a token that clients have to send, or with a line `ROLE TOKEN "
+        "[NAME]` for each; roles: reader, reviewer, admin.",
     ),
     allow_remote: bool = typer.Option(
         False, "--allow-remote", help="Let others reach it without a token."
@@ -45,6 +47,11 @@ def serve(
         [],
         help="Origin of other pages that may use it, e.g. http://127.0.0.1:3333 for "
         "OpenRefine. May be repeated.",
+    ),
+    limit: list[str] = typer.Option(
+        [],
+        help="NAME=NUMBER: another limit, e.g. seconds=120 or of_client=500. May be "
+        "repeated.",
     ),
     engine: str | None = typer.Option(
         None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
@@ -64,22 +71,25 @@ def serve(
     """
     for library in LIBRARIES:
         require(library, INSTALL)
+    from ...serve.access import read_tokens
     from ...serve.logs import EventLog
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server
     from ...serve.service import Service
-    from ...serve.settings import Settings, check_remote, read_token
+    from ...serve.settings import Settings, check_remote, read_limits
 
-    token = None if token_file is None else read_token(token_file)
-    check_remote(host, token=token, allow_remote=allow_remote)
+    tokens = () if token_file is None else read_tokens(token_file)
+    check_remote(host, tokens=tokens, allow_remote=allow_remote)
     settings = Settings(
         host=host,
         port=port,
-        token=token,
+        tokens=tokens,
         names=frozenset(name.lower() for name in (*allow_host, host)),
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
+        limits=read_limits(limit),
     )
-    store = None if reviews is None else ReviewStore(reviews)
+    kept = settings.limits.kept
+    store = None if reviews is None else ReviewStore(reviews, most_documents=kept)
     bound = open_socket(host, port)
     nlp = load_pipeline(pipeline, lang=lang)
     linker: Any = complete_pipeline(

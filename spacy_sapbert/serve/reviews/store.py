@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -22,6 +23,8 @@ from ...errors import Errors, SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
 
+BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
+LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 VERSION = 1  # of the tables
 SCHEMA = """
 CREATE TABLE documents (
@@ -122,13 +125,15 @@ class ReviewStore:
 
     Args:
         path: The file; it is created if it is missing.
+        most_documents: That are kept; more are refused.
 
     Raises:
         SapbertError: If it is something else, or cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, most_documents: int = 100_000) -> None:
         self.path = path
+        self.most_documents = most_documents
         self.lock = ProcessLock()
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -170,11 +175,14 @@ class ReviewStore:
                 try:
                     yield self.connection
                 except BaseException:
-                    self.connection.execute("ROLLBACK")
+                    if self.connection.in_transaction:  # SQLite may have ended it
+                        self.connection.execute("ROLLBACK")
                     raise
                 self.connection.execute("COMMIT")
             except sqlite3.Error as error:
-                raise RequestError(Errors.E491.format(reason=error), 503) from None
+                full = error.sqlite_errorname == "SQLITE_FULL"
+                status = NO_ROOM if full else BUSY
+                raise RequestError(Errors.E491.format(reason=error), status) from None
 
     def check_path(self) -> None:
         """Check that the open file is the one at its path, so that it is kept.
@@ -189,6 +197,17 @@ class ReviewStore:
         if not same:
             raise RequestError(Errors.E490, 503)
 
+    def check_ready(self) -> None:
+        """Check that a decision can be written now, without writing one.
+
+        Raises:
+            RequestError: If the file is gone, read-only or locked, or the disk is full.
+        """
+        with self.transaction():
+            free = disk_usage(self.path.parent).free
+        if free < LEAST_FREE:
+            raise RequestError(Errors.E491.format(reason="the disk is full"), NO_ROOM)
+
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a statement."""
         with self.lock:
@@ -198,6 +217,10 @@ class ReviewStore:
         """Add a document unless it is there, and return its id."""
         id = document_id(text)
         with self.transaction() as connection:
+            ((kept,),) = connection.execute("SELECT count(*) FROM documents")
+            if kept >= self.most_documents and self.document(id) is None:
+                text = Errors.E488.format(limit=self.most_documents)
+                raise RequestError(text, NO_ROOM)
             connection.execute(
                 "INSERT OR IGNORE INTO documents VALUES (?, ?, ?, ?)",
                 (id, name, text, current_time()),
