@@ -19,6 +19,7 @@ LONGEST_NAME = 200  # characters of the name of a reviewer
 OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/docs")
 OPEN_FOLDER = "/page/"  # files of this package
 REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
+SIGNED = (REVIEWS, "/column/write")  # what is written there has a reviewer's name
 READ = ("GET", "HEAD", "OPTIONS")
 
 
@@ -126,7 +127,7 @@ def check_access(access: Access, method: str, path: str, body: bytes) -> None:
     if access.role < needed:
         names = {"needed": needed.name.lower(), "role": access.role.name.lower()}
         raise RequestError(Errors.E485.format(**names), 403)
-    bound = access.reviewer is not None and path.startswith(REVIEWS)
+    bound = access.reviewer is not None and path.startswith(SIGNED)
     if bound and method not in READ and body:
         try:
             names_in_body = find_reviewers(json.loads(body))

@@ -9,23 +9,10 @@ from tempfile import TemporaryDirectory
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.columns import (
-    CHOSEN,
-    SSSOM,
-    list_cells,
-    list_columns,
-    sssom_cells,
-    sssom_head,
-)
-from ..mapping.found import EXACT, LINKED, Found
-from ..mapping.tables import (
-    ENDINGS,
-    TSV,
-    Cell,
-    read_rows,
-    write_table,
-    write_text,
-)
+from ..mapping import sssom
+from ..mapping.columns import CHOSEN, list_cells, list_columns
+from ..mapping.found import Found
+from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
 from .problems import INVALID, MISSING, RequestError, check_format
 
 MOST_ROWS = 2_000  # more are for the command `map`
@@ -81,6 +68,7 @@ def write_mapped(
     terms: Sequence[str],
     found: Sequence[Found],
     chosen: Sequence[str],
+    reviewer: str = "",
 ) -> bytes:
     """Return a mapped table as a file.
 
@@ -88,6 +76,7 @@ def write_mapped(
         format: A key of `FORMATS`.
         rows, terms, found, chosen: Equally many. What is chosen is an id, "NIL" or
             empty.
+        reviewer: Who chose.
 
     Raises:
         SapbertError: If the format is unknown, or a library is missing.
@@ -97,15 +86,12 @@ def write_mapped(
         path = Path(folder) / f"mapped.{format}"
         if format == SSSOM_FORMAT:
             today = datetime.now(tz=UTC).date()
-            cells = (
-                sssom_cells(term, apply_choice(kb, one, choice), today)
+            mappings = (
+                sssom.list_cells(term, apply_choice(kb, one, choice), today, reviewer)
                 for term, one, choice in zip(terms, found, chosen, strict=True)
             )
             with path.open("wb") as file:
-                for line in sssom_head(kb.manifest.digest, today):
-                    file.write(f"{line}\n".encode())
-                write_text(file, [SSSOM], TSV)
-                write_text(file, cells, TSV)
+                sssom.write_sssom(file, mappings, kb.manifest.digest)
         else:
             k = max((len(one.candidates) for one in found), default=1)
             added = list_columns(max(k, 1))
@@ -124,7 +110,7 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
     if not chosen:
         return found
     if chosen == NIL:
-        return found._replace(cui=None, note=None)
+        return found._replace(cui=None, note=None, status=sssom.NO_CONCEPT)
     same = [one for one in found.candidates if one["cui"] == chosen]
     concept = kb.concept(chosen)
     if not same and concept is not None:
@@ -141,5 +127,5 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
                 "probability": None,
             }
         ]
-    status = EXACT if found.status == EXACT and found.cui == chosen else LINKED
+    status = sssom.CHOSEN
     return found._replace(cui=chosen, status=status, note=None, candidates=same)

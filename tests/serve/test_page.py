@@ -93,7 +93,11 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
     assert book.active["C2"].value == "C0000001"
     sssom = service.post("/column/write?format=sssom.tsv", body).body.decode()
     rows = [line.split("\t") for line in sssom.splitlines() if line[0] != "#"]
-    assert rows[1][3:5] == ["C0000001", "Myocardial infarction"]
+    assert rows[1][3:6] == [
+        "UMLS:C0000001",
+        "Myocardial infarction",
+        "semapv:ManualMappingCuration",
+    ]
     assert rows[2][3] == "sssom:NoTermFound"
     assert service.post("/column/write?format=exe", body).code == "E457"
     short = {**body, "chosen": []}

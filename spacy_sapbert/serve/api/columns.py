@@ -14,6 +14,7 @@ from ...mapping.found import Found
 from ...mapping.lookup import Query as Term
 from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
+from ..access import Access
 from ..columns import FORMATS, Table, read_table, write_mapped
 from ..depends import ServiceDep
 from ..problems import RequestError
@@ -48,7 +49,11 @@ class FoundTerms(BaseModel):
 
 
 class TableRequest(BaseModel):
-    """A table, the term of each row, what was found for it, and what was chosen."""
+    """A table, the term of each row, what was found for it, and what was chosen.
+
+    Attributes:
+        reviewer: Who chose, for SSSOM.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,6 +62,7 @@ class TableRequest(BaseModel):
     terms: list[str]
     found: list[FoundTerm]
     chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
+    reviewer: Annotated[str, Field(max_length=LONGEST_VALUE)] = ""
 
 
 @router.post(
@@ -93,6 +99,7 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> Response:
     responses=describe_file(*FORMATS.values()),
 )
 async def write(
+    request: Request,
     service: ServiceDep,
     body: TableRequest,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
@@ -105,6 +112,8 @@ async def write(
         expected = "as many `rows`, `terms`, `found` and `chosen`"
         raise RequestError(Errors.E457.format(expected=expected), 422)
     found = [Found(**one.model_dump()) for one in body.found]
-    columns = (body.header, body.rows, body.terms, found, body.chosen)
+    access: Access = request.state.access
+    reviewer = body.reviewer or access.reviewer or ""
+    columns = (body.header, body.rows, body.terms, found, body.chosen, reviewer)
     data = await run_in_threadpool(write_mapped, service.kb, format, *columns)
     return to_file(data, f"mapped.{format}", FORMATS[format])
