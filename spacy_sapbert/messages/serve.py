@@ -113,6 +113,10 @@ class ServeErrors:
         "Expected at most {limit:,} documents to review, but the next is one more. "
         "Delete documents, or start the service with a higher `--limit kept=NUMBER`."
     )
+    E489 = (
+        "Expected `--public-url` to be an address such as "
+        "https://terms.example/sapbert, but got {got!r}. Correct it."
+    )
     E490 = (
         "Expected the file of reviews at its path, but it was moved, deleted or "
         "replaced while it is open, so nothing is written. Put it back, or start the "

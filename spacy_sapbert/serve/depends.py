@@ -46,6 +46,11 @@ async def need_teacher(
     return teacher
 
 
+def find_base(request: Request, settings: Settings) -> str:
+    """Return the address of the service as its clients see it."""
+    return settings.public_url or f"{request.url.scheme}://{request.headers['host']}"
+
+
 ServiceDep = Annotated[Service, Depends(get_service)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]

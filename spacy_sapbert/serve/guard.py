@@ -149,7 +149,10 @@ class Guard:
                 "access-control-allow-methods": ", ".join(METHODS),
                 "vary": "Origin",
             }
-        elif origin not in {f"{s}://{headers.get('host')}" for s in ("http", "https")}:
+        elif origin not in {
+            *(f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")),
+            self.settings.public_origin,
+        }:
             raise RequestError(Errors.E454, 403)
 
     def find_access(self, path: str, headers: dict[str, str]) -> Access:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..errors import Errors, SapbertError
 from .access import Access
@@ -66,6 +67,7 @@ class Settings:
         names: Values of `Host` besides localhost and IP addresses.
         origins: Origins of other pages that may use the service, e.g.
             "http://127.0.0.1:3333" for OpenRefine.
+        public_url: The address that clients use, if a proxy has another one.
     """
 
     host: str = "127.0.0.1"
@@ -74,6 +76,30 @@ class Settings:
     names: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
+    public_url: str | None = None
+
+    @property
+    def public_origin(self) -> str | None:
+        """The origin of the page behind the proxy."""
+        if self.public_url is None:
+            return None
+        parts = urlsplit(self.public_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def read_public_url(given: str | None) -> str | None:
+    """Return an address without a slash at its end.
+
+    Raises:
+        SapbertError: If it is no address of HTTP.
+    """
+    if given is None:
+        return None
+    parts = urlsplit(given)
+    wrong = parts.query or parts.fragment or parts.username or not parts.hostname
+    if parts.scheme not in ("http", "https") or wrong:
+        raise SapbertError(Errors.E489.format(got=given[:60]))
+    return given.rstrip("/")
 
 
 def is_local(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -48,6 +49,11 @@ def serve(
         help="Origin of other pages that may use it, e.g. http://127.0.0.1:3333 for "
         "OpenRefine. May be repeated.",
     ),
+    public_url: str | None = typer.Option(
+        None,
+        help="Address that clients use, if a proxy has another one, e.g. "
+        "https://terms.example. [as each request has it]",
+    ),
     limit: list[str] = typer.Option(
         [],
         help="NAME=NUMBER: another limit, e.g. seconds=120 or of_client=500. May be "
@@ -76,17 +82,25 @@ def serve(
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server
     from ...serve.service import Service
-    from ...serve.settings import Settings, check_remote, read_limits
+    from ...serve.settings import (
+        Settings,
+        check_remote,
+        read_limits,
+        read_public_url,
+    )
 
     tokens = () if token_file is None else read_tokens(token_file)
     check_remote(host, tokens=tokens, allow_remote=allow_remote)
+    public = read_public_url(public_url)
+    own = [host, *([urlsplit(public).hostname or ""] if public else [])]
     settings = Settings(
         host=host,
         port=port,
         tokens=tokens,
-        names=frozenset(name.lower() for name in (*allow_host, host)),
+        names=frozenset(name.lower() for name in (*allow_host, *own)),
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
         limits=read_limits(limit),
+        public_url=public,
     )
     kept = settings.limits.kept
     store = None if reviews is None else ReviewStore(reviews, most_documents=kept)

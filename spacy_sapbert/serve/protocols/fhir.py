@@ -12,9 +12,10 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...kb.knowledge_base import KnowledgeBase
-from ..depends import ServiceDep
+from ..depends import ServiceDep, SettingsDep, find_base
 from ..search import search_concepts
 from ..service import Service
+from ..settings import Settings
 from .fhir_codes import CodeSystem, find_set, list_systems, make_not_found, need
 from .fhir_operations import (
     EXPAND,
@@ -149,13 +150,14 @@ def describe(kb: KnowledgeBase, kind: str, system: CodeSystem) -> Resource:
     return describe_value_set(system)
 
 
-def search(request: Request, kb: KnowledgeBase, kind: str, url: str | None) -> Response:
+def search(
+    request: Request, kb: KnowledgeBase, settings: Settings, kind: str, url: str | None
+) -> Response:
     """Return the resources with an address; all if none is given."""
     check_format(request)
     described = (describe(kb, kind, system) for system in list_systems(kb))
     wanted = [one for one in described if url in (None, one["url"])]
-    base = str(request.url).partition(ROOT)[0] + ROOT
-    return to_fhir(make_bundle(base, wanted))
+    return to_fhir(make_bundle(find_base(request, settings) + ROOT, wanted))
 
 
 def read(request: Request, kb: KnowledgeBase, kind: str, id: str) -> Response:
@@ -169,10 +171,13 @@ def read(request: Request, kb: KnowledgeBase, kind: str, id: str) -> Response:
 
 @router.get("/CodeSystem", response_model=Resource)
 def code_system_search(
-    request: Request, service: ServiceDep, url: str | None = None
+    request: Request,
+    service: ServiceDep,
+    settings: SettingsDep,
+    url: str | None = None,
 ) -> Response:
     """The code systems of the knowledge base."""
-    return search(request, service.kb, "CodeSystem", url)
+    return search(request, service.kb, settings, "CodeSystem", url)
 
 
 @router.get("/CodeSystem/{id}", response_model=Resource)
@@ -183,10 +188,13 @@ def code_system_read(request: Request, service: ServiceDep, id: str) -> Response
 
 @router.get("/ValueSet", response_model=Resource)
 def value_set_search(
-    request: Request, service: ServiceDep, url: str | None = None
+    request: Request,
+    service: ServiceDep,
+    settings: SettingsDep,
+    url: str | None = None,
 ) -> Response:
     """The value sets: one for each code system."""
-    return search(request, service.kb, "ValueSet", url)
+    return search(request, service.kb, settings, "ValueSet", url)
 
 
 @router.get("/ValueSet/{id}", response_model=Resource)
