@@ -128,6 +128,16 @@ class Store:
         )
         return self.column(sql, source, code)
 
+    def cuis_with_code(self, sources: Sequence[str], code: str) -> list[str]:
+        """Return the ids of the concepts with a code in any of some sources, sorted."""
+        # `source` is named, since the index of the codes begins with it
+        marks = ", ".join("?" * len(sources))
+        sql = (
+            "SELECT DISTINCT cui FROM codes JOIN concepts ON id = concept "
+            f"WHERE source IN ({marks}) AND code = ? ORDER BY cui"
+        )
+        return self.column(sql, *sources, code)
+
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
         return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)

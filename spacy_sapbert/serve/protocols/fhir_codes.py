@@ -7,6 +7,7 @@ has all its codes; its hierarchy is that of the concepts.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
@@ -65,8 +66,28 @@ def address_of(source: str) -> str:
     return SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
 
 
+# A knowledge base does not change, and to count or list all codes takes long.
+LISTED: "WeakKeyDictionary[KnowledgeBase, list[CodeSystem]]" = WeakKeyDictionary()
+COUNTED: "WeakKeyDictionary[KnowledgeBase, dict[CodeSystem, int]]" = WeakKeyDictionary()
+
+
 def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     """Return the code systems of the knowledge base, its own ids first."""
+    if kb not in LISTED:
+        LISTED[kb] = make_systems(kb)
+    return LISTED[kb]
+
+
+def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
+    """Return the number of codes of a code system."""
+    counts = COUNTED.setdefault(kb, {})
+    if system not in counts:
+        counts[system] = kb.store.count_codes(system.sources)
+    return counts[system]
+
+
+def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
+    """Return what `list_systems` remembers."""
     sources: dict[str, list[str]] = {}
     for source in kb.store.sources_of_codes():
         sources.setdefault(address_of(source), []).append(source)
@@ -107,8 +128,7 @@ def find_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Conc
     if not system.sources:
         own = kb.concept(code)
         return [own] if own else []
-    cuis = chain.from_iterable(kb.cuis(source, code) for source in system.sources)
-    concepts = (kb.concept(cui) for cui in dict.fromkeys(cuis))
+    concepts = map(kb.concept, kb.store.cuis_with_code(system.sources, code))
     return [concept for concept in concepts if concept is not None]
 
 

@@ -16,6 +16,7 @@ from .fhir_codes import (
     choose_display,
     codes_of,
     codes_of_cuis,
+    count_codes,
     find_ancestors,
     find_concepts,
     find_set,
@@ -446,7 +447,7 @@ def list_page(
         found = [*dict.fromkeys(code for some in codes for code in some)]
         total, page = len(found), found[offset:]
     else:
-        total = kb.store.count_codes(system.sources)
+        total = count_codes(kb, system)
         if count is None and total - offset > MOST:
             raise make_too_costly(total)
         most = MOST if count is None else min(count, MOST)
@@ -512,7 +513,7 @@ def describe_system(kb: KnowledgeBase, system: CodeSystem) -> dict[str, Any]:
         "caseSensitive": True,
         "valueSet": system.value_set,
         "hierarchyMeaning": "is-a",
-        "count": kb.store.count_codes(system.sources),
+        "count": count_codes(kb, system),
         "property": [
             {"code": code, "description": text, "type": kind}
             for code, text in PROPERTIES.items()

@@ -19,6 +19,7 @@ from ..problems import status_of
 from ..requests import check_texts
 from ..search import count_types, name_type
 from ..service import MentionResult, Service
+from .fhir_codes import list_systems
 
 VERSIONS = ["0.2"]
 SCHEMA = "http://www.w3.org/2004/02/skos/core"
@@ -168,16 +169,18 @@ def find_ids(kb: KnowledgeBase, text: str) -> list[str]:
         text: E.g. "C0027051", "I21" or "ICD10CM:I21".
     """
     text = text.strip()
-    if not text or " " in text or not is_encodable(text):
+    # Codes have digits; so most terms need no look-up.
+    if " " in text or not any(map(str.isdigit, text)) or not is_encodable(text):
         return []
     own = kb.concept(text)
     found = [own.cui] if own else []
+    sources = [source for system in list_systems(kb) for source in system.sources]
+    found += kb.store.cuis_with_code(sources, text)
     prefix, colon, local = text.partition(":")
-    for source in kb.store.sources_of_codes():
-        same = normalize_prefix(source) == normalize_prefix(prefix)
-        found += kb.cuis(source, text)
-        if colon and same:
-            found += kb.cuis(source, local)
+    if colon:
+        wanted = normalize_prefix(prefix)
+        same = [each for each in sources if normalize_prefix(each) == wanted]
+        found += kb.store.cuis_with_code(same, local)
     return [*dict.fromkeys(found)]
 
 
