@@ -377,12 +377,22 @@ class AgentTools:
             Note | None,
             Field(description="The note or sentence that has the mention in it."),
         ] = None,
+        start: Annotated[
+            int | None,
+            Field(ge=0, description="Where it starts in `context`, if it is repeated."),
+        ] = None,
         expected: Annotated[
             Short | None, Field(description="The id that you expect; NIL = none.")
         ] = None,
     ) -> LinkExplained:
         """Explain why a mention is linked to its concept, or to none."""
-        body = ExplainRequest(mention=mention, context=context, expected=expected)
+        body = ExplainRequest(
+            mention=mention,
+            context=context,
+            start=start,
+            end=None if start is None else start + len(mention),
+            expected=expected,
+        )
         found = await explain(self.service, body)
         candidates = [LinkedCandidate(**each) for each in found.candidates]
         named = [

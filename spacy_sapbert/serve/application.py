@@ -131,7 +131,9 @@ async def answer_unknown(request: Request, error: Exception) -> Response:
     """Answer a path or a method that there is not, or a body that cannot be parsed."""
     assert isinstance(error, HTTPException)
     if error.status_code in (404, 405):
-        return respond(RequestError(Errors.E464, error.status_code), request)
+        answer = respond(RequestError(Errors.E464, error.status_code), request)
+        answer.headers.update(error.headers or {})  # which methods there are
+        return answer
     expected = Errors.E457.format(expected="a body of JSON")
     return respond(RequestError(expected, 422), request)
 

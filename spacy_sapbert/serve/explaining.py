@@ -13,6 +13,20 @@ from .requests import ExplainRequest, check_texts, read_settings
 from .service import Service, require_open
 
 
+def cut_mention(body: ExplainRequest) -> tuple[str, str, int]:
+    """Return mention, text and where it starts, by the offsets of a request.
+
+    Raises:
+        RequestError: If they are not in the text, or `mention` is another text.
+    """
+    text, start, end = body.context or "", body.start or 0, body.end or 0
+    mention = text[start:end]
+    if not start < end <= len(text) or body.mention not in (None, mention):
+        expected = "`start` and `end` of the mention in `context`"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
+    return mention, text, start
+
+
 async def explain(service: Service, body: ExplainRequest) -> Explanation:
     """Explain why a mention has its concept, or not the expected one.
 
@@ -26,7 +40,10 @@ async def explain(service: Service, body: ExplainRequest) -> Explanation:
     def fail(what: str, _: str) -> SapbertError:
         return RequestError(Errors.E457.format(expected=what), 422)
 
-    mention, text, start = place_mention(body.mention, body.context, fail)
+    if body.start is None and body.end is None:
+        mention, text, start = place_mention(body.mention, body.context, fail)
+    else:
+        mention, text, start = cut_mention(body)
     if not mention.strip():
         raise fail("a mention that is not blank", "")
     case = Case(Path("request"), 1, text, start, mention, (), body.label, None)

@@ -235,6 +235,22 @@ def test_lookup_answers_an_error_with_its_outcome(
     check_error(fhir.get("/fhir/CodeSystem/$lookup", query), status, issue)
 
 
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/fhir+json", 200),
+        ("application/xml;q=0.9, */*;q=0.8", 200),
+        ("application/fhir+json; fhirVersion=4.0", 200),
+        ("application/fhir+xml", 406),
+    ],
+)
+def test_only_json_is_answered(fhir: LocalClient, accept: str, status: int) -> None:
+    check(fhir.get("/fhir/metadata", accept=accept), status)
+    # `_format` comes first
+    query = {"_format": "application/fhir+json"}
+    check(fhir.get("/fhir/metadata", query, accept=accept))
+
+
 def test_parameters_that_a_client_invents_are_ignored(fhir: LocalClient) -> None:
     query = {"system": ICD, "code": "I21", "_pretty": "true", "x-cache-id": "7"}
     assert values(check(fhir.get("/fhir/CodeSystem/$lookup", query)))["display"]
@@ -283,6 +299,7 @@ def test_every_error_below_fhir_is_an_outcome(
     for method in ("DELETE", "PUT", "PATCH"):
         answer = fhir.send(method, "/fhir/ValueSet/$expand")
         check_error(answer, 405, "not-supported")
+        assert {*answer.headers["allow"].split(", ")} <= {"GET", "POST"}
     other = {"host": "evil.example"}
     check_error(fhir.get("/fhir/metadata", **other), 400, "invalid")
     page = {"origin": "http://evil.example"}

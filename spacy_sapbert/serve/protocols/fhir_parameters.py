@@ -17,6 +17,7 @@ ROOT = "/fhir"
 MEDIA_TYPE = "application/fhir+json"
 JSON_TYPES = (MEDIA_TYPE, "application/json", "application/json+fhir", "text/json")
 FORMATS = ("json", *JSON_TYPES)
+ANY = "application/*"
 MOST_PARAMETERS = 50
 MOST_NUMBER = 10**9
 # FHIR's IssueType by status of HTTP. SOURCE: https://hl7.org/fhir/R4/valueset-issue-type.html
@@ -174,8 +175,10 @@ def check_format(request: Request) -> None:
     Raises:
         FhirError: If it does not.
     """
-    asked = request.query_params.get("_format", FORMATS[0])
-    if asked.partition(";")[0].strip().replace(" ", "+") not in FORMATS:
+    asked = request.query_params.get("_format") or request.headers.get("accept", ANY)
+    # In a query "+" is a blank.
+    names = [name.partition(";")[0].strip() for name in asked.split(",")]
+    if not {name.replace(" ", "+").lower() for name in names} & {*FORMATS, ANY, "*/*"}:
         raise FhirError(Errors.E483, 406, "not-supported")
     sent = request.headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip()
     if request.method == "POST" and sent.lower() not in JSON_TYPES:
