@@ -126,6 +126,18 @@ class ServeErrors:
         "Expected to write the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again."
     )
+    E493 = (
+        "Expected a system that can fork with `--workers`, but this one cannot. Leave "
+        "out `--workers`."
+    )
+    E494 = (
+        "Expected all processes of the service to run until it is stopped, but one "
+        "ended. Its last line in the log has the cause."
+    )
+    E495 = (
+        "Expected a service of one process for teaching, versions and counters, but it "
+        "has several. Start it without `--workers`."
+    )
     E536 = (
         "Expected documents with at most {limit:,} punctuation characters in a row, "
         "but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "

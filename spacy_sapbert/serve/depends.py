@@ -38,10 +38,18 @@ async def need_store(
     return store
 
 
+async def need_one_process(request: Request) -> None:
+    """Check that no other process would have to know what this one does."""
+    settings: Settings = request.app.state.settings
+    if settings.workers > 1:
+        raise RequestError(Errors.E495, 409)
+
+
 async def need_teacher(
     request: Request, _: Annotated[ReviewStore, Depends(need_store)]
 ) -> Teacher:
-    """Return the teacher of a service with reviews."""
+    """Return the teacher of a service with reviews and one process."""
+    await need_one_process(request)
     teacher: Teacher = request.app.state.teacher
     return teacher
 

@@ -262,7 +262,7 @@ def add_errors(path: str, operation: Described) -> None:
             errors.add(501)
     if path.startswith("/reviews") and body:
         errors.add(507)
-    if path.startswith(("/reviews/teach", "/reviews/switch")):
+    if path.startswith(("/reviews/teach", "/reviews/switch", "/metrics")):
         errors.add(409)
     if path in OPEN:
         errors -= {401}

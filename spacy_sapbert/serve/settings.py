@@ -68,6 +68,7 @@ class Settings:
         origins: Origins of other pages that may use the service, e.g.
             "http://127.0.0.1:3333" for OpenRefine.
         public_url: The address that clients use, if a proxy has another one.
+        workers: Processes behind the port; see `workers`.
     """
 
     host: str = "127.0.0.1"
@@ -77,6 +78,7 @@ class Settings:
     origins: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
     public_url: str | None = None
+    workers: int = 1
 
     @property
     def public_origin(self) -> str | None:

@@ -59,6 +59,13 @@ def serve(
         help="NAME=NUMBER: another limit, e.g. seconds=120 or of_client=500. May be "
         "repeated.",
     ),
+    workers: int = typer.Option(
+        1,
+        min=1,
+        max=64,
+        help="Processes behind the port, each with a pipeline of its own; with several "
+        "there is no teaching and no /metrics.",
+    ),
     engine: str | None = typer.Option(
         None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
     ),
@@ -88,6 +95,7 @@ def serve(
         read_limits,
         read_public_url,
     )
+    from ...serve.workers import run_workers
 
     tokens = () if token_file is None else read_tokens(token_file)
     check_remote(host, tokens=tokens, allow_remote=allow_remote)
@@ -101,18 +109,33 @@ def serve(
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
         limits=read_limits(limit),
         public_url=public,
+        workers=workers,
     )
-    kept = settings.limits.kept
-    store = None if reviews is None else ReviewStore(reviews, most_documents=kept)
+    log = EventLog()
+    options = gather_options(setting)
     bound = open_socket(host, port)
-    nlp = load_pipeline(pipeline, lang=lang)
-    linker: Any = complete_pipeline(
-        nlp,
-        kb=kb,
-        mentions=NAMES if pipeline is None else None,
-        options=gather_options(setting),
-        engine=engine,
-    )
-    service = Service(nlp, linker, limits=settings.limits)
-    service.start()
-    run_server(service, settings, bound, EventLog(), store)
+
+    def open_store() -> ReviewStore | None:
+        kept = settings.limits.kept
+        return None if reviews is None else ReviewStore(reviews, most_documents=kept)
+
+    def run(store: ReviewStore | None) -> None:
+        nlp = load_pipeline(pipeline, lang=lang)
+        linker: Any = complete_pipeline(
+            nlp,
+            kb=kb,
+            mentions=NAMES if pipeline is None else None,
+            options=options,
+            engine=engine,
+        )
+        service = Service(nlp, linker, limits=settings.limits)
+        service.start()
+        run_server(service, settings, bound, log, store)
+
+    store = open_store()  # an error of the file comes first
+    if workers == 1:
+        run(store)
+        return
+    if store is not None:
+        store.close()  # each process opens it
+    run_workers(workers, lambda: run(open_store()), log)

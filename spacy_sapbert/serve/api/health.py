@@ -1,12 +1,12 @@
 """/healthz, /readyz and /metrics."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from ...io.version import __version__
 from ..access import Access
-from ..depends import OptionalStoreDep, ServiceDep
+from ..depends import OptionalStoreDep, ServiceDep, need_one_process
 from ..service import require_open
 from .answers import to_json
 
@@ -46,7 +46,11 @@ async def access(request: Request) -> Response:
     return to_json({"role": found.role.name.lower(), "reviewer": found.reviewer})
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    dependencies=[Depends(need_one_process)],
+)
 async def metrics(service: ServiceDep) -> Response:
     """Counters for Prometheus."""
     text = service.metrics.format()
