@@ -84,6 +84,10 @@ class ServeErrors:
         "Expected to write the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again."
     )
+    E492 = (
+        "Expected `--reviews` with `--documents`, but got none. Pass `--reviews FILE`, "
+        "which keeps the documents and what is decided on them."
+    )
     E536 = (
         "Expected documents with at most {limit:,} punctuation characters in a row, "
         "but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "

@@ -82,6 +82,8 @@ def make_application(
     app.state.settings = settings
     app.state.store = store
     app.state.teacher = store and Teacher(service, store, log)
+    if app.state.teacher:
+        app.state.teacher.restore()
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)

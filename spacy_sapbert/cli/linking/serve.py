@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from ...errors import Errors, SapbertError
 from ...io.plugins import require
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
@@ -31,6 +32,11 @@ def serve(
         None,
         help="File for the decisions of reviewers, with the texts that they review; it "
         "is created if it is missing. [no reviews]",
+    ),
+    documents: list[Path] = typer.Option(
+        [],
+        help="File or folder with documents to review, in a format of `link`; the "
+        "concepts of their mentions are proposals. Needs --reviews. May be repeated.",
     ),
     token_file: Path | None = typer.Option(
         None, help="File with a token that clients have to send."
@@ -65,6 +71,7 @@ def serve(
     for library in LIBRARIES:
         require(library, INSTALL)
     from ...serve.logs import EventLog
+    from ...serve.reviews.imports import import_paths
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server
     from ...serve.service import Service
@@ -80,6 +87,10 @@ def serve(
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
     )
     store = None if reviews is None else ReviewStore(reviews)
+    if documents:
+        if store is None:
+            raise SapbertError(Errors.E492)
+        import_paths(store, documents)
     bound = open_socket(host, port)
     nlp = load_pipeline(pipeline, lang=lang)
     linker: Any = complete_pipeline(
