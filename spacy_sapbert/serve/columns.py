@@ -26,6 +26,7 @@ from ..mapping.tables import (
     write_table,
     write_text,
 )
+from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format
 
 MOST_ROWS = 2_000  # more are for the command `map`
@@ -36,6 +37,8 @@ FORMATS: dict[str, str] = {
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
 NIL = "NIL"
+FINAL = "match_final"  # what holds: the choice of a person, else the link
+TEXTS = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,10 @@ def read_table(name: str, data: bytes) -> Table:
         SapbertError: If a library is missing.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
+    data = to_utf8(data)
+    if data.startswith(BINARY) and ending in TEXTS:
+        expected = f"a table, as {', '.join(ENDINGS)}"
+        raise RequestError(Errors.E457.format(expected=expected), INVALID)
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)
@@ -114,8 +121,8 @@ def write_mapped(
             for row, term, one, choice in zip(rows, terms, found, chosen, strict=True):
                 new = list_cells(term, one, max(k, 1))
                 new[place] = choice
-                table.append([*row, *new])
-            write_table(path, [*header, *added], table)
+                table.append([*row, *new, choice or one.cui])
+            write_table(path, [*header, *added, FINAL], table)
         return path.read_bytes()
 
 

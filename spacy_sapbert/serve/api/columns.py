@@ -14,7 +14,7 @@ from ...mapping.found import Found
 from ...mapping.lookup import Query as Term
 from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
-from ..columns import FORMATS, Table, read_table, write_mapped
+from ..columns import ENDINGS, FORMATS, MOST_ROWS, Table, read_table, write_mapped
 from ..depends import ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
@@ -59,6 +59,14 @@ class TableRequest(BaseModel):
     chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
 
 
+class ColumnFormats(BaseModel):
+    """Formats of files that are written, endings of those that are read, most rows."""
+
+    formats: list[str]
+    endings: list[str]
+    rows: int
+
+
 @router.post(
     "/read",
     response_model=Table,
@@ -71,6 +79,13 @@ async def read(
     data = await request.body()
     table = await run_in_threadpool(read_table, name, data)
     return to_json(asdict(table))
+
+
+@router.get("/formats", response_model=ColumnFormats)
+async def formats() -> Response:
+    """What /column/read takes and /column/write returns."""
+    offered = {"formats": [*FORMATS], "endings": [*ENDINGS], "rows": MOST_ROWS}
+    return to_json(offered)
 
 
 @router.post("/map", response_model=FoundTerms)
