@@ -4,6 +4,8 @@ import base64
 import io
 import json
 import sqlite3
+import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -275,3 +277,107 @@ def test_a_note_is_opened_again_done_and_removed(reviewed: Client) -> None:
     removed = reviewed.send("DELETE", f"/reviews/documents/{id}")
     assert removed.json() == {"versions": 0}
     assert reviewed.get(f"/reviews/documents/{id}").status == 404
+
+
+def open_places(client: Client, reviewer: str) -> dict[str, list[Any]]:
+    """The open places of a reviewer by text, after all documents are linked."""
+    while client.post("/reviews/prepare", {}).json()["left"]:
+        pass
+    found = client.get(f"/reviews/queue?reviewer={reviewer}").json()["first"]
+    return {one["mention"]["text"].lower(): one["places"] for one in found}
+
+
+def test_a_day_with_kill_9_at_any_moment_loses_nothing(
+    start_service: Start, own_kb: Path, tmp_path: Path
+) -> None:
+    """Twenty documents with links, two reviewers, agree, teach, use, back, export."""
+    texts = [f"Day {number}: vwkj zzz, fever, MI." for number in range(20)]
+    documents = tmp_path / "day.pubtator"
+    documents.write_text(
+        "".join(
+            f"{number}|t|{text}\n{number}|a|\n"
+            + "".join(
+                f"{number}\t{text.index(word)}\t{text.index(word) + len(word)}\t{word}"
+                f"\tDisease\t{cui}\n"
+                for word, cui in (
+                    ("vwkj zzz", "-1"),
+                    ("fever", "C0000004"),
+                    ("MI", "C0000001"),
+                )
+            )
+            + "\n"
+            for number, text in enumerate(texts)
+        )
+    )
+    options = ["--kb", own_kb, "--reviews", tmp_path / "reviews.db"]
+    client = start_service(*options, "--documents", documents)
+    places = open_places(client, "Ada")
+    assert {text: len(found) for text, found in places.items()} == {
+        "vwkj zzz": 20,
+        "fever": 20,
+        "mi": 20,
+    }
+    decide_all(client, places["vwkj zzz"], "C0000008", "Ada")
+    accepted: list[Any] = []
+
+    def write() -> None:
+        for place in places["fever"]:
+            try:
+                decide_all(client, [place], "C0000004", "Ada")
+            except OSError:
+                return
+            accepted.append(place)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(accepted) < 5:
+        time.sleep(0.001)
+    client.process.kill()
+    writer.join()
+    client = start_service(*options, "--documents", documents)  # they are there once
+    left = open_places(client, "Ada")
+    assert len(left.get("fever", [])) in (20 - len(accepted), 19 - len(accepted))
+    decide_all(client, left["fever"], "C0000004", "Ada")
+    decide_all(client, left["mi"], "C0000001", "Ada")
+    assert open_places(client, "Ada") == {}
+    other = open_places(client, "Ben")
+    decide_all(client, other["mi"][:4], "C0000002", "Ben")
+    decide_all(client, other["mi"][4:], "C0000001", "Ben")
+    found = client.get("/reviews/differences").json()
+    assert (found["total"], found["open"]) == (4, 4)
+    settled = [one["place"] for one in found["places"]]
+    decide_all(client, settled, "C0000001", "agreed")
+    assert client.get("/reviews/differences").json()["open"] == 0
+    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert client.wait_for("taught")["changed"]
+    body = {"mentions": ["vwkj zzz"]}
+
+    def first(client: Client) -> str | None:
+        (linked,) = client.post("/mentions", body).json()["mentions"]
+        cui: str | None = linked["cui"]
+        return cui
+
+    before = first(client)
+    (version,) = client.post("/reviews/switch", {}).json()["versions"]
+    assert (version["mentions"], version["used"]) == (60, True)
+    assert (before != "C0000008", first(client)) == (True, "C0000008")
+    client.process.kill()
+    client = start_service(*options)  # what was in use is in use again
+    assert first(client) == "C0000008"
+    (version,) = client.get("/reviews/teach").json()["versions"]
+    assert version["used"]
+    state = client.post("/reviews/switch", {"number": None}).json()
+    assert not state["versions"][0]["used"]
+    assert first(client) == before
+    lines = client.get("/reviews/export?reviewer=agreed").body.splitlines()
+    exported = [json.loads(line) for line in lines]
+    assert sorted(one["id"] for one in exported) == sorted(map(str, range(20)))
+    assert {len(one["entities"]) for one in exported} == {3}
+    found = client.get("/reviews/places?text=vwkj%20zzz").json()
+    assert found["total"] == 20
+    # What was learned from a deleted document goes with it.
+    id = found["places"][0]["document"]
+    assert client.send("DELETE", f"/reviews/documents/{id}").json() == {"versions": 1}
+    assert client.get("/reviews/teach").json()["versions"] == []
+    assert not (tmp_path / "reviews.db.taught" / "1").exists()
+    assert client.post("/reviews/switch", {"number": 1}).code == "E469"

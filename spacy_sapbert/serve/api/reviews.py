@@ -28,7 +28,7 @@ from ..reviews.export import export_reviews, list_exports
 from ..reviews.imports import import_uploads
 from ..reviews.mentions import ShownMention, link_document, link_some, link_spans
 from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
-from ..reviews.queue import Queue, make_queue
+from ..reviews.queue import DecidedPlaces, Queue, find_places, make_queue
 from ..reviews.store import (
     NO_MENTION,
     Decision,
@@ -353,6 +353,16 @@ async def queue(
     digest = service.kb.manifest.digest
     found = await run_in_threadpool(make_queue, store, digest, reviewer)
     return to_json(asdict(found))
+
+
+@router.get("/places", response_model=DecidedPlaces)
+def places(
+    store: StoreDep,
+    text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
+    chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+) -> Response:
+    """Where a text was decided, or where a concept was chosen."""
+    return to_json(asdict(find_places(store, text=text, chosen=chosen)))
 
 
 @router.get("/differences", response_model=Differences)

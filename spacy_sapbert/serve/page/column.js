@@ -132,6 +132,12 @@ async function map(table) {
 
 const certainty = (/** @type {any} */ one) => one.candidates[0]?.probability ?? one.candidates[0]?.score ?? -1;
 
+/** Whether several concepts fit equally. @param {any} one */
+function isTied(one) {
+  const [first, second] = one.candidates;
+  return Boolean(first?.tie) || (second !== undefined && second.score === first.score);
+}
+
 /** @param {string[]} chosen */
 function choose(chosen) {
   undone.push(state.chosen);
@@ -171,7 +177,7 @@ function draw() {
     let count = 0;
     const chosen = state.chosen.map((one, number) => {
       const found = state.found[number];
-      if (one || !found.cui || certainty(found) < state.least) return one;
+      if (one || !found.cui || isTied(found) || certainty(found) < state.least) return one;
       count += 1;
       return found.cui;
     });
@@ -246,7 +252,7 @@ function drawRow(number, times) {
     fresh.querySelector("[aria-pressed=true]")?.focus();
   };
   const chip = (/** @type {string} */ cui, /** @type {string} */ name, /** @type {any} */ candidate) => make("button", {
-    type: "button", class: "chip", "data-cui": cui, dir: "auto", "aria-pressed": String(state.chosen[number] === cui),
+    type: "button", class: `chip${cui === one.cui ? " proposed" : ""}`, "data-cui": cui, dir: "auto", "aria-pressed": String(state.chosen[number] === cui),
     title: candidate ? `${cui}, ${nameTypes(candidate.types)}` : null, onclick: () => redraw(cui),
   }, name);
   const cell = make("td", {});
@@ -275,7 +281,7 @@ function drawRow(number, times) {
   fill(row,
     make("td", { dir: "auto" }, state.terms[number], times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
     cell,
-    make("td", {}, one.candidates.length ? strength(one.candidates[0]) : "–"),
+    make("td", {}, isTied(one) ? "several fit" : one.candidates.length ? strength(one.candidates[0]) : "–"),
     make("td", {}, status === "decided" ? "decided ✓" : STATES[/** @type {keyof typeof STATES} */ (status)] ?? status));
   return row;
 }

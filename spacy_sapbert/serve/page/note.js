@@ -72,7 +72,7 @@ export async function render(main, about, id, start) {
     counts: make("span", { id: "counts" }),
     done: make("button", { type: "button", id: "done", onclick: toggleDone }),
     legend: make("ul", { class: "legend", "aria-label": "Colours" }),
-    selection: make("div", { class: "selection", role: "toolbar", "aria-label": "Selected text" }),
+    selection: make("div", { class: "selection", role: "toolbar", "aria-label": "Selected text", hidden: true }),
     missed: make("input", { id: "missed", type: "text", maxlength: 200, autocomplete: "off" }),
     panel: candidatesPanel({ choose, leave: focusText, undo, threshold: () => info.threshold }),
     blind,

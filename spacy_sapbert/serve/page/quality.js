@@ -2,6 +2,7 @@
 
 import { attempt, get } from "./api.js";
 import { fill, make, pairs, say, table } from "./dom.js";
+import { placesOf } from "./places.js";
 import { plot } from "./plot.js";
 
 /** @param {HTMLElement} main @param {any} info */
@@ -47,7 +48,7 @@ export async function render(main, info) {
     make("h3", {}, "Why first candidates are wrong"),
     found.causes.length
       ? table(["Cause", "Mentions", "Examples", "What helps"],
-        found.causes.map((/** @type {any} */ one) => [one.cause, one.mentions, one.examples.join("; "), one.advice]),
+        found.causes.map((/** @type {any} */ one) => [one.cause, one.mentions, make("div", {}, ...one.examples.map((/** @type {string} */ text) => placesOf(text, { text }))), one.advice]),
         "Causes of wrong first candidates")
       : make("p", {}, "None is wrong."));
 }

@@ -2,6 +2,7 @@
 
 import { attempt, get, post, remove } from "./api.js";
 import { countOf, fill, localTime, make, pairs, say, sureButton, table } from "./dom.js";
+import { placesOf } from "./places.js";
 import { plot } from "./plot.js";
 
 const WAIT = 1000;  // milliseconds between two questions
@@ -49,7 +50,7 @@ async function watch(report) {
 /** @param {HTMLElement} report @param {any} found */
 function draw(report, found) {
   const newest = found.report ?? found.versions[0]?.report;
-  fill(report, drawVersions(report, found), ...(newest ? drawReport(newest) : []));
+  fill(report, drawVersions(report, found), ...(newest ? drawReport(newest, found.fewest) : []));
 }
 
 /** @param {HTMLElement} report @param {any} found */
@@ -80,8 +81,9 @@ function drawVersions(report, found) {
     table(["Version", "Made", "Mentions", "Right before", "Right after", "Use", ""], rows, "Versions"));
 }
 
-/** @param {any} one */
-function drawReport(one) {
+/** @param {any} one @param {number} fewest mentions for an order */
+function drawReport(one, fewest) {
+  const missing = Math.max(1, fewest - one.counts.mentions);
   const row = (/** @type {string} */ name, /** @type {any} */ shares) =>
     [name, share(shares.all), share(shares.seen), share(shares.unseen)];
   return [
@@ -91,7 +93,13 @@ function drawReport(one) {
       row("With decisions as names", one.names),
       ...(one.after ? [row("With a learned order too", one.after)] : []),
     ], "Right first answers"),
+    one.after ? null : make("p", {}, `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`),
     curve(one.curve),
+    ...(one.lost.length ? [
+      make("h3", {}, "Right before, wrong now"),
+      make("ul", { class: "found" }, ...one.lost.map((/** @type {[string, number]} */ [cui, count]) =>
+        make("li", {}, placesOf(`${cui}: ${countOf(count, "mention")}`, { chosen: cui })))),
+    ] : []),
     pairs([
       ["Learned from", `${countOf(one.counts.mentions, "mention")} in ${countOf(one.counts.documents, "note")}`],
       ["Least score of a link", one.threshold === null ? "" : share(one.threshold)],

@@ -8,6 +8,7 @@ from .store import Decision, ReviewedDocument, ReviewStore
 
 AROUND = 80  # characters of the text before and after a mention
 MOST_GROUPS = 50
+MOST_FOUND = 100  # places of a text or a concept
 MOST_PLACES = 500  # of a group that one key decides
 
 
@@ -69,6 +70,30 @@ def show_place(document: ReviewedDocument, start: int, end: int, label: str) -> 
         text[start:end],
         text[end : end + AROUND],
     )
+
+
+@dataclass(frozen=True)
+class DecidedPlaces:
+    """The first places where something was decided, and the number of all."""
+
+    total: int
+    places: list[Place]
+
+
+def find_places(
+    store: ReviewStore, *, text: str | None = None, chosen: str | None = None
+) -> DecidedPlaces:
+    """Find where a text was decided, or where a concept was chosen; each place once."""
+    places: dict[tuple[str, int, int], Place] = {}
+    for one in store.latest():
+        document = store.document(one.document)
+        known = (one.document, one.start, one.end)
+        if document is None or known in places:
+            continue
+        same = text is None or document.text[one.start : one.end] == text
+        if same and chosen in (None, one.chosen):
+            places[known] = show_place(document, one.start, one.end, one.label)
+    return DecidedPlaces(len(places), [*places.values()][:MOST_FOUND])
 
 
 def make_queue(store: ReviewStore, kb: str, reviewer: str) -> Queue:

@@ -19,6 +19,7 @@ from ...formats.gold import NIL
 from ...io.writing import write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.documents import AnnotatedDocument
+from ...kb.teaching.learning import FEWEST
 from ...kb.teaching.teach import teach_documents
 from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
@@ -71,6 +72,7 @@ class TeachingState(TypedDict):
     Attributes:
         report: Of `TeachingReport`, of the last teaching.
         folder: The version that it made; `used` = the service uses it.
+        fewest: Mentions from which an order of candidates can be learned.
     """
 
     state: str
@@ -78,6 +80,7 @@ class TeachingState(TypedDict):
     error: dict[str, str] | None
     folder: str | None
     used: bool
+    fewest: int
     versions: list[TaughtVersion]
 
 
@@ -119,6 +122,7 @@ class Teacher:
             "error": self.error,
             "folder": None if last is None else str(self.parent / str(last)),
             "used": last is not None and last == self.number,
+            "fewest": FEWEST,
             "versions": self.list_versions(),
         }
 
