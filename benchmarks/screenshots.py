@@ -66,6 +66,7 @@ def add_decisions(address: str) -> None:
 
 def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
     """Use the page, and write pictures of it."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     taken: list[Path] = []
@@ -79,6 +80,8 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
         page.wait_for_timeout(400)
         taken.append(folder / f"serve-{name}.png")
         page.screenshot(path=taken[-1])
+        with Image.open(taken[-1]) as image:  # 64 colours are enough, and small
+            image.convert("RGB").quantize(64).save(taken[-1], optimize=True)
 
     def show(page: Any, part: str, element: str) -> None:
         page.goto(f"{address}/#{part}")

@@ -1,6 +1,8 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -29,7 +31,8 @@ from ..mapping.tables import (
 from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format
 
-MOST_ROWS = 2_000  # more are for the command `map`
+MOST_ROWS = 20_000  # more are for the command `map`
+MOST_KEPT = 50_000  # terms whose candidates are in memory, of all tables together
 SSSOM_FORMAT = "sssom.tsv"
 FORMATS: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -49,6 +52,32 @@ class Table:
     rows: list[list[str]]
 
 
+class MappedTerms:
+    """What was found for the last terms, so that a table is written without it.
+
+    The key of a term is the digest of the knowledge base, the number of candidates, and
+    the term.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: OrderedDict[tuple[str, int, str], Found] = OrderedDict()
+
+    def keep(self, digest: str, k: int, found: Mapping[str, Found]) -> None:
+        """Keep what was found for terms; the oldest are forgotten."""
+        with self.lock:
+            for term, one in found.items():
+                self.found[digest, k, term] = one
+                self.found.move_to_end((digest, k, term))
+            while len(self.found) > MOST_KEPT:
+                self.found.popitem(last=False)
+
+    def get(self, digest: str, k: int, term: str) -> Found | None:
+        """Return what was found for a term; None = it is not known any more."""
+        with self.lock:
+            return self.found.get((digest, k, term))
+
+
 def read_table(name: str, data: bytes) -> Table:
     """Read a table that was dropped on the page.
 
@@ -62,8 +91,8 @@ def read_table(name: str, data: bytes) -> Table:
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
     data = to_utf8(data)
     if data.startswith(BINARY) and ending in TEXTS:
-        expected = f"a table, as {', '.join(ENDINGS)}"
-        raise RequestError(Errors.E457.format(expected=expected), INVALID)
+        text = Errors.E441.format(path="table", known=", ".join(ENDINGS))
+        raise RequestError(text, INVALID)
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)

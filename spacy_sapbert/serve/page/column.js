@@ -9,7 +9,8 @@ import { nameTypes } from "./words.js";
 
 const AT_ONCE = 100;  // terms of a request
 const SHOWN = 200;  // rows at once
-const DATABASE = "column", TABLE = "tables", KEY = "last";
+const CANDIDATES = 5;
+const DATABASE = "column", TABLE = "tables", KEY = "last", FOUND = "found";
 const STATES = { exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 
 /**
@@ -52,7 +53,9 @@ function keep(mode, work) {
 /** @param {Partial<Column>} values */
 function change(values) {
   state = { ...state, ...values };
-  keep("readwrite", (store) => store.put(state, KEY));
+  const { found, ...rest } = state;  // what was found is large, and does not change
+  if (values.found) keep("readwrite", (store) => store.put(found, FOUND));
+  keep("readwrite", (store) => store.put(rest, KEY));
 }
 
 /** @param {HTMLElement} main @param {any} info */
@@ -60,7 +63,9 @@ export async function render(main, info) {
   const offered = await attempt("Reading …", () => get("/column/formats"));
   if (!offered) return;
   if (!read) {
-    state = await keep("readonly", (store) => store.get(KEY)) ?? EMPTY;
+    const kept = await keep("readonly", (store) => store.get(KEY));
+    const found = await keep("readonly", (store) => store.get(FOUND));
+    if (kept) state = { ...kept, ...(found?.length === kept.terms.length ? { found } : { terms: [], found: [] }) };
     read = true;
   }
   const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4 });
@@ -118,7 +123,7 @@ async function map(table) {
   for (let place = 0; place < terms.length; place += AT_ONCE) {
     say(`Mapping ${place} of ${terms.length} …`);
     const part = terms.slice(place, place + AT_ONCE);
-    const answer = await attempt("", () => post("/column/map", { terms: part, k: 5 }));
+    const answer = await attempt("", () => post("/column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
     found.push(...answer.found);
   }
@@ -195,7 +200,7 @@ function draw() {
   const clear = async () => {
     state = EMPTY;
     undone = [];
-    keep("readwrite", (store) => store.delete(KEY));
+    keep("readwrite", (store) => store.clear());
     await render(view.table.closest("main"), view.info);
     say("Cleared.");
   };
@@ -291,7 +296,7 @@ async function save(format) {
   const places = new Map(state.terms.map((term, number) => [term, number]));
   const terms = state.rows.map((row) => row[state.place]);
   const of = (/** @type {any[]} */ list) => terms.map((term) => list[places.get(term) ?? 0]);
-  const body = { header: state.header, rows: state.rows, terms, found: of(state.found), chosen: of(state.chosen) };
+  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen) };
   const blob = await attempt("Writing …", async () => (await postFor(`/column/write?format=${format}`, body)).blob());
   if (!blob) return;
   download(blob, `mapped.${format}`);

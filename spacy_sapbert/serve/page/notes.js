@@ -12,16 +12,18 @@ const MOST_SHOWN = 200;  // rows at once
 let file = null;
 let draft = "";
 
-/** @param {HTMLElement} main @param {any} info */
-export async function render(main, info) {
+/** @param {HTMLElement} main @param {Promise<any>} asked what the service is */
+export async function render(main, asked) {
   const text = make("textarea", { id: "note", dir: "auto", spellcheck: "false", rows: 5 });
   text.value = draft;
   text.addEventListener("input", () => { draft = text.value; });
   const name = make("input", { id: "name", maxlength: 200, autocomplete: "off", placeholder: "today’s date" });
   const chooser = make("input", { type: "file", id: "file", multiple: true, hidden: true });
   const list = make("div", { id: "list" });
+  const about = make("p", { class: "dim" });
   const take = async (/** @type {File[]} */ files) => {
     const [first] = files;
+    const info = await asked;
     if (info.reviews && !(files.length === 1 && /\.txt$/i.test(first.name) && first.size < 20_000)) {
       await importFiles(files, info, list);
       return;
@@ -41,7 +43,7 @@ export async function render(main, info) {
     const same = file && withLineFeeds(file.text) === text.value ? file : null;
     const given = { name: name.value.trim() || same?.name || `Note ${localTime(new Date().toISOString())}`,
       text: same?.text ?? text.value };
-    if (!info.reviews) {
+    if (!(await asked)?.reviews) {
       if (await openText(given.name, given.text)) { draft = ""; location.hash = "#note"; }
       return;
     }
@@ -62,9 +64,12 @@ export async function render(main, info) {
         make("label", { for: "name" }, "Name"), name,
         make("button", { id: "files", onclick: () => chooser.click() }, "Open files …"), chooser,
         make("button", { id: "example", onclick: () => { text.value = draft = EXAMPLE; run(); } }, "Try an example")),
-      info.reviews ? make("p", { class: "dim" }, "Files: texts, or notes with their links as JSONL, PubTator, brat, BioC, CSV. Ctrl+Enter links.")
-        : make("p", { class: "dim" }, "Nothing is kept: the service was started without reviews.")),
+      about),
     list);
+  const info = await asked;
+  if (!info || !list.isConnected) return;
+  fill(about, info.reviews ? "Files: texts, or notes with their links as JSONL, PubTator, brat, BioC, CSV. Ctrl+Enter links."
+    : "Nothing is kept: the service was started without reviews.");
   if (info.reviews) await drawList(list);
 }
 

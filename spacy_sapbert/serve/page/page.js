@@ -11,7 +11,6 @@ import * as quality from "./quality.js";
 import * as queue from "./queue.js";
 import * as session from "./session.js";
 import * as teach from "./teach.js";
-import * as words from "./words.js";
 
 const PARTS = { notes: "Notes", queue: "Queue", column: "Column", agree: "Agree", teach: "Teach", quality: "Quality", look: "Vocabulary" };
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
@@ -37,7 +36,9 @@ async function show() {
     else anchor.removeAttribute("aria-current");
   }
   document.title = `${PARTS[/** @type {keyof typeof PARTS} */ (tab)]} – concept linking`;
-  const info = await attempt("Reading …", () => get("/kb"));
+  const asked = attempt("Reading …", () => get("/kb"));
+  if (part === "notes") notes.render(main, asked);  // can be used before the answer
+  const info = await asked;
   if (!info || own !== shown) return;
   document.body.classList.toggle("fits", part === "note" || part === "queue");
   if (part === "note") await note.render(main, info, first, second ? Number(second) : null);
@@ -47,7 +48,6 @@ async function show() {
   else if (part === "teach") await teach.render(main, info.reviews);
   else if (part === "quality") await quality.render(main, info);
   else if (part === "look") await look.render(main, info, first);
-  else await notes.render(main, info);
   if (own === shown) Object.assign(document.body.dataset, { part, reviewer: reviewer() });
 }
 
@@ -79,4 +79,4 @@ keys.checked = localStorage.getItem("keys") !== "off";
 keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
 addEventListener("hashchange", async () => { say(""); await show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
 session.start(reviewer);
-words.load().catch((error) => say(error.message, true)).then(show);
+show();

@@ -4,15 +4,16 @@ Its modules are sent as one script, so that a browser far away waits once for it
 """
 
 import hashlib
+import json
 import re
 from importlib.resources import files
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from ...errors import Errors
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles
 from ...formats.page.type_names import name_type
-from ..api.answers import to_json
 from ..problems import RequestError
 
 router = APIRouter(include_in_schema=False)
@@ -70,6 +71,17 @@ def join_modules(modules: dict[str, str], first: str) -> str:
     return "const modules = {};\n" + "".join(done.values())
 
 
+def list_types() -> dict[str, Any]:
+    """Return name and colour (the class of its style) of each type, and the groups."""
+    known = {code: group.key for code, group in SHOWN.items()}
+    known |= {type: group.key for type, group in BY_TYPE.items()}
+    shown = {type: {"key": key, "name": name_type(type)} for type, key in known.items()}
+    groups = [
+        {"key": group.key, "name": group.name} for group in (*SHOWN.values(), OTHER)
+    ]
+    return {"types": shown, "groups": groups}
+
+
 def load_files() -> dict[str, bytes]:
     """Return the files of the page by their names.
 
@@ -86,7 +98,8 @@ def load_files() -> dict[str, bytes]:
         for name in sorted(found)
         if name.endswith(".js")
     }
-    found["page.js"] = join_modules(modules, "page").encode()
+    data = f"globalThis.PAGE_DATA = {json.dumps(list_types())};\n"
+    found["page.js"] = (data + join_modules(modules, "page")).encode()
     found["page.css"] += group_styles(".mention").encode()
     for name in ("page.js", "page.css"):
         digest = hashlib.sha256(found[name]).hexdigest()[:16]
@@ -102,18 +115,6 @@ FILES = load_files()
 def index(request: Request) -> Response:
     """The page."""
     return send_file("index.html")
-
-
-@router.get("/page-data/types")
-def types(request: Request) -> Response:
-    """Name and colour (the class of its style) of each semantic type and group."""
-    known = {code: group.key for code, group in SHOWN.items()}
-    known |= {type: group.key for type, group in BY_TYPE.items()}
-    shown = {type: {"key": key, "name": name_type(type)} for type, key in known.items()}
-    groups = [
-        {"key": group.key, "name": group.name} for group in (*SHOWN.values(), OTHER)
-    ]
-    return to_json({"types": shown, "groups": groups})
 
 
 @router.get("/page/{name}")

@@ -1,16 +1,7 @@
 // Words for people: types, colours, and why there is no concept.
 
-import { get } from "./api.js";
-
-/** @type {{[type: string]: {key: string, name: string}}} */
-let types = {};
-/** @type {{key: string, name: string}[]} */
-let groups = [];
-
-export async function load() {
-  const found = await get("/page-data/types");
-  ({ types, groups } = found);
-}
+/** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
+const { types, groups } = /** @type {any} */ (globalThis).PAGE_DATA;
 
 /** The class of the colour of types. @param {string[]} of */
 export function groupOf(of) {

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache
 
 from .mentions import ShownMention, measure_doubt
 from .store import Decision, ReviewedDocument, ReviewStore
@@ -85,8 +86,9 @@ def find_places(
 ) -> DecidedPlaces:
     """Find where a text was decided, or where a concept was chosen; each place once."""
     places: dict[tuple[str, int, int], Place] = {}
+    read = cache(store.document)
     for one in store.latest():
-        document = store.document(one.document)
+        document = read(one.document)
         known = (one.document, one.start, one.end)
         if document is None or known in places:
             continue
