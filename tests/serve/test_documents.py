@@ -23,6 +23,7 @@ from spacy_sapbert.serve.reviews.mentions import (
     ShownMention,
     measure_doubt,
 )
+from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import Decision, ReviewStore, Span
 
 from .conftest import Client, Start
@@ -168,6 +169,26 @@ def test_f1_counts_mentions_that_one_does_not_have() -> None:
     theirs = {("d", 0, 5): "A", ("d", 7, 9): "B", ("d", 3, 4): "NO_MENTION"}
     assert compute_f1(ours, theirs) == 0.5  # of document e only one has decided
     assert compute_f1({}, theirs) is None
+
+
+def test_three_hundred_mentions_of_ten_names_are_ten_groups(store: ReviewStore) -> None:
+    for number in range(30):
+        text = " ".join(f"name{place}" for place in range(10)) + f" {number}"
+        id = store.add_document(f"{number}.txt", text)
+        found = [
+            {
+                **mention(f"C{place}", 1.0, 0.5 + place / 20),
+                "start": 6 * place,
+                "end": 6 * place + 5,
+                "text": f"name{place}",
+            }
+            for place in range(10)
+        ]
+        store.set_links({id: found}, "kb")
+    queue = make_queue(store, "kb", "Ada")
+    assert (queue.mentions, queue.groups) == (300, 10)
+    assert [len(group.places) for group in queue.first] == [30] * 10
+    assert make_queue(store, "another kb", "Ada").mentions == 0
 
 
 def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ function markHelp() {
   return make("p", { class: "marks" },
     ...[["mention other sure", "sure"], ["mention other unsure", "not sure"], ["mention other tied", "several fit"],
       ["mention nil none", "no concept"], ["mention other decided", "decided"]]
-      .flatMap(([kind, text]) => [make("span", { class: kind }, text), " "]));
+      .flatMap(([kind, text]) => [make("span", { class: kind, "data-last": true }, text), " "]));
 }
 
 /** @param {boolean} whole the mentions are others than before */

@@ -44,7 +44,7 @@ export async function render(main, info) {
       table(["Probability", "Mentions", "Mean probability", "Right"],
         found.bins.map((/** @type {any} */ one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
         "Right first candidates by probability"),
-    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach, or with `calibrate`.")]),
+    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach.")]),
     make("h3", {}, "Why first candidates are wrong"),
     found.causes.length
       ? table(["Cause", "Mentions", "Examples", "What helps"],
