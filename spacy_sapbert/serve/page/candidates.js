@@ -53,7 +53,7 @@ export function candidatesPanel({ choose, leave, undo, threshold }) {
       make("span", { class: "name", dir: "auto" }, one.name),
       make("span", { class: "dim alias", dir: "auto" }, one.alias && one.alias !== one.name ? one.alias : ""),
       make("span", { class: "dim types" }, nameTypes(one.types)),
-      strength(one)),
+      strength(one, key !== "" && typeof mention?.candidates[0]?.probability === "number")),
     make("button", {
       type: "button", class: "quiet more", "aria-label": `About ${one.name}`, title: `About ${one.name}`,
       onclick: () => showConcept(about, one.cui),

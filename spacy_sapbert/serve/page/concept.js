@@ -62,6 +62,5 @@ export function describeReasons(found) {
     ["Least score of a link", found.threshold === null ? "none" : String(found.threshold)],
     ["Not allowed", others.join("; ")],
     ["First candidate", found.candidates.length ? strength(found.candidates[0]) : "none"],
-    ["Advice", found.suggestions.join(" ")],
   ]);
 }

@@ -73,15 +73,19 @@ export function table(header, rows, label) {
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell))))));
 }
 
-/** A score in words, with the number for those who want it. @param {any} candidate */
-export function strength(candidate) {
+/**
+ * A score in words, with the number for those who want it.
+ * @param {any} candidate
+ * @param {boolean} ordered the order is by probabilities, which scores do not follow
+ */
+export function strength(candidate, ordered = false) {
   const { score, probability } = candidate;
   if (probability !== null && probability !== undefined) {
     return make("span", { class: "strength", title: `score ${score}` }, `${Math.round(100 * probability)} %`);
   }
   if (score === null || score === undefined) return make("span", { class: "strength" });
   const word = score === 1 ? "exact" : score >= 0.9 ? "strong" : score >= 0.75 ? "fair" : "weak";
-  return make("span", { class: "strength", title: `score ${score.toFixed(3)}` }, word);
+  return make("span", { class: "strength", title: `score ${score.toFixed(3)}` }, ordered ? "" : word);
 }
 
 /** @param {Blob} blob @param {string} name */

@@ -64,7 +64,8 @@ async function settleName() {
   const field = nameField();
   field.value = field.value.trim();
   try {
-    const { reviewers } = await get("/reviews/documents");
+    const found = await get("/reviews/documents");
+    const reviewers = found.reviewers.filter((/** @type {string} */ one) => one !== "agreed");
     fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((/** @type {string} */ one) => make("option", { value: one })));
     const known = reviewers.find((/** @type {string} */ one) => one.toLowerCase() === field.value.toLowerCase());
     if (known) field.value = known;

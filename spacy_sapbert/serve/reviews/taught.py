@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
 from ...formats.gold import NIL
-from ...io.writing import write_json
+from ...io.writing import write_atomically, write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.documents import AnnotatedDocument
 from ...kb.teaching.learning import FEWEST
@@ -139,8 +139,8 @@ class Teacher:
         """Return the numbers of the folders, the newest first."""
         if not self.parent.is_dir():
             return []
-        names = [path.name for path in self.parent.iterdir() if path.name.isdecimal()]
-        return sorted(map(int, names), reverse=True)
+        every = [path for path in self.parent.iterdir() if path.name.isdecimal()]
+        return sorted((int(path.name) for path in every), reverse=True)
 
     def list_versions(self) -> list[TaughtVersion]:
         """Return the versions, the newest first."""
@@ -245,7 +245,9 @@ class Teacher:
             if number is None:
                 used.unlink(missing_ok=True)
             else:
-                used.write_text(str(number))
+                with write_atomically(used) as file:
+                    file.write(str(number).encode())
+                used.chmod(0o600)
         self.log.write("kb_switched", digest=self.service.kb.manifest.digest)
 
     def remove(self, number: int) -> None:
@@ -269,6 +271,7 @@ class Teacher:
             number
             for number in self.numbers()
             if document in self.read_about(number).get("documents", [document])
+            and self.parent / str(number) != self.original.folder
         ]
         for number in numbers:
             self.remove(number)
