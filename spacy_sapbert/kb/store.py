@@ -317,6 +317,22 @@ class Store:
         )
         return self.query(sql, [first, last, most])
 
+    def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
+        """Return form, cui, preferred name and name of names that have some words.
+
+        Words are beginnings of those of the name. All names are read, in about 1 µs
+        each; the shortest are first.
+
+        Args:
+            words: Normalised as `surface_forms.name_form` does it.
+        """
+        have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
+        sql = (
+            "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
+            f"WHERE {have} ORDER BY length(form), form LIMIT ?"
+        )
+        return self.query(sql, [*(f" {word}" for word in words), most])
+
     def count_types(self) -> dict[str, int]:
         """Return the number of concepts by semantic type, the most frequent first."""
         sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"

@@ -126,6 +126,10 @@ class ServeErrors:
         "Expected to write the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again."
     )
+    E492 = (
+        "Expected `--reviews` with `--documents`, but got none. Pass `--reviews FILE`, "
+        "which keeps the documents and what is decided on them."
+    )
     E493 = (
         "Expected a system that can fork with `--workers`, but this one cannot. Leave "
         "out `--workers`."

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from ..errors import Errors, SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
+from .columns import MappedTerms
 from .description import describe_api, name_request, write_page
 from .guard import Application, Guard
 from .logs import EventLog
@@ -69,7 +70,10 @@ def make_application(
     app.state.service = service
     app.state.settings = settings
     app.state.store = store
+    app.state.mapped = MappedTerms()
     app.state.teacher = store and Teacher(service, store, log)
+    if app.state.teacher:
+        app.state.teacher.restore()
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)

@@ -1,6 +1,8 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,9 +15,11 @@ from ..mapping import sssom
 from ..mapping.columns import CHOSEN, list_cells, list_columns
 from ..mapping.found import Found
 from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
+from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format
 
-MOST_ROWS = 2_000  # more are for the command `map`
+MOST_ROWS = 20_000  # more are for the command `map`
+MOST_KEPT = 50_000  # terms whose candidates are in memory, of all tables together
 SSSOM_FORMAT = "sssom.tsv"
 FORMATS: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -23,6 +27,8 @@ FORMATS: dict[str, str] = {
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
 NIL = "NIL"
+FINAL = "match_final"  # what holds: the choice of a person, else the link
+TEXTS = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,32 @@ class Table:
 
     header: list[str]
     rows: list[list[str]]
+
+
+class MappedTerms:
+    """What was found for the last terms, so that a table is written without it.
+
+    The key of a term is the digest of the knowledge base, the number of candidates, and
+    the term.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: OrderedDict[tuple[str, int, str], Found] = OrderedDict()
+
+    def keep(self, digest: str, k: int, found: Mapping[str, Found]) -> None:
+        """Keep what was found for terms; the oldest are forgotten."""
+        with self.lock:
+            for term, one in found.items():
+                self.found[digest, k, term] = one
+                self.found.move_to_end((digest, k, term))
+            while len(self.found) > MOST_KEPT:
+                self.found.popitem(last=False)
+
+    def get(self, digest: str, k: int, term: str) -> Found | None:
+        """Return what was found for a term; None = it is not known any more."""
+        with self.lock:
+            return self.found.get((digest, k, term))
 
 
 def read_table(name: str, data: bytes) -> Table:
@@ -44,6 +76,10 @@ def read_table(name: str, data: bytes) -> Table:
         SapbertError: If a library is missing.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
+    data = to_utf8(data)
+    if data.startswith(BINARY) and ending in TEXTS:
+        text = Errors.E441.format(path="table", known=", ".join(ENDINGS))
+        raise RequestError(text, INVALID)
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)
@@ -100,8 +136,8 @@ def write_mapped(
             for row, term, one, choice in zip(rows, terms, found, chosen, strict=True):
                 new = list_cells(term, one, max(k, 1))
                 new[place] = choice
-                table.append([*row, *new])
-            write_table(path, [*header, *added], table)
+                table.append([*row, *new, choice or one.cui])
+            write_table(path, [*header, *added, FINAL], table)
         return path.read_bytes()
 
 

@@ -40,6 +40,7 @@ NAMES = {
     "POST /mentions": "link_mentions",
     "POST /explain": "explain_mention",
     "GET /search": "search_concepts",
+    "GET /column/formats": "list_formats",
     "POST /column/read": "read_table",
     "POST /column/write": "write_table",
     "GET /inception": "look_up_inception",

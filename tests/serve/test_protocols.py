@@ -118,7 +118,7 @@ def send_form(client: Client, **fields: Any) -> Reply:
 def test_manifest_is_as_the_schema_has_it(service: Client) -> None:
     manifest = Manifest.model_validate_json(service.get("/reconcile").body)
     assert "0.2" in manifest.versions
-    assert {"id": "T047", "name": "T047 (Disorders)"} in [
+    assert {"id": "T047", "name": "Disease or Syndrome (Disorders)"} in [
         one.model_dump() for one in manifest.defaultTypes
     ]
     assert manifest.suggest.entity.service_url == f"http://127.0.0.1:{service.port}"

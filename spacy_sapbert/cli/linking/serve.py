@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ...errors import Errors, SapbertError
 from ...io.plugins import require
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
@@ -32,6 +33,11 @@ def serve(
         None,
         help="File for the decisions of reviewers, with the texts that they review; it "
         "is created if it is missing. [no reviews]",
+    ),
+    documents: list[Path] = typer.Option(
+        [],
+        help="File or folder with documents to review, in a format of `link`; the "
+        "concepts of their mentions are proposals. Needs --reviews. May be repeated.",
     ),
     token_file: Path | None = typer.Option(
         None,
@@ -86,6 +92,7 @@ def serve(
         require(library, INSTALL)
     from ...serve.access import read_tokens
     from ...serve.logs import EventLog
+    from ...serve.reviews.imports import import_paths
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server
     from ...serve.service import Service
@@ -133,6 +140,10 @@ def serve(
         run_server(service, settings, bound, log, store)
 
     store = open_store()  # an error of the file comes first
+    if documents:
+        if store is None:
+            raise SapbertError(Errors.E492)
+        import_paths(store, documents)
     if workers == 1:
         run(store)
         return
