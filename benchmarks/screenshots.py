@@ -17,12 +17,19 @@ import typer
 from benchmarks.harness import run_cli
 from spacy_sapbert.io.terminal import msg
 
-NOTE = (
-    "78-year-old woman with atrial fibrillation and high cholesterol. Her mother had a "
-    "heart attack. She takes Lipitor and aspirin. Today fever and shortness of breath."
-)
-TERMS = "heart attack\nH/O Asthma, NOS (J45.9)\nhigh blood presure\nzebra"
-NARROW, WIDE, HEIGHT, TALL = 380, 1200, 860, 1340  # pixels
+NOTES = {
+    "admission.txt": (
+        "78-year-old woman with atrial fibrillation and high cholesterol. Her mother "
+        "had a heart attack. She takes Lipitor and aspirin. Today fever and shortness "
+        "of breath. MI was ruled out.\n\nOn the second day she had a funny turn, and "
+        "then a headache. No diabetes, no asthma. Fever again in the evening."
+    ),
+    "clinic.txt": "Review of asthma. Fever last week, now well. Takes aspirin.",
+    "letter.txt": "He has high cholesterol and takes Lipitor. Fever has gone.",
+}
+TERMS = "heart attack\nH/O Asthma, NOS (J45.9)\nhigh blood presure\nMI\nzebra"
+NARROW, WIDE, HEIGHT = 390, 1280, 800  # pixels
+THEMES = ("light", "dark")
 CORRECTIONS = Path(__file__).parents[1] / "assets" / "sample" / "corrections.csv"
 
 
@@ -35,7 +42,7 @@ def send(address: str, path: str, data: dict[str, Any]) -> Any:
 
 
 def add_decisions(address: str) -> None:
-    """Send the corrections of the sample as decisions of a reviewer."""
+    """Send the corrections of the sample as decisions of Ada, and some of Ben."""
     with CORRECTIONS.open(encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file))
     for id, group in groupby(rows, key=lambda row: row["id"]):
@@ -50,57 +57,84 @@ def add_decisions(address: str) -> None:
             chosen = {"reviewer": "Ada", "chosen": row["cui"] or "NIL"}
             key = f"correction-{id}-{number}"
             send(address, "/reviews/decisions", {"key": key, **place, **chosen})
+            if number == 0:
+                other = {"reviewer": "Ben", "key": f"other-{key}"}
+                chosen |= {} if len(text) % 3 else {"chosen": "NIL"}
+                send(address, "/reviews/decisions", {**place, **chosen, **other})
             start = end + 2
 
 
 def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
     """Use the page, and write pictures of it."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     taken: list[Path] = []
+    notes = {
+        name: send(address, "/reviews/documents", {"name": name, "text": text})
+        for name, text in NOTES.items()
+    }
+    add_decisions(address)
 
     def take(page: Any, name: str) -> None:
+        page.wait_for_timeout(400)
         taken.append(folder / f"serve-{name}.png")
         page.screenshot(path=taken[-1])
+        with Image.open(taken[-1]) as image:  # 64 colours are enough, and small
+            image.convert("RGB").quantize(64).save(taken[-1], optimize=True)
 
-    def link(page: Any) -> None:
-        page.goto(address)
-        page.fill("#reviewer", "Ada")
-        page.fill("#note", NOTE)
-        page.click("#run")
-        page.wait_for_selector(".text button")
-        page.keyboard.press("Enter")
-        page.wait_for_selector(".text button.decided")
+    def show(page: Any, part: str, element: str) -> None:
+        page.goto(f"{address}/#{part}")
+        page.wait_for_selector(element)
+
+    def decide(page: Any) -> None:
+        first = notes["admission.txt"]["document"]
+        show(page, f"note/{first}", ".text [role]")
+        for key in ("Enter", "Enter", "Enter", "1", "Enter"):
+            page.keyboard.press(key)
+
+    def use(page: Any, kind: str, *, whole: bool) -> None:
+        decide(page)
+        page.keyboard.press("n")
+        take(page, f"note-{kind}")
+        show(page, "queue", ".places li")
+        take(page, f"queue-{kind}")
+        show(page, "notes", "#list td")
+        take(page, f"notes-{kind}")
+        if not whole:
+            return
+        show(page, "column", "#terms")
+        page.fill("#terms", TERMS)
+        page.click("#map")
+        page.wait_for_selector("#accept")
+        page.click("#accept")
+        take(page, f"column-{kind}")
+        show(page, "agree", "#export")
+        take(page, f"agree-{kind}")
+        show(page, "teach", "#teach")
+        if not page.locator("#use, #back").count():
+            page.click("#teach")
+        page.wait_for_selector("#use", timeout=120_000)
+        take(page, f"teach-{kind}")
+        show(page, "quality", "body[data-part='quality'] table")
+        take(page, f"quality-{kind}")
+        show(page, "look/C0027051", ".panel h3")
+        take(page, f"look-{kind}")
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"]
         )
-        for name, width, scheme in (
-            ("light", WIDE, "light"),
-            ("dark", WIDE, "dark"),
-            ("narrow", NARROW, "light"),
-        ):
-            size = {"width": width, "height": HEIGHT}
-            page = browser.new_page(viewport=size, color_scheme=scheme)
-            link(page)
-            take(page, name)
-            if name == "light":
-                page.click("nav a[href='#column']")
-                page.fill("#terms", TERMS)
-                page.click("#map")
-                page.wait_for_selector("#accept")
-                take(page, "column")
-                add_decisions(address)
-                page.set_viewport_size({"width": WIDE, "height": TALL})
-                page.click("nav a[href='#quality']")
-                page.wait_for_selector("body[data-part='quality'] table")
-                take(page, "quality")
-                page.click("nav a[href='#teach']")
-                page.click("#teach")
-                page.wait_for_selector("#use")
-                take(page, "teach")
-            page.close()
+        for theme in THEMES:
+            for width in (WIDE, NARROW):
+                size = {"width": width, "height": HEIGHT}
+                context = browser.new_context(viewport=size, color_scheme=theme)
+                name = "localStorage.setItem('reviewer', 'Ada')"
+                context.add_init_script(name)
+                page = context.new_page()
+                kind = theme if width == WIDE else f"narrow-{theme}"
+                use(page, kind, whole=width == WIDE)
+                context.close()
         browser.close()
     return taken
 

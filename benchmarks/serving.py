@@ -11,16 +11,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 import numpy as np
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.io.terminal import msg
 
 JSON = {"content-type": "application/json"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+TOGETHER = 10  # queries of a request of OpenRefine
 COUNTS = ("sapbert_batch_jobs_sum", "sapbert_batch_jobs_count")
 SECONDS = "process_cpu_seconds_total"
 VALUE = re.compile(rf"^({'|'.join((*COUNTS, SECONDS))}) (\S+)", re.MULTILINE)
@@ -38,22 +42,28 @@ class Load(NamedTuple):
 
 
 @contextmanager
-def serve(kb: Path) -> Iterator[int]:
-    """Start a service on a free port, and yield the port."""
+def serve(kb: Path, options: Sequence[str]) -> Iterator[int]:
+    """Start a service on a free port, and yield the port.
+
+    Args:
+        options: More options of `serve`.
+    """
     command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
     service = subprocess.Popen(
-        [*command, "--kb", str(kb)],
+        [*command, "--kb", str(kb), *options],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
     )
     assert service.stderr is not None
     try:
-        port = 0
+        port, line = 0, ""
         for line in service.stderr:
             if '"listening"' in line:
                 port = int(json.loads(line)["url"].rpartition(":")[2])
                 break
+        if not port:
+            raise SapbertError(line.strip())
         threading.Thread(target=service.stderr.read, daemon=True).start()
         yield port
     finally:
@@ -62,17 +72,20 @@ def serve(kb: Path) -> Iterator[int]:
 
 
 def read_counters(port: int) -> dict[str, float]:
-    """Return the counters of batches, and of seconds of the processor."""
+    """Return the counters of batches, and of seconds of the processor.
+
+    A service of several processes has none.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
-    return {name: float(value) for name, value in VALUE.findall(text)}
+    found = {name: float(value) for name, value in VALUE.findall(text)}
+    return dict.fromkeys((*COUNTS, SECONDS), 0.0) | found
 
 
-def load_service(
-    port: int, path: str, bodies: Sequence[dict[str, Any]], clients: int
-) -> Load:
+def load_service(port: int, path: str, bodies: Sequence[bytes], clients: int) -> Load:
     """Send requests; each client sends the next when one is answered."""
+    headers = FORM if path == "/reconcile" else JSON
     left = iter(bodies)
     lock = threading.Lock()
     seconds: list[float] = []
@@ -87,7 +100,7 @@ def load_service(
                 return
             started = time.perf_counter()
             try:
-                connection.request("POST", path, json.dumps(body), JSON)
+                connection.request("POST", path, body, headers)
                 answer = connection.getresponse()
                 answer.read()
                 status = answer.status
@@ -112,11 +125,27 @@ def load_service(
     return Load(seconds, len(errors), elapsed, jobs / max(batches, 1), changes[SECONDS])
 
 
+def make_bodies(path: str, items: Sequence[str]) -> list[bytes]:
+    """Return the bodies of requests: one for each item, of OpenRefine for ten."""
+    if path != "/reconcile":
+        field = "texts" if path == "/link" else "mentions"
+        return [json.dumps({field: [item]}).encode() for item in items]
+    batches = [items[at : at + TOGETHER] for at in range(0, len(items), TOGETHER)]
+    queries = [
+        {f"q{place}": {"query": item} for place, item in enumerate(batch)}
+        for batch in batches
+    ]
+    return [urlencode({"queries": json.dumps(one)}).encode() for one in queries]
+
+
 def main(
     kb: Path = typer.Argument(..., help="Knowledge base."),
     corpora: list[Path] = typer.Argument(..., help="PubTator files."),
     requests: int = typer.Option(640, help="Requests of each kind and load."),
     clients: str = typer.Option("1,8,32", help="Numbers of clients."),
+    serve_option: list[str] = typer.Option(
+        [], help="An option of `serve` and its value, e.g. workers=2. May be repeated."
+    ),
 ) -> None:
     """Load a service with one, and with many clients that each wait for an answer.
 
@@ -130,17 +159,20 @@ def main(
     mentions = [*dict.fromkeys(spans)]
     numbers = [int(number) for number in clients.split(",")]
     rows = []
-    with serve(kb) as port:
-        warm = [{"texts": [text]} for text in texts[:20]]
-        load_service(port, "/link", warm, 1)
-        for path, field, items in (
-            ("/mentions", "mentions", mentions),
-            ("/link", "texts", texts[20:]),
+    options = [f"--{option}" for option in serve_option]
+    with serve(kb, options) as port:
+        load_service(port, "/link", make_bodies("/link", texts[:20]), 1)
+        half_way = len(mentions) // 2
+        for path, items in (
+            ("/mentions", mentions[:half_way]),
+            ("/reconcile", mentions[half_way:]),
+            ("/link", texts[20:]),
         ):
-            each = min(requests, len(items) // len(numbers))
+            share = len(items) // len(numbers)
             for place, number in enumerate(numbers):
-                own = items[place * each : (place + 1) * each]
-                bodies = [{field: [item]} for item in own]
+                own = items[place * share : (place + 1) * share]
+                bodies = make_bodies(path, own)[:requests]
+                each = len(bodies)
                 load = load_service(port, path, bodies, number)
                 half, most = np.percentile(load.seconds, [50, 95])
                 rows.append(

@@ -72,6 +72,7 @@ OTHERS = {
     "sapbert kb set",
     "sapbert kb use",
     "sapbert kb verify",
+    "sapbert mcp",
     "sapbert kb versions",
     "sapbert serve",
     "training check",

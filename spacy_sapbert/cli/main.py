@@ -15,6 +15,6 @@ from . import (  # noqa: F401
     teach,
 )
 from .kb import build, edit, inspect, search, versions  # noqa: F401
-from .linking import map, serve  # noqa: A004, F401
+from .linking import map, mcp, serve  # noqa: A004, F401
 
 __all__ = ["app"]

@@ -1,6 +1,6 @@
 """Names → unit vectors: one function for mentions and names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,8 @@ PRECISIONS = ("float32", "bf16")
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 MAX_NAMES = 1 << 16  # in one forward pass
+LEAST_NAMES = 8  # in a forward pass that ends early, since each pass has a cost
+MOST_PADDED = 1.25  # tokens with padding, of those without, of a pass that goes on
 
 
 class Engine(Protocol):
@@ -170,9 +172,9 @@ class Encoder:
         vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
-        size = self.config.names_per_pass
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
+        lengths = [len(token_ids[number]) for number in order]
+        for start, end in split_passes(lengths, self.config.names_per_pass):
+            batch = order[start:end]
             vectors[batch] = self._encode_batch([token_ids[i] for i in batch])
         return vectors
 
@@ -197,6 +199,28 @@ class Encoder:
             unit = torch.nn.functional.normalize(pooled, dim=1)
             vectors: np.ndarray = unit.cpu().numpy()
             return vectors
+
+
+def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the names of each forward pass.
+
+    All names of a pass are padded to the longest one. A few mentions differ much in
+    length, and without a limit half of the work would be padding.
+
+    Args:
+        lengths: Of the names in tokens, ascending.
+        most: Names of a pass.
+    """
+    start, tokens = 0, 0
+    for end, length in enumerate(lengths):
+        padded = length * (end + 1 - start)
+        wasteful = padded > MOST_PADDED * (tokens + length)
+        if end - start == most or (end - start >= LEAST_NAMES and wasteful):
+            yield start, end
+            start, tokens = end, 0
+        tokens += length
+    if start < len(lengths):
+        yield start, len(lengths)
 
 
 def measure_width(engine: Engine, length: int, name: str | Path) -> int:

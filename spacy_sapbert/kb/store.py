@@ -128,6 +128,16 @@ class Store:
         )
         return self.column(sql, source, code)
 
+    def cuis_with_code(self, sources: Sequence[str], code: str) -> list[str]:
+        """Return the ids of the concepts with a code in any of some sources, sorted."""
+        # `source` is named, since the index of the codes begins with it
+        marks = ", ".join("?" * len(sources))
+        sql = (
+            "SELECT DISTINCT cui FROM codes JOIN concepts ON id = concept "
+            f"WHERE source IN ({marks}) AND code = ? ORDER BY cui"
+        )
+        return self.column(sql, *sources, code)
+
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
         return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)
@@ -318,6 +328,22 @@ class Store:
         )
         yield from self.database.stream(sql, ())
 
+    def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
+        """Return form, cui, preferred name and name of names that have some words.
+
+        Words are beginnings of those of the name. All names are read, in about 1 µs
+        each; the shortest are first.
+
+        Args:
+            words: Normalised as `surface_forms.name_form` does it.
+        """
+        have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
+        sql = (
+            "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
+            f"WHERE {have} ORDER BY length(form), form LIMIT ?"
+        )
+        return self.query(sql, [*(f" {word}" for word in words), most])
+
     def count_types(self) -> dict[str, int]:
         """Return the number of concepts by semantic type, the most frequent first."""
         sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"
@@ -344,6 +370,30 @@ class Store:
         while source := self.column(sql, sources[-1] if sources else "")[0]:
             sources.append(source)
         return sources
+
+    def count_codes(self, sources: Sequence[str]) -> int:
+        """Return the number of distinct codes of vocabularies; of none of concepts."""
+        if not sources:
+            return self.count_concepts()
+        sql = "SELECT count(DISTINCT code) FROM codes WHERE source IN ({})"
+        marks = ", ".join("?" * len(sources))
+        return int(self.column(sql.format(marks), *sources)[0])
+
+    def list_codes(self, sources: Sequence[str], most: int, first: int) -> list[str]:
+        """Return distinct codes of vocabularies in order; of none ids of concepts.
+
+        Args:
+            first: The place of the first, from 0.
+        """
+        if not sources:
+            sql = "SELECT cui FROM concepts ORDER BY cui LIMIT ? OFFSET ?"
+            return self.column(sql, most, first)
+        marks = ", ".join("?" * len(sources))
+        sql = (
+            f"SELECT DISTINCT code FROM codes WHERE source IN ({marks}) "
+            "ORDER BY code LIMIT ? OFFSET ?"
+        )
+        return self.column(sql, *sources, most, first)
 
     def annotated(self, forms: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return how often forms were annotated with each concept; "" = with none."""

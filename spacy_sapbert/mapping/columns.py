@@ -1,11 +1,9 @@
-"""The columns of a mapped table, and SSSOM: links of terms → rows."""
+"""The columns of a mapped table: links of terms → rows."""
 
 import json
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Sequence
 
-from ..io.version import __version__
-from .found import EXACT, Found
+from .found import Found
 from .tables import Cell
 
 PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
@@ -15,14 +13,6 @@ FIRST = (
 )
 OTHERS = ("id", "name", "score")  # of the second candidate and those after it
 TERM, CHOSEN = f"{PREFIX}term", f"{PREFIX}chosen"
-
-# SOURCE: mapping-commons.github.io/sssom, slots of a mapping
-SSSOM = (
-    *("subject_label", "subject_type", "predicate_id", "object_id", "object_label"),
-    *("mapping_justification", "confidence", "similarity_score", "mapping_tool"),
-    *("mapping_tool_version", "mapping_date", "match_string", "comment"),
-)
-NOTHING = "sssom:NoTermFound"
 
 
 def list_columns(k: int) -> list[str]:
@@ -53,41 +43,6 @@ def list_cells(term: str, found: Found, k: int) -> list[Cell]:
         else:
             cells += [None, None, None]
     return cells
-
-
-def sssom_head(source: str, today: date) -> Iterator[str]:
-    """Yield the metadata above a table of SSSOM, without line ends."""
-    yield "#curie_map:"
-    for prefix, address in (
-        ("semapv", "https://w3id.org/semapv/vocab/"),
-        ("skos", "http://www.w3.org/2004/02/skos/core#"),
-        ("sssom", "https://w3id.org/sssom/"),
-    ):
-        yield f'#  {prefix}: "{address}"'
-    yield f"#mapping_date: {today.isoformat()}"
-    yield "#mapping_tool: spacy-sapbert"
-    yield f"#mapping_tool_version: {__version__}"
-    yield f"#object_source_version: {json.dumps(source)}"
-
-
-def sssom_cells(term: str, found: Found, today: date) -> list[Cell]:
-    """Return the cells of `SSSOM`; only a link is a mapping."""
-    justification = "semapv:SemanticSimilarityThresholdMatching"
-    if found.status == EXACT:
-        justification = "semapv:LexicalMatching"
-    cells: list[Cell] = [term, "rdfs literal"]
-    if found.cui is None or not found.candidates:
-        cells += ["skos:exactMatch", NOTHING, None, justification, None, None]
-    else:
-        first = found.candidates[0]
-        predicate = "exact" if found.status == EXACT else "close"
-        cells += [f"skos:{predicate}Match", found.cui, first["name"], justification]
-        cells += [first["probability"], max(first["score"], 0.0)]
-    return [
-        *cells,
-        *("spacy-sapbert", __version__, today.isoformat()),
-        *(found.read_as or None, found.note),
-    ]
 
 
 def find_column(header: Sequence[str], name: str) -> int | None:

@@ -12,18 +12,11 @@ from ..io.reading import file_digest
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import LinkOptions
-from .columns import (
-    PREFIX,
-    SSSOM,
-    find_column,
-    list_cells,
-    list_columns,
-    sssom_cells,
-    sssom_head,
-)
+from . import sssom
+from .columns import PREFIX, find_column, list_cells, list_columns
 from .found import STATUSES, Found
 from .lookup import Query, SavedLookups, map_queries
-from .tables import TSV, Cell, find_kind, read_rows, write_table, write_text
+from .tables import Cell, find_kind, read_rows, write_table
 from .terms import split_terms
 
 SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
@@ -180,15 +173,12 @@ def write_mapped(
     if output.name.lower().endswith(SSSOM_ENDINGS):
         today = datetime.now(tz=UTC).date()
         rows = (
-            sssom_cells(term.query.term, result, today)
+            sssom.list_cells(term.query.term, result, today)
             for term, result in pairs
             if result is not None
         )
         with write_atomically(output) as file:
-            for line in sssom_head(digest, today):
-                file.write(f"{line}\n".encode())
-            write_text(file, [SSSOM], TSV)
-            write_text(file, rows, TSV)
+            sssom.write_sssom(file, rows, digest)
         return
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]

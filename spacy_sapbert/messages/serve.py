@@ -12,8 +12,10 @@ class ServeErrors:
         "Pass another `--port` (0 = any that is free) or another `--host`."
     )
     E452 = (
-        "{path}: Expected a token of at least {least} letters, digits, `-`, `_` or `.` "
-        "in one line, but got something else. Write one with `openssl rand -hex 32`."
+        "{path}: Expected one token, or lines of a role (reader, reviewer or admin), a "
+        "token and, if wanted, a name, each token of at least {least} letters, digits, "
+        "`-`, `_` or `.` and only once, but got something else. Write tokens with "
+        "`openssl rand -hex 32`."
     )
     E453 = (
         "Expected `Host` to be localhost or an IP address, but got another name. "
@@ -75,6 +77,46 @@ class ServeErrors:
         "Expected a taught knowledge base, but there is none. Send a request to "
         "/reviews/teach first."
     )
+    E480 = (
+        "Expected a code and a code system of the knowledge base, but got others. "
+        "/fhir/metadata?mode=terminology lists the code systems."
+    )
+    E481 = (
+        "Expected at most {limit:,} codes in an answer, but there are {got:,}. Send "
+        "`count` and `offset`."
+    )
+    E482 = (
+        "Expected a request without the parameter `{name}`, which this service does "
+        "not have, but got it. Leave it out."
+    )
+    E483 = (
+        "Expected a client that sends and reads JSON of FHIR, but got another format. "
+        "Send and accept `application/fhir+json`."
+    )
+    E484 = (
+        "Expected a vocabulary whose codes the knowledge base has, but got another. It "
+        "has: {known}."
+    )
+    E485 = (
+        "Expected a token of the role {needed}, but got one of the role {role}. Ask "
+        "who runs the service for another token."
+    )
+    E486 = (
+        "Expected the reviewer's name of the token, but got another. GET /access "
+        "returns the name."
+    )
+    E487 = (
+        "Expected `--limit NAME=NUMBER` with one of {names} and a positive whole "
+        "number, but got {got!r}. Correct it."
+    )
+    E488 = (
+        "Expected at most {limit:,} documents to review, but the next is one more. "
+        "Delete documents, or start the service with a higher `--limit kept=NUMBER`."
+    )
+    E489 = (
+        "Expected `--public-url` to be an address such as "
+        "https://terms.example/sapbert, but got {got!r}. Correct it."
+    )
     E490 = (
         "Expected the file of reviews at its path, but it was moved, deleted or "
         "replaced while it is open, so nothing is written. Put it back, or start the "
@@ -83,6 +125,22 @@ class ServeErrors:
     E491 = (
         "Expected to write the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again."
+    )
+    E492 = (
+        "Expected `--reviews` with `--documents`, but got none. Pass `--reviews FILE`, "
+        "which keeps the documents and what is decided on them."
+    )
+    E493 = (
+        "Expected a system that can fork with `--workers`, but this one cannot. Leave "
+        "out `--workers`."
+    )
+    E494 = (
+        "Expected all processes of the service to run until it is stopped, but one "
+        "ended. Its last line in the log has the cause."
+    )
+    E495 = (
+        "Expected a service of one process for teaching, versions and counters, but it "
+        "has several. Start it without `--workers`."
     )
     E536 = (
         "Expected documents with at most {limit:,} punctuation characters in a row, "

@@ -1,8 +1,8 @@
 """The application: all routes, and how their errors are answered."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -12,40 +12,29 @@ from starlette.exceptions import HTTPException
 from ..errors import Errors, SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
+from .columns import MappedTerms
+from .description import describe_api, name_request, write_page
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
     FAILED,
-    ErrorAnswer,
     RequestError,
-    describe_problem,
     failed,
     status_of,
 )
 from .protocols import fhir, inception, reconcile
+from .protocols.errors import describe_answer
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
 from .service import Service
 from .settings import Settings
 from .versions import Watcher
 
-DESCRIPTION = """Links texts and mentions to the concepts of one knowledge base.
-
-All errors have the form of `ErrorAnswer`."""
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text}
-    for status, text in {
-        401: "No token, or another.",
-        403: "A page of another origin.",
-        413: "Too large.",
-        422: "Not what the schema says, or a setting that is not possible.",
-        429: "Too many requests of this client at once.",
-        500: "The service failed; its log has the cause.",
-        501: "A library for the format is not installed.",
-        503: "The queue is full, the service ends, it took too long, or cannot write.",
-    }.items()
-}
+DESCRIPTION = (
+    "Links texts and mentions to the concepts of one knowledge base. Errors have the "
+    "form of `ErrorAnswer`, below /fhir of `OperationOutcome`."
+)
 
 
 def make_application(
@@ -72,19 +61,23 @@ def make_application(
         title="spacy-sapbert",
         version=__version__,
         description=DESCRIPTION,
-        docs_url=None,  # its page loads scripts from other sites
+        docs_url=None,  # its page loads scripts from other sites; see `add_docs`
         redoc_url=None,
         lifespan=lifespan,
-        responses=PROBLEMS,
         redirect_slashes=False,
+        generate_unique_id_function=name_request,
     )
     app.state.service = service
     app.state.settings = settings
     app.state.store = store
+    app.state.mapped = MappedTerms()
     app.state.teacher = store and Teacher(service, store, log)
+    if app.state.teacher:
+        app.state.teacher.restore()
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)
+    add_docs(app, needs_token=bool(settings.tokens))
     app.add_exception_handler(SapbertError, answer_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_unknown)
@@ -92,28 +85,40 @@ def make_application(
     return Guard(app, settings, log=log, metrics=service.metrics)
 
 
-def respond(error: SapbertError) -> Response:
+def add_docs(app: FastAPI, *, needs_token: bool) -> None:
+    """Add the description of all requests, and a page for reading it."""
+
+    @cache
+    def describe() -> dict[str, Any]:
+        return describe_api(app, needs_token=needs_token)
+
+    @app.get("/docs", include_in_schema=False)
+    def read_docs() -> Response:
+        text, policy = write_page(describe())
+        headers = {"content-security-policy": policy}
+        return Response(text, headers=headers, media_type="text/html; charset=utf-8")
+
+    app.openapi = describe
+
+
+def respond(error: SapbertError, request: Request) -> Response:
     """Return the answer to an error."""
     headers = {}
     if isinstance(error, RequestError) and error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)
-    return Response(
-        json.dumps(describe_problem(error)),
-        status_of(error),
-        headers,
-        "application/json",
-    )
+    status, media, body = describe_answer(error, request.url.path)
+    return Response(body, status, headers, media)
 
 
-async def answer_error(_: Request, error: Exception) -> Response:
+async def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of a request; the guard logs one of the service."""
     assert isinstance(error, SapbertError)
     if status_of(error) == FAILED:
         raise error
-    return respond(error)
+    return respond(error, request)
 
 
-async def answer_invalid(_: Request, error: Exception) -> Response:
+async def answer_invalid(request: Request, error: Exception) -> Response:
     """Answer a body or a parameter that is not as the schema says; it is not quoted."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
@@ -123,18 +128,20 @@ async def answer_invalid(_: Request, error: Exception) -> Response:
         known = known[:1]  # the next one is of the request
     where = ".".join([*known, *map(str, place[:1])])
     expected = f"{where} as in the schema ({first['type']})"
-    return respond(RequestError(Errors.E457.format(expected=expected), 422))
+    return respond(RequestError(Errors.E457.format(expected=expected), 422), request)
 
 
-async def answer_unknown(_: Request, error: Exception) -> Response:
+async def answer_unknown(request: Request, error: Exception) -> Response:
     """Answer a path or a method that there is not, or a body that cannot be parsed."""
     assert isinstance(error, HTTPException)
     if error.status_code in (404, 405):
-        return respond(RequestError(Errors.E464, error.status_code))
+        answer = respond(RequestError(Errors.E464, error.status_code), request)
+        answer.headers.update(error.headers or {})  # which methods there are
+        return answer
     expected = Errors.E457.format(expected="a body of JSON")
-    return respond(RequestError(expected, 422))
+    return respond(RequestError(expected, 422), request)
 
 
-async def answer_failure(_: Request, __: Exception) -> Response:
+async def answer_failure(request: Request, _: Exception) -> Response:
     """Answer an error that was not expected; the guard logs it."""
-    return respond(failed())
+    return respond(failed(), request)

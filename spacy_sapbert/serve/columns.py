@@ -1,6 +1,8 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -9,26 +11,15 @@ from tempfile import TemporaryDirectory
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.columns import (
-    CHOSEN,
-    SSSOM,
-    list_cells,
-    list_columns,
-    sssom_cells,
-    sssom_head,
-)
-from ..mapping.found import EXACT, LINKED, Found
-from ..mapping.tables import (
-    ENDINGS,
-    TSV,
-    Cell,
-    read_rows,
-    write_table,
-    write_text,
-)
+from ..mapping import sssom
+from ..mapping.columns import CHOSEN, list_cells, list_columns
+from ..mapping.found import Found
+from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
+from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format
 
-MOST_ROWS = 2_000  # more are for the command `map`
+MOST_ROWS = 20_000  # more are for the command `map`
+MOST_KEPT = 50_000  # terms whose candidates are in memory, of all tables together
 SSSOM_FORMAT = "sssom.tsv"
 FORMATS: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -36,6 +27,8 @@ FORMATS: dict[str, str] = {
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
 NIL = "NIL"
+FINAL = "match_final"  # what holds: the choice of a person, else the link
+TEXTS = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -44,6 +37,32 @@ class Table:
 
     header: list[str]
     rows: list[list[str]]
+
+
+class MappedTerms:
+    """What was found for the last terms, so that a table is written without it.
+
+    The key of a term is the digest of the knowledge base, the number of candidates, and
+    the term.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: OrderedDict[tuple[str, int, str], Found] = OrderedDict()
+
+    def keep(self, digest: str, k: int, found: Mapping[str, Found]) -> None:
+        """Keep what was found for terms; the oldest are forgotten."""
+        with self.lock:
+            for term, one in found.items():
+                self.found[digest, k, term] = one
+                self.found.move_to_end((digest, k, term))
+            while len(self.found) > MOST_KEPT:
+                self.found.popitem(last=False)
+
+    def get(self, digest: str, k: int, term: str) -> Found | None:
+        """Return what was found for a term; None = it is not known any more."""
+        with self.lock:
+            return self.found.get((digest, k, term))
 
 
 def read_table(name: str, data: bytes) -> Table:
@@ -57,6 +76,10 @@ def read_table(name: str, data: bytes) -> Table:
         SapbertError: If a library is missing.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
+    data = to_utf8(data)
+    if data.startswith(BINARY) and ending in TEXTS:
+        text = Errors.E441.format(path="table", known=", ".join(ENDINGS))
+        raise RequestError(text, INVALID)
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)
@@ -81,6 +104,7 @@ def write_mapped(
     terms: Sequence[str],
     found: Sequence[Found],
     chosen: Sequence[str],
+    reviewer: str = "",
 ) -> bytes:
     """Return a mapped table as a file.
 
@@ -88,6 +112,7 @@ def write_mapped(
         format: A key of `FORMATS`.
         rows, terms, found, chosen: Equally many. What is chosen is an id, "NIL" or
             empty.
+        reviewer: Who chose.
 
     Raises:
         SapbertError: If the format is unknown, or a library is missing.
@@ -97,15 +122,12 @@ def write_mapped(
         path = Path(folder) / f"mapped.{format}"
         if format == SSSOM_FORMAT:
             today = datetime.now(tz=UTC).date()
-            cells = (
-                sssom_cells(term, apply_choice(kb, one, choice), today)
+            mappings = (
+                sssom.list_cells(term, apply_choice(kb, one, choice), today, reviewer)
                 for term, one, choice in zip(terms, found, chosen, strict=True)
             )
             with path.open("wb") as file:
-                for line in sssom_head(kb.manifest.digest, today):
-                    file.write(f"{line}\n".encode())
-                write_text(file, [SSSOM], TSV)
-                write_text(file, cells, TSV)
+                sssom.write_sssom(file, mappings, kb.manifest.digest)
         else:
             k = max((len(one.candidates) for one in found), default=1)
             added = list_columns(max(k, 1))
@@ -114,8 +136,8 @@ def write_mapped(
             for row, term, one, choice in zip(rows, terms, found, chosen, strict=True):
                 new = list_cells(term, one, max(k, 1))
                 new[place] = choice
-                table.append([*row, *new])
-            write_table(path, [*header, *added], table)
+                table.append([*row, *new, choice or one.cui])
+            write_table(path, [*header, *added, FINAL], table)
         return path.read_bytes()
 
 
@@ -124,7 +146,7 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
     if not chosen:
         return found
     if chosen == NIL:
-        return found._replace(cui=None, note=None)
+        return found._replace(cui=None, note=None, status=sssom.NO_CONCEPT)
     same = [one for one in found.candidates if one["cui"] == chosen]
     concept = kb.concept(chosen)
     if not same and concept is not None:
@@ -141,5 +163,5 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
                 "probability": None,
             }
         ]
-    status = EXACT if found.status == EXACT and found.cui == chosen else LINKED
+    status = sssom.CHOSEN
     return found._replace(cui=chosen, status=status, note=None, candidates=same)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from ..errors import Errors
+from .columns import MappedTerms
 from .problems import RequestError
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
@@ -29,6 +30,11 @@ async def get_store(request: Request) -> ReviewStore | None:
     return store
 
 
+async def get_mapped(request: Request) -> MappedTerms:
+    mapped: MappedTerms = request.app.state.mapped
+    return mapped
+
+
 async def need_store(
     store: Annotated[ReviewStore | None, Depends(get_store)],
 ) -> ReviewStore:
@@ -38,15 +44,29 @@ async def need_store(
     return store
 
 
+async def need_one_process(request: Request) -> None:
+    """Check that no other process would have to know what this one does."""
+    settings: Settings = request.app.state.settings
+    if settings.workers > 1:
+        raise RequestError(Errors.E495, 409)
+
+
 async def need_teacher(
     request: Request, _: Annotated[ReviewStore, Depends(need_store)]
 ) -> Teacher:
-    """Return the teacher of a service with reviews."""
+    """Return the teacher of a service with reviews and one process."""
+    await need_one_process(request)
     teacher: Teacher = request.app.state.teacher
     return teacher
 
 
+def find_base(request: Request, settings: Settings) -> str:
+    """Return the address of the service as its clients see it."""
+    return settings.public_url or f"{request.url.scheme}://{request.headers['host']}"
+
+
 ServiceDep = Annotated[Service, Depends(get_service)]
+MappedDep = Annotated[MappedTerms, Depends(get_mapped)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]
 StoreDep = Annotated[ReviewStore, Depends(need_store)]

@@ -1,6 +1,6 @@
 """What every request passes before the application sees it, and its line in the log.
 
-Host → Origin → token → room for this client → whole body in time → application.
+Host → Origin → token → room for this client → whole body in time → role → application.
 """
 
 import asyncio
@@ -12,9 +12,11 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from .access import ALL, OPEN, Access, check_access, find_access, is_open
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
-from .problems import RequestError, encode_problem, failed, status_of
+from .problems import RequestError, failed
+from .protocols.errors import describe_answer
 from .settings import Settings, is_allowed_host
 
 Scope = MutableMapping[str, Any]
@@ -23,20 +25,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Paths that need no token: they say nothing of documents and vocabularies.
-OPEN = ("/healthz", "/readyz")
-OPEN_FOLDER = "/page/"  # files of this package
 UNKNOWN_ROUTE = "other"
 DRAINED = 16  # times the limit of a body that are read before its answer
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
 ALLOWED_HEADERS = "authorization, content-type"
-METHODS = ("GET", "HEAD", "POST")
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+# A page of another site may show these, but not read them.
+SHOWN = (*OPEN, "/reconcile/preview")
 
 
 class Guard:
@@ -66,7 +68,7 @@ class Guard:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, pass it to the application, and log it."""
-        answer = Answer(send, request=secrets.token_hex(8))
+        answer = Answer(send, request=secrets.token_hex(8), path=scope["path"])
         started = time.monotonic()
         client = (scope.get("client") or ("",))[0]
         self.of_client[client] += 1
@@ -107,11 +109,14 @@ class Guard:
         if scope["method"] == "OPTIONS":
             await answer.send_preflight()
             return {}
-        self.check_token(scope["path"], headers)
+        access = self.find_access(scope["path"], headers)
+        check_access(access, scope["method"], scope["path"], b"")
         if self.of_client[client] > self.limits.of_client:
             limit = self.limits.of_client
             raise RequestError(Errors.E459.format(limit=limit), 429, retry_after=1)
         body = await self.read_body(headers, receive)
+        check_access(access, scope["method"], scope["path"], body)
+        scope.setdefault("state", {})["access"] = access
         waits = Replay(body, receive)
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -126,11 +131,16 @@ class Guard:
     ) -> None:
         """Check that a page of another origin may use the service.
 
+        Browsers send no `Origin` with the address of an image, but `Sec-Fetch-Site`.
+
         Raises:
             RequestError: If it may not.
         """
         origin = headers.get("origin")
         if origin is None:
+            other = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+            if other and scope["path"] not in SHOWN:
+                raise RequestError(Errors.E454, 403)
             return
         if origin in self.settings.origins:
             answer.headers |= {
@@ -139,18 +149,17 @@ class Guard:
                 "access-control-allow-methods": ", ".join(METHODS),
                 "vary": "Origin",
             }
-        elif origin not in {f"{s}://{headers.get('host')}" for s in ("http", "https")}:
+        elif origin not in {
+            *(f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")),
+            self.settings.public_origin,
+        }:
             raise RequestError(Errors.E454, 403)
 
-    def check_token(self, path: str, headers: dict[str, str]) -> None:
-        """Check the token."""
-        token = self.settings.token
-        if token is None or path in ("/", *OPEN) or path.startswith(OPEN_FOLDER):
-            return
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        right = secrets.compare_digest(given.strip().encode(), token.encode())
-        if kind.lower() != "bearer" or not right:
-            raise RequestError(Errors.E455, 401)
+    def find_access(self, path: str, headers: dict[str, str]) -> Access:
+        """Return what the token of a request allows."""
+        if not self.settings.tokens or is_open(path):
+            return ALL
+        return find_access(self.settings.tokens, headers.get("authorization", ""))
 
     async def read_body(self, headers: dict[str, str], receive: Receive) -> bytes:
         """Read the body, which is bounded in size and time.
@@ -165,6 +174,8 @@ class Guard:
                 # A client reads the answer when it has sent its body.
                 while more and size <= DRAINED * limit:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise TimeoutError  # a body that is cut is not whole
                     part = message.get("body", b"")
                     size += len(part)
                     if size <= limit:
@@ -217,10 +228,12 @@ class Answer:
 
     Args:
         request: The id of the request, also in the log.
+        path: Of the request, on which the form of an error depends.
     """
 
-    def __init__(self, send: Send, *, request: str) -> None:
+    def __init__(self, send: Send, *, request: str, path: str) -> None:
         self.send = send
+        self.path = path
         self.request = request
         self.headers = {**HEADERS, "x-request-id": request}
         self.status = 0  # not sent yet
@@ -242,15 +255,15 @@ class Answer:
         """Answer with an error, unless an answer was begun."""
         if self.status:
             return
-        headers = {"content-type": "application/json"}
+        status, media, body = describe_answer(error, self.path)
+        headers = {"content-type": media}
         if isinstance(error, RequestError) and error.retry_after is not None:
             headers["retry-after"] = str(error.retry_after)
-        status = status_of(error)
         if status in (408, 413):
             headers["connection"] = "close"  # the rest of the body is not read
         if status == 401:
             headers["www-authenticate"] = "Bearer"
-        await self.send_whole(status, headers, encode_problem(error))
+        await self.send_whole(status, headers, body)
 
     async def send_preflight(self) -> None:
         """Answer the question of a browser whether a page may send a request."""

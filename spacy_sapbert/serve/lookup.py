@@ -14,6 +14,10 @@ from ..vocabularies.concepts import Concept
 from .problems import RequestError
 
 MOST_CHILDREN = 200  # that are listed
+MOST_SCANNED = 500_000  # names that are read to find a word inside
+MOST_WORDS = 5  # of a search
+LEAST_WORD = 3  # characters of the longest word of a search inside names
+LONGEST_PATH = 50  # of a hierarchy, which may have cycles
 LAST = "\U0010ffff"  # the last character: the end of a range of names
 
 
@@ -38,6 +42,7 @@ class ConceptAnswer(TypedDict):
 
     Attributes:
         children_total: Their number, of which `children` may have only the first.
+        path: From the top of the hierarchy to the concept, by first parents.
     """
 
     cui: str
@@ -51,6 +56,7 @@ class ConceptAnswer(TypedDict):
     children_total: int
     related: list[NearConcept]
     retired: list[str]
+    path: list[ConceptName]
     languages: list[str]
     sources: list[str]
     url: str | None
@@ -108,10 +114,23 @@ def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> ConceptAns
             for one in near
         ],
         "retired": concept.retired,
+        "path": find_path(kb, concept),
         "languages": sorted(concept.languages),
         "sources": sorted(concept.sources),
         "url": concept_url(concept.cui),
     }
+
+
+def find_path(kb: KnowledgeBase, concept: Concept) -> list[ConceptName]:
+    """Return a way from the top of the hierarchy to a concept."""
+    path = [concept.cui]
+    while parents := kb.store.parents([path[0]]).get(path[0]):
+        above = next((cui for cui in parents if cui not in path), None)
+        if above is None or len(path) == LONGEST_PATH:
+            break
+        path.insert(0, above)
+    names = kb.store.names_of_cuis(path)
+    return [{"cui": cui, "name": names.get(cui)} for cui in path]
 
 
 def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
@@ -142,15 +161,78 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     ]
 
 
+def find_code(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
+    """Find concepts by an id, a retired id, or a code of a source.
+
+    Args:
+        text: As people write it, e.g. "C0027051", "I21", "ICD10CM:I21".
+    """
+    text = text.strip()
+    if not is_encodable(text) or " " in text:
+        return []
+    found: dict[str, str] = {}
+    for spelled in dict.fromkeys((text, text.upper())):
+        if concept := kb.concept(spelled):
+            found.setdefault(concept.cui, spelled)
+        source, _, code = spelled.rpartition(":")
+        for known in kb.store.sources_of_codes():
+            if source.casefold() in ("", known.casefold()):
+                for cui in kb.store.cuis_of_code(known, code):
+                    found.setdefault(cui, f"{known} {code}")
+    cuis = [*found][:k]
+    names, types = kb.store.names_of_cuis(cuis), kb.store.types(cuis)
+    return [
+        FoundConcept(
+            cui=cui,
+            name=names.get(cui, cui),
+            alias=found[cui],
+            score=None,
+            types=types.get(cui, []),
+        )
+        for cui in cuis
+    ]
+
+
+def find_words(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
+    """Find concepts with a name that has all words of a text, the shortest first.
+
+    Of a vocabulary with more than `MOST_SCANNED` names none is found, since all names
+    are read.
+    """
+    words = name_form(text).split()[:MOST_WORDS]
+    if kb.manifest.counts.aliases > MOST_SCANNED or not all(map(is_encodable, words)):
+        return []
+    if not words or len(max(words, key=len)) < LEAST_WORD:
+        return []
+    first: dict[str, tuple[str, str]] = {}
+    for _, cui, name, alias in kb.store.names_with(words, 10 * k):
+        if cui not in first and len(first) < k:
+            first[cui] = name, alias
+    types = kb.store.types(first)
+    return [
+        FoundConcept(
+            cui=cui, name=name, alias=alias, score=None, types=types.get(cui, [])
+        )
+        for cui, (name, alias) in first.items()
+    ]
+
+
 def merge_found(
-    prefixed: Iterable[FoundConcept], candidates: Iterable[Candidate], k: int
+    coded: Iterable[FoundConcept],
+    named: Iterable[FoundConcept],
+    candidates: Iterable[Candidate],
+    k: int,
 ) -> list[FoundConcept]:
-    """Return concepts found by the beginning of a name, then the nearest ones.
+    """Return concepts found by a code, by words of a name, then the nearest ones.
 
     Args:
         candidates: Of the text; they give the scores.
     """
-    found = {one["cui"]: one for one in prefixed}
+    coded = [*coded]
+    ids = {one["cui"] for one in coded}
+    found: dict[str, FoundConcept] = {}
+    for one in (*coded, *named):
+        found.setdefault(one["cui"], one)
     for near in candidates:
         if near["cui"] in found:
             found[near["cui"]]["score"] = near["score"]
@@ -162,6 +244,8 @@ def merge_found(
                 "score": near["score"],
                 "types": near["types"],
             }
-    exact = [one for one in found.values() if one["score"] == 1.0]
-    others = [one for one in found.values() if one["score"] != 1.0]
-    return [*exact, *others][:k]
+
+    def order(one: FoundConcept) -> tuple[bool, bool]:
+        return one["cui"] not in ids, one["score"] != 1.0
+
+    return sorted(found.values(), key=order)[:k]

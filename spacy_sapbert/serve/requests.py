@@ -75,10 +75,18 @@ class MentionsRequest(LinkSettings):
 
 
 class ExplainRequest(LinkSettings):
-    """A mention, or a text with [[marks]] around it, and what it should be."""
+    """A mention, where it stands in a text, and what it should be.
+
+    Attributes:
+        context: The text: with [[marks]] around the mention, with `start` and `end`, or
+            with the mention in it, where the first place counts.
+        start, end: Offsets in characters; marks in the text are then part of it.
+    """
 
     mention: str | None = None
     context: str | None = None
+    start: Annotated[int, Field(ge=0)] | None = None
+    end: Annotated[int, Field(ge=1)] | None = None
     label: Value | None = None
     expected: Value | None = None
 

@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 from starlette.concurrency import run_in_threadpool
 
 from ..formats.page.groups import BY_TYPE
+from ..formats.page.type_names import name_type as words_of
 from ..kb.knowledge_base import KnowledgeBase
-from .lookup import FoundConcept, find_prefix, merge_found
+from .lookup import FoundConcept, find_code, find_prefix, find_words, merge_found
 from .service import Service
 
 TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
@@ -17,7 +18,8 @@ TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
 async def search_concepts(
     service: Service, text: str, k: int, types: Sequence[str] = ()
 ) -> list[FoundConcept]:
-    """Find concepts with a name that begins with a text, then the nearest ones.
+    """Find concepts by an id or code, by a name that begins with a text or has its
+    words inside, then the nearest ones.
 
     Args:
         types: Allowed semantic types; empty = all.
@@ -29,9 +31,21 @@ async def search_concepts(
     if types:
         settings["filter"] = {"types": sorted(types)}
     (result,) = await service.link_mentions([text], settings)
-    prefixed = await run_in_threadpool(find_prefix, service.kb, text, k)
-    allowed = [one for one in prefixed if not types or {*types} & {*one["types"]}]
-    return merge_found(allowed, result.linked.candidates, k)
+    coded, named = await run_in_threadpool(find_names, service.kb, text, k)
+    if types:
+        coded, named = (
+            [one for one in found if {*types} & {*one["types"]}]
+            for found in (coded, named)
+        )
+    return merge_found(coded, named, result.linked.candidates, k)
+
+
+def find_names(
+    kb: KnowledgeBase, text: str, k: int
+) -> tuple[list[FoundConcept], list[FoundConcept]]:
+    """Return what is found by codes, and by words of names."""
+    prefixed = find_prefix(kb, text, k)
+    return find_code(kb, text, k), [*prefixed, *find_words(kb, text, k)]
 
 
 def count_types(kb: KnowledgeBase) -> dict[str, int]:
@@ -42,6 +56,6 @@ def count_types(kb: KnowledgeBase) -> dict[str, int]:
 
 
 def name_type(type: str) -> str:
-    """Return how a semantic type is shown: its id, and its group if it has one."""
+    """Return how a semantic type is listed: its name, and its group if it has one."""
     group = BY_TYPE.get(type)
-    return f"{type} ({group.name})" if group else type
+    return f"{words_of(type)} ({group.name})" if group else words_of(type)

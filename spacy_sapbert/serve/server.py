@@ -1,6 +1,7 @@
 """Listens on a port, and ends without losing a request that was accepted."""
 
 import asyncio
+import os
 import signal
 import socket
 from typing import Any
@@ -128,7 +129,8 @@ def run_server(
     if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
         signal.signal(hang_up, end)
     bound.listen(BACKLOG)
-    log.write("listening", url=format_address(bound), kb=service.kb.manifest.digest)
+    started = {"kb": service.kb.manifest.digest, "process": os.getpid()}
+    log.write("listening", url=format_address(bound), **started)
     try:
         server.run(sockets=[bound])
     except KeyboardInterrupt:

@@ -131,11 +131,18 @@ class Service:
         """Check that the options of the pipeline fit a knowledge base."""
         kb.check_options(self.options)
 
-    def switch(self, kb: KnowledgeBase) -> None:
+    def switch(
+        self, kb: KnowledgeBase, *, instead_of: KnowledgeBase | None = None
+    ) -> bool:
         """Use another knowledge base from the next batch on, and wait until it is so.
 
         Args:
             kb: Opened; its index and encoder are loaded here, beside those in use.
+            instead_of: What must still be in use then, else nothing is changed; None =
+                anything.
+
+        Returns:
+            Whether it is in use.
 
         Raises:
             SapbertError: If the options of the pipeline do not fit it.
@@ -143,11 +150,16 @@ class Service:
         self.check_kb(kb)
         kb.load()
 
-        def replace() -> None:
+        def replace() -> bool:
+            if instead_of not in (None, self.linker.kb):
+                return False
             self.linker.kb = kb
+            return True
 
-        self.thread.call(replace).result()
-        self.metrics.switches.inc()
+        replaced: bool = self.thread.call(replace).result()
+        if replaced:
+            self.metrics.switches.inc()
+        return replaced
 
     def link(self, kind: str, settings: str, items: list[Any]) -> list[Any]:
         """Link the items of a batch; runs in the linking thread."""

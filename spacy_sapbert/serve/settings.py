@@ -1,15 +1,15 @@
 """Settings of a service: where it listens, who may use it, and its limits."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
-from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from ..errors import Errors, SapbertError
-from ..io.reading import read_lines
+from .access import Access
 
-LEAST_TOKEN = 16  # characters
-TOKEN = re.compile(rf"[\w.~+/=-]{{{LEAST_TOKEN},200}}", re.ASCII)
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
 MIB = 1 << 20
 
@@ -24,6 +24,7 @@ class Limits:
         waiting: Requests that wait for the linking thread.
         of_client: Requests of one address at once.
         seconds: For a body to arrive, and then for an answer.
+        kept: Documents that are kept for review.
     """
 
     body: int = 4 * MIB
@@ -32,9 +33,28 @@ class Limits:
     waiting: int = 256
     of_client: int = 64
     seconds: float = 60.0
+    kept: int = 100_000
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def read_limits(given: Iterable[str]) -> Limits:
+    """Return limits of which some are changed: "seconds=120".
+
+    Raises:
+        SapbertError: If one is unknown, or not a positive number.
+    """
+    known = asdict(DEFAULT_LIMITS)
+    changed: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        number = value.replace("_", "").strip()
+        if name not in known or not number.isdecimal() or int(number[:12]) < 1:
+            names = ", ".join(known)
+            raise SapbertError(Errors.E487.format(names=names, got=text[:60]))
+        changed[name] = type(known[name])(int(number[:12]))
+    return replace(DEFAULT_LIMITS, **changed)
 
 
 @dataclass(frozen=True)
@@ -43,18 +63,45 @@ class Settings:
 
     Attributes:
         port: 0 = any that is free.
-        token: What clients send; None = none is needed.
+        tokens: Of which clients send one; empty = none is needed.
         names: Values of `Host` besides localhost and IP addresses.
         origins: Origins of other pages that may use the service, e.g.
             "http://127.0.0.1:3333" for OpenRefine.
+        public_url: The address that clients use, if a proxy has another one.
+        workers: Processes behind the port; see `workers`.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
-    token: str | None = None
+    tokens: tuple[Access, ...] = ()
     names: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
+    public_url: str | None = None
+    workers: int = 1
+
+    @property
+    def public_origin(self) -> str | None:
+        """The origin of the page behind the proxy."""
+        if self.public_url is None:
+            return None
+        parts = urlsplit(self.public_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def read_public_url(given: str | None) -> str | None:
+    """Return an address without a slash at its end.
+
+    Raises:
+        SapbertError: If it is no address of HTTP.
+    """
+    if given is None:
+        return None
+    parts = urlsplit(given)
+    wrong = parts.query or parts.fragment or parts.username or not parts.hostname
+    if parts.scheme not in ("http", "https") or wrong:
+        raise SapbertError(Errors.E489.format(got=given[:60]))
+    return given.rstrip("/")
 
 
 def is_local(host: str) -> bool:
@@ -67,27 +114,14 @@ def is_local(host: str) -> bool:
         return False
 
 
-def check_remote(host: str, *, token: str | None, allow_remote: bool) -> None:
+def check_remote(host: str, *, tokens: Sequence[Access], allow_remote: bool) -> None:
     """Check that a service which others reach has a token, or needs none on purpose.
 
     Raises:
         SapbertError: If not.
     """
-    if not (is_local(host) or token or allow_remote):
+    if not (is_local(host) or tokens or allow_remote):
         raise SapbertError(Errors.E450.format(host=host))
-
-
-def read_token(path: Path) -> str:
-    """Read the token of a file with one line.
-
-    Raises:
-        SapbertError: If it is something else, or too short to be secret.
-    """
-    lines = [line.strip() for _, line in read_lines(path)]
-    tokens = [line for line in lines if line]
-    if len(tokens) != 1 or not TOKEN.fullmatch(tokens[0]):
-        raise SapbertError(Errors.E452.format(path=path, least=LEAST_TOKEN))
-    return tokens[0]
 
 
 def is_allowed_host(value: str, names: frozenset[str]) -> bool:

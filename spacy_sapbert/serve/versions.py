@@ -58,7 +58,8 @@ class Watcher:
             new = self.service.linker.opened.find_newer(self.service.check_kb)
             if new is None:
                 return False
-            self.service.switch(new)
+            if not self.service.switch(new, instead_of=old):
+                return False  # somebody else has switched meanwhile
         except SapbertError as error:
             code = str(error)[1:5]
             if self.refused != (digest, code):

@@ -5,9 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.encoder import (
+    LEAST_NAMES,
+    MOST_PADDED,
+    Encoder,
+    EncoderConfig,
+    split_passes,
+)
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     check_settings,
@@ -65,6 +73,26 @@ def test_encoder_does_not_depend_on_the_batch(
     encoder = Encoder.open(tiny_encoder, config)
     alone = np.concatenate([encoder.embed([name]) for name in NAMES])
     assert np.allclose(encoder.embed(NAMES), alone, atol=1e-6)
+
+
+@given(st.lists(st.integers(1, 25), max_size=300).map(sorted), st.integers(1, 64))
+def test_passes_have_all_names_and_little_padding(
+    lengths: list[int], most: int
+) -> None:
+    passes = [*split_passes(lengths, most)]
+    covered = [n for start, end in passes for n in range(start, end)]
+    assert covered == [*range(len(lengths))]
+    for start, end in passes:
+        assert 0 < end - start <= most
+        padded = (end - start) * lengths[end - 1]
+        if end - start > LEAST_NAMES:
+            assert padded <= MOST_PADDED * sum(lengths[start:end])
+
+
+def test_names_of_one_length_share_a_pass() -> None:
+    assert [*split_passes([7] * 128, 64)] == [(0, 64), (64, 128)]
+    assert [*split_passes([], 64)] == []
+    assert [*split_passes([3] * 8 + [20] * 8, 64)] == [(0, 8), (8, 16)]
 
 
 def test_encoder_bfloat16_is_close_to_float32(

@@ -1,5 +1,6 @@
 """A service in a process of its own, and a client that speaks plain HTTP."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -7,9 +8,10 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlencode
 
 import pytest
 
@@ -132,6 +134,7 @@ def service(start_service: Start, sample_kb: Path) -> Client:
 STRICT = """
 import sys
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.logs import EventLog
 from spacy_sapbert.serve.server import open_socket, run_server
 from spacy_sapbert.serve.service import Service
@@ -140,7 +143,7 @@ from spacy_sapbert.serve.settings import Limits, Settings
 limits = Limits(body=2000, documents=3, characters=400, of_client=2, seconds=3.0)
 settings = Settings(
     port=0,
-    token="a-token-of-the-tests",
+    tokens=(Access("a-token-of-the-tests", Role.ADMIN),),
     names=frozenset({"terms.example"}),
     origins=frozenset({"http://127.0.0.1:3333"}),
     limits=limits,
@@ -163,3 +166,93 @@ def strict(shared_process: Any, sample_kb: Path) -> Client:
 def token() -> dict[str, str]:
     """The header with the token of that service."""
     return {"authorization": "Bearer a-token-of-the-tests"}
+
+
+class LocalClient:
+    """Requests to an application in this process: no port, no log, no lifespan."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        return asyncio.run(self.request(method, path, body, headers or {}))
+
+    async def request(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> Reply:
+        path, _, query = path.partition("?")
+        given = {"host": "127.0.0.1", **headers}
+        sent: list[Any] = []
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in given.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 80),
+        }
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.application(scope, receive, send)
+        start = sent[0]
+        found = {k.decode(): v.decode("latin-1") for k, v in start["headers"]}
+        whole = b"".join(one.get("body", b"") for one in sent[1:])
+        return Reply(start["status"], found, whole)
+
+    def get(self, path: str, query: Any = (), **headers: str) -> Reply:
+        address = f"{path}?{urlencode(query, doseq=True)}" if query else path
+        return self.send("GET", address, b"", headers)
+
+    def post(self, path: str, data: Any, **headers: str) -> Reply:
+        return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
+
+
+OpenLocal = Callable[..., LocalClient]
+
+
+@pytest.fixture(scope="session")
+def open_local() -> Iterator[OpenLocal]:
+    """Opens a service in this process, for a folder, with settings."""
+    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+    from spacy_sapbert.serve.application import make_application
+    from spacy_sapbert.serve.logs import EventLog
+    from spacy_sapbert.serve.service import Service
+    from spacy_sapbert.serve.settings import Settings
+
+    opened: list[Any] = []
+
+    def make(kb: Path, store: Any = None, **settings: Any) -> LocalClient:
+        nlp = load_pipeline(None)
+        linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
+        chosen = Settings(**settings)
+        service = Service(nlp, linker, limits=chosen.limits)
+        service.start()
+        opened.append(service)
+        log = EventLog(open(os.devnull, "w"))  # noqa: SIM115
+        return LocalClient(make_application(service, chosen, log, store))
+
+    yield make
+    for service in opened:
+        service.close()
+
+
+@pytest.fixture(scope="session")
+def local(open_local: OpenLocal, sample_kb: Path) -> LocalClient:
+    """A service in this process with the names of the small vocabulary."""
+    return open_local(sample_kb)

@@ -356,7 +356,7 @@ def add_decisions(store: ReviewStore, *keys: str) -> None:
     values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
     values |= {"end": 5, "label": "", "chosen": "C1", "shown": [], "kb": ""}
     for key in keys:
-        store.add_decision(key=key, **values)
+        store.add_decisions([{"key": key, **values}])
 
 
 def test_a_copy_of_the_open_file_has_all_decisions(tmp_path: Path) -> None:
@@ -424,9 +424,8 @@ def test_a_decision_that_is_sent_again_is_written_once(tmp_path: Path) -> None:
     assert store.add_document("b", "fever") == document
     values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
     values |= {"end": 5, "label": "", "shown": [], "kb": ""}
-    store.add_decision(key="first-key", chosen="C1", **values)
-    store.add_decision(key="second-key", chosen="C2", **values)
-    store.add_decision(key="first-key", chosen="C1", **values)
+    for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
+        store.add_decisions([{"key": f"{key}-key", "chosen": chosen, **values}])
     assert [one.chosen for one in store.latest()] == ["C2"]
     store.close()
 

@@ -13,7 +13,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.serve.settings import check_remote, is_local, read_token
+from spacy_sapbert.serve.access import Access, Role, read_tokens
+from spacy_sapbert.serve.settings import check_remote, is_local
 from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import Reply, Start
@@ -22,15 +23,15 @@ from .conftest import Reply, Start
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.5.5.5", "::1", "localhost"])
 def test_a_local_address_needs_no_token(host: str) -> None:
     assert is_local(host)
-    check_remote(host, token=None, allow_remote=False)
+    check_remote(host, tokens=(), allow_remote=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "terms.example", ""])
 def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
     with pytest.raises(SapbertError, match="E450"):
-        check_remote(host, token=None, allow_remote=False)
-    check_remote(host, token="t", allow_remote=False)
-    check_remote(host, token=None, allow_remote=True)
+        check_remote(host, tokens=(), allow_remote=False)
+    check_remote(host, tokens=[Access("t", Role.READER)], allow_remote=False)
+    check_remote(host, tokens=(), allow_remote=True)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +41,13 @@ def test_a_file_without_one_token_is_an_error(tmp_path: Path, text: str) -> None
     path = tmp_path / "token"
     path.write_text(text, "utf8")
     with pytest.raises(SapbertError, match="E452"):
-        read_token(path)
+        read_tokens(path)
 
 
 def test_a_token_is_read_without_its_line_end(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("0123456789abcdef\n", "utf8")
-    assert read_token(path) == "0123456789abcdef"
+    assert read_tokens(path) == (Access("0123456789abcdef", Role.ADMIN),)
 
 
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import typer
 
+from ...errors import Errors, SapbertError
 from ...io.plugins import require
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
@@ -32,8 +34,15 @@ def serve(
         help="File for the decisions of reviewers, with the texts that they review; it "
         "is created if it is missing. [no reviews]",
     ),
+    documents: list[Path] = typer.Option(
+        [],
+        help="File or folder with documents to review, in a format of `link`; the "
+        "concepts of their mentions are proposals. Needs --reviews. May be repeated.",
+    ),
     token_file: Path | None = typer.Option(
-        None, help="File with a token that clients have to send."
+        None,
+        help="File with a token that clients have to send, or with a line `ROLE TOKEN "
+        "[NAME]` for each; roles: reader, reviewer, admin.",
     ),
     allow_remote: bool = typer.Option(
         False, "--allow-remote", help="Let others reach it without a token."
@@ -45,6 +54,23 @@ def serve(
         [],
         help="Origin of other pages that may use it, e.g. http://127.0.0.1:3333 for "
         "OpenRefine. May be repeated.",
+    ),
+    public_url: str | None = typer.Option(
+        None,
+        help="Address that clients use, if a proxy has another one, e.g. "
+        "https://terms.example. [as each request has it]",
+    ),
+    limit: list[str] = typer.Option(
+        [],
+        help="NAME=NUMBER: another limit, e.g. seconds=120 or of_client=500. May be "
+        "repeated.",
+    ),
+    workers: int = typer.Option(
+        1,
+        min=1,
+        max=64,
+        help="Processes behind the port, each with a pipeline of its own; with several "
+        "there is no teaching and no /metrics.",
     ),
     engine: str | None = typer.Option(
         None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
@@ -64,31 +90,63 @@ def serve(
     """
     for library in LIBRARIES:
         require(library, INSTALL)
+    from ...serve.access import read_tokens
     from ...serve.logs import EventLog
+    from ...serve.reviews.imports import import_paths
     from ...serve.reviews.store import ReviewStore
     from ...serve.server import open_socket, run_server
     from ...serve.service import Service
-    from ...serve.settings import Settings, check_remote, read_token
+    from ...serve.settings import (
+        Settings,
+        check_remote,
+        read_limits,
+        read_public_url,
+    )
+    from ...serve.workers import run_workers
 
-    token = None if token_file is None else read_token(token_file)
-    check_remote(host, token=token, allow_remote=allow_remote)
+    tokens = () if token_file is None else read_tokens(token_file)
+    check_remote(host, tokens=tokens, allow_remote=allow_remote)
+    public = read_public_url(public_url)
+    own = [host, *([urlsplit(public).hostname or ""] if public else [])]
     settings = Settings(
         host=host,
         port=port,
-        token=token,
-        names=frozenset(name.lower() for name in (*allow_host, host)),
+        tokens=tokens,
+        names=frozenset(name.lower() for name in (*allow_host, *own)),
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
+        limits=read_limits(limit),
+        public_url=public,
+        workers=workers,
     )
-    store = None if reviews is None else ReviewStore(reviews)
+    log = EventLog()
+    options = gather_options(setting)
     bound = open_socket(host, port)
-    nlp = load_pipeline(pipeline, lang=lang)
-    linker: Any = complete_pipeline(
-        nlp,
-        kb=kb,
-        mentions=NAMES if pipeline is None else None,
-        options=gather_options(setting),
-        engine=engine,
-    )
-    service = Service(nlp, linker, limits=settings.limits)
-    service.start()
-    run_server(service, settings, bound, EventLog(), store)
+
+    def open_store() -> ReviewStore | None:
+        kept = settings.limits.kept
+        return None if reviews is None else ReviewStore(reviews, most_documents=kept)
+
+    def run(store: ReviewStore | None) -> None:
+        nlp = load_pipeline(pipeline, lang=lang)
+        linker: Any = complete_pipeline(
+            nlp,
+            kb=kb,
+            mentions=NAMES if pipeline is None else None,
+            options=options,
+            engine=engine,
+        )
+        service = Service(nlp, linker, limits=settings.limits)
+        service.start()
+        run_server(service, settings, bound, log, store)
+
+    store = open_store()  # an error of the file comes first
+    if documents:
+        if store is None:
+            raise SapbertError(Errors.E492)
+        import_paths(store, documents)
+    if workers == 1:
+        run(store)
+        return
+    if store is not None:
+        store.close()  # each process opens it
+    run_workers(workers, lambda: run(open_store()), log)

@@ -64,6 +64,7 @@ class DocumentReader:
     on_error: OnError
     counts: Counter[str]
     encoding: str
+    concepts: bool = False
     mentions: Counter[str] = field(default_factory=Counter)
     empty: list[Path] = field(default_factory=list)
 
@@ -119,6 +120,8 @@ class DocumentReader:
     def choose_spans(self, spans: Sequence[GoldSpan]) -> list[GoldSpan]:
         """Return mentions as the linker can get them, without their concepts."""
         chosen = spans if self.overlapping else select_spans(spans, self.mentions)
+        if self.concepts:
+            return [*chosen]
         return [span._replace(parts=[]) for span in chosen]
 
     def read_rows(self, file: InputFile) -> Iterator[Row]:
@@ -168,6 +171,7 @@ def read_documents(
     vocab: "Vocab | None" = None,
     columns: Columns = COLUMNS,
     overlapping: bool = False,
+    concepts: bool = False,
     on_error: OnError = raise_error,
     counts: Counter[str] | None = None,
     encoding: str = "utf-8",
@@ -181,6 +185,7 @@ def read_documents(
         columns: Of JSONL, CSV and Parquet.
         overlapping: Return mentions that overlap; else the longest of them, with a
             warning.
+        concepts: Keep the concepts of the mentions.
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
         counts: Updated: `WITHOUT_TEXT`.
@@ -197,5 +202,6 @@ def read_documents(
         on_error=on_error,
         counts=Counter() if counts is None else counts,
         encoding=encoding,
+        concepts=concepts,
     )
     return check_ids(check_runs(reader.read_files(files), on_error))

@@ -1,7 +1,7 @@
 """/column: tables of terms, read, mapped and written."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,12 +14,25 @@ from ...mapping.found import Found
 from ...mapping.lookup import Query as Term
 from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
-from ..columns import FORMATS, Table, read_table, write_mapped
-from ..depends import ServiceDep
+from ..access import Access
+from ..columns import (
+    ENDINGS,
+    FORMATS,
+    MOST_ROWS,
+    MappedTerms,
+    Table,
+    read_table,
+    write_mapped,
+)
+from ..depends import MappedDep, ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
+from ..service import Service
 from .answers import describe_file, to_file, to_json
 
+MOST_CANDIDATES = 100
+USUAL_K = 5  # candidates of a term on the page
+TOGETHER = 100  # terms that are mapped between other requests
 router = APIRouter(tags=["column"], prefix="/column")
 
 
@@ -48,15 +61,31 @@ class FoundTerms(BaseModel):
 
 
 class TableRequest(BaseModel):
-    """A table, the term of each row, what was found for it, and what was chosen."""
+    """A table, the term of each row, what was found for it, and what was chosen.
+
+    Without `found` it is what /column/map finds with `k` candidates.
+
+    Attributes:
+        reviewer: Who chose, for SSSOM.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     header: list[str]
     rows: list[list[str]]
     terms: list[str]
-    found: list[FoundTerm]
+    found: list[FoundTerm] | None = None
+    k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = USUAL_K
     chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
+    reviewer: Annotated[str, Field(max_length=LONGEST_VALUE)] = ""
+
+
+class ColumnFormats(BaseModel):
+    """Formats of files that are written, endings of those that are read, most rows."""
+
+    formats: list[str]
+    endings: list[str]
+    rows: int
 
 
 @router.post(
@@ -73,18 +102,54 @@ async def read(
     return to_json(asdict(table))
 
 
+@router.get("/formats", response_model=ColumnFormats)
+async def formats() -> Response:
+    """What /column/read takes and /column/write returns."""
+    offered = {"formats": [*FORMATS], "endings": [*ENDINGS], "rows": MOST_ROWS}
+    return to_json(offered)
+
+
 @router.post("/map", response_model=FoundTerms)
-async def map_column(service: ServiceDep, body: TermsRequest) -> Response:
+async def map_column(
+    service: ServiceDep, mapped: MappedDep, body: TermsRequest
+) -> Response:
     """What is found for each term, by the best of its readings."""
     check_texts(body.terms, service.limits, "terms")
 
-    def run() -> list[Found]:
-        options = change_options(service.options, read_settings(body))
-        fitting = fit_language(options, service.nlp.vocab.lang)
-        return map_batch(service.kb, [Term(text) for text in body.terms], fitting)
+    settings = read_settings(body)
+    found = await map_terms(service, mapped, body.terms, settings)
+    return to_json({"found": [one._asdict() for one in found]})
 
-    found = [one._asdict() for one in await service.call(run)]
-    return to_json({"found": found})
+
+async def map_terms(
+    service: Service, mapped: MappedTerms, terms: list[str], settings: dict[str, Any]
+) -> list[Found]:
+    """Return what is found for terms; it is kept if only `k` is set."""
+
+    def run() -> tuple[str, list[Found]]:
+        options = change_options(service.options, settings)
+        fitting = fit_language(options, service.nlp.vocab.lang)
+        kb = service.kb
+        return kb.manifest.digest, map_batch(kb, [Term(one) for one in terms], fitting)
+
+    digest, found = await service.call(run)
+    if settings.keys() == {"k"}:
+        mapped.keep(digest, settings["k"], dict(zip(terms, found, strict=True)))
+    return found
+
+
+async def find_again(
+    service: Service, mapped: MappedTerms, terms: list[str], k: int
+) -> list[Found]:
+    """Return what was found for terms; those that are not kept are mapped again."""
+    digest = service.kb.manifest.digest
+    known = {term: mapped.get(digest, k, term) for term in dict.fromkeys(terms)}
+    missing = [term for term, one in known.items() if one is None]
+    for first in range(0, len(missing), TOGETHER):
+        part = missing[first : first + TOGETHER]
+        found = await map_terms(service, mapped, part, {"k": k})
+        known |= dict(zip(part, found, strict=True))
+    return [one for term in terms if (one := known[term]) is not None]
 
 
 @router.post(
@@ -93,18 +158,25 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> Response:
     responses=describe_file(*FORMATS.values()),
 )
 async def write(
+    request: Request,
     service: ServiceDep,
+    mapped: MappedDep,
     body: TableRequest,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
 ) -> Response:
     """The table with columns `match_…` as CSV or Excel, or its mappings as SSSOM."""
-    parts = (body.rows, body.terms, body.found, body.chosen)
+    parts = (body.rows, body.terms, body.found or body.terms, body.chosen)
     lengths = {len(part) for part in parts}
     widths = {len(body.header), *map(len, body.rows)}
     if len(lengths) > 1 or len(widths) > 1:
         expected = "as many `rows`, `terms`, `found` and `chosen`"
         raise RequestError(Errors.E457.format(expected=expected), 422)
-    found = [Found(**one.model_dump()) for one in body.found]
-    columns = (body.header, body.rows, body.terms, found, body.chosen)
+    if body.found is None:
+        found = await find_again(service, mapped, body.terms, body.k)
+    else:
+        found = [Found(**one.model_dump()) for one in body.found]
+    access: Access = request.state.access
+    reviewer = body.reviewer or access.reviewer or ""
+    columns = (body.header, body.rows, body.terms, found, body.chosen, reviewer)
     data = await run_in_threadpool(write_mapped, service.kb, format, *columns)
     return to_file(data, f"mapped.{format}", FORMATS[format])

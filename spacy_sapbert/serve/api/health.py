@@ -1,11 +1,14 @@
 """/healthz, /readyz and /metrics."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
 
 from ...io.version import __version__
-from ..depends import ServiceDep
+from ..access import Access
+from ..depends import OptionalStoreDep, ServiceDep, need_one_process
 from ..service import require_open
+from .answers import to_json
 
 router = APIRouter(tags=["service"])
 
@@ -17,13 +20,37 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def readyz(service: ServiceDep) -> dict[str, str]:
-    """The service accepts requests: 200, or 503."""
+def readyz(service: ServiceDep, store: OptionalStoreDep) -> dict[str, str]:
+    """The service accepts requests, and can keep decisions: 200, or 503 and 507."""
     require_open(service)
+    if store is not None:
+        store.check_ready()
     return {"status": "ok", "version": __version__}
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+class AccessAnswer(BaseModel):
+    """What the token of the request allows; see docs/access.md.
+
+    Attributes:
+        reviewer: The only name under which it may decide; null = any.
+    """
+
+    role: str
+    reviewer: str | None
+
+
+@router.get("/access", response_model=AccessAnswer)
+async def access(request: Request) -> Response:
+    """Role and name of who asks."""
+    found: Access = request.state.access
+    return to_json({"role": found.role.name.lower(), "reviewer": found.reviewer})
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    dependencies=[Depends(need_one_process)],
+)
 async def metrics(service: ServiceDep) -> Response:
     """Counters for Prometheus."""
     text = service.metrics.format()

@@ -1,18 +1,14 @@
 """/link, /mentions and /explain."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ...errors import Errors, SapbertError
-from ...evaluation.explain import Explanation, explain_mention
-from ...evaluation.regression import read_context
-from ...evaluation.regression_cases import Case, place_mention
-from ...linking.options import change_options
-from ...pipeline.linker import fit_language
+from ...errors import Errors
+from ...evaluation.explain import Explanation
 from ..depends import ServiceDep
+from ..explaining import explain as explanation_of
 from ..problems import RequestError, describe_problem
 from ..requests import (
     ExplainRequest,
@@ -23,7 +19,7 @@ from ..requests import (
     check_texts,
     read_settings,
 )
-from ..service import TextResult, require_open
+from ..service import TextResult
 from .answers import to_json
 
 router = APIRouter(tags=["linking"])
@@ -69,28 +65,4 @@ async def explain(service: ServiceDep, body: ExplainRequest) -> Response:
 
     The answer is that of `spacy sapbert explain --json`.
     """
-    require_open(service)
-    texts = [text for text in (body.mention, body.context) if text is not None]
-    check_texts(texts, service.limits, "texts")
-
-    def fail(what: str, _: str) -> SapbertError:
-        return RequestError(Errors.E457.format(expected=what), 422)
-
-    mention, text, start = place_mention(body.mention, body.context, fail)
-    if not mention.strip():
-        raise fail("a mention that is not blank", "")
-    case = Case(Path("request"), 1, text, start, mention, (), body.label, None)
-
-    def run() -> dict[str, Any]:
-        linker, kb = service.linker, service.kb
-        options = change_options(service.options, read_settings(body))
-        return asdict(
-            explain_mention(
-                kb,
-                read_context(service.nlp, linker, case),
-                options=fit_language(options, service.nlp.vocab.lang),
-                expected=body.expected,
-            )
-        )
-
-    return to_json(await service.call(run))
+    return to_json(asdict(await explanation_of(service, body)))

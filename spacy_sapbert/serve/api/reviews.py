@@ -1,7 +1,9 @@
-"""/reviews: documents, decisions, agreement, export and teaching."""
+"""/reviews: documents, decisions, queue, agreement, export and teaching."""
 
+import base64
+import binascii
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,18 +18,37 @@ from ..depends import ServiceDep, StoreDep, TeacherDep
 from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, check_texts
-from ..reviews.agreement import Agreement, compare_reviewers
+from ..reviews.agreement import (
+    Agreement,
+    Differences,
+    compare_reviewers,
+    find_differences,
+)
 from ..reviews.export import export_reviews, list_exports
+from ..reviews.imports import import_uploads
+from ..reviews.mentions import ShownMention, link_document, link_some, link_spans
 from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
-from ..reviews.store import Decision, DocumentCount, ReviewedDocument, ReviewStore
+from ..reviews.queue import DecidedPlaces, Queue, find_places, make_queue
+from ..reviews.store import (
+    NO_MENTION,
+    Decision,
+    DocumentCount,
+    ReviewedDocument,
+    ReviewStore,
+    Span,
+)
 from ..reviews.taught import TeachingState
+from ..service import Service
 from .answers import describe_file, to_file, to_json
 
 router = APIRouter(tags=["reviews"], prefix="/reviews")
 LONGEST_NAME = 200  # characters
 MOST_SHOWN = 1_000  # candidates of a decision
+MOST_DECISIONS = 1_000  # that are written together
+MOST_FILES = 1_000
 MENTIONS_TOGETHER = 256  # decided mentions that are linked between other requests
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 
 
 class NewDocument(BaseModel):
@@ -49,7 +70,10 @@ class Shown(BaseModel):
 
 
 class NewDecision(BaseModel):
-    """What a reviewer chose: an id, "NIL", or null to withdraw the decision before.
+    """What a reviewer chose for a mention.
+
+    That is an id, "NIL" = no concept of the vocabulary, "NO_MENTION" = the text is not
+    a mention, or null to withdraw the decision before.
 
     Attributes:
         key: A random text; a request that is repeated with it is written once.
@@ -67,6 +91,53 @@ class NewDecision(BaseModel):
     chosen: Name | None
     shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
     kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+
+
+class NewDecisions(BaseModel):
+    """Decisions that are written together, all or none."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    decisions: Annotated[
+        list[NewDecision], Field(min_length=1, max_length=MOST_DECISIONS)
+    ]
+
+
+class DoneState(BaseModel):
+    """Whether a reviewer has done a document."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reviewer: Name
+    done: bool
+
+
+class NewFile(BaseModel):
+    """A file of documents; `content` in base64."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: Name
+    content: str
+
+
+class NewFiles(BaseModel):
+    """Files of documents that belong together, e.g. the two of brat."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    files: Annotated[list[NewFile], Field(min_length=1, max_length=MOST_FILES)]
+
+
+class Version(BaseModel):
+    """A taught version; null = the knowledge base that the service was started with.
+
+    Without `number` it is the version that was made last.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    number: Annotated[int, Field(ge=1)] | None = None
 
 
 class Teach(BaseModel):
@@ -92,18 +163,50 @@ class DocumentsAnswer(BaseModel):
 
 
 class DocumentAnswer(BaseModel):
-    """A document with the decisions that count."""
+    """A document with its mentions, the decisions that count, and who has done it.
+
+    Attributes:
+        kb: Digest of the knowledge base that the mentions are linked to.
+    """
 
     id: str
     name: str
     text: str
+    kb: str
+    mentions: list[ShownMention]
     decisions: list[Decision]
+    done: list[str]
+
+
+class DeletedAnswer(BaseModel):
+    """The number of taught versions that were removed with a document."""
+
+    versions: int
+
+
+class ImportedAnswer(BaseModel):
+    """Ids of the documents that were read, and the number of their mentions."""
+
+    documents: list[str]
+    mentions: int
+
+
+class LeftAnswer(BaseModel):
+    """Number of documents whose mentions are not linked yet."""
+
+    left: int
 
 
 class DecisionKey(BaseModel):
     """The key of the request, which is on the disk."""
 
     key: str
+
+
+class DecisionKeys(BaseModel):
+    """The keys of the decisions, which are on the disk."""
+
+    keys: list[str]
 
 
 class AgreementAnswer(BaseModel):
@@ -128,39 +231,149 @@ def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> Res
     return to_json({"document": store.add_document(body.name, body.text)})
 
 
+@router.post("/import", response_model=ImportedAnswer)
+def import_documents(store: StoreDep, body: NewFiles) -> Response:
+    """Keep the documents of files; what their mentions have becomes a proposal.
+
+    Formats: those that `link` reads, and archives of brat.
+    """
+    try:
+        files = {
+            one.name: base64.b64decode(one.content, validate=True) for one in body.files
+        }
+    except binascii.Error:
+        expected = "`content` in base64"
+        raise RequestError(Errors.E457.format(expected=expected), 422) from None
+    return to_json(asdict(import_uploads(store, files)))
+
+
+@router.post("/prepare", response_model=LeftAnswer)
+async def prepare(service: ServiceDep, store: StoreDep) -> Response:
+    """Link the mentions of a few documents that are not linked yet."""
+    return to_json({"left": await link_some(service, store)})
+
+
 @router.get("/documents", response_model=DocumentsAnswer)
-def list_documents(store: StoreDep) -> Response:
-    """The documents, without their texts, and what the page offers."""
-    documents = [asdict(one) for one in store.documents()]
+def list_documents(store: StoreDep, reviewer: Reviewer = None) -> Response:
+    """The documents, without their texts, and what the page offers.
+
+    With `reviewer`, `decisions` are those of one reviewer.
+    """
+    documents = [asdict(one) for one in store.documents(reviewer)]
     others = {"reviewers": store.reviewers(), "formats": [*list_exports()]}
     return to_json({"documents": documents, **others})
 
 
 @router.get("/documents/{id}", response_model=DocumentAnswer)
-def read_document(store: StoreDep, id: str) -> Response:
-    """A document with the decisions of all reviewers that count."""
+async def read_document(
+    service: ServiceDep, store: StoreDep, id: str, reviewer: Reviewer = None
+) -> Response:
+    """A document with its mentions, and the decisions of all reviewers that count.
+
+    With `reviewer`, the mentions have those that the reviewer has added.
+    """
     document = find_document(store, id)
-    decisions = [asdict(one) for one in store.latest(document=id)]
-    return to_json({**asdict(document), "decisions": decisions})
+    kb = service.kb.manifest.digest
+    mentions = [*await link_document(service, store, document)]
+    decisions = await run_in_threadpool(store.latest, document=id)
+    known = {(one["start"], one["end"]) for one in mentions}
+    added = [
+        Span(one.start, one.end, one.label, "")
+        for one in decisions
+        if one.reviewer == reviewer
+        and (one.start, one.end) not in known
+        and one.chosen != NO_MENTION
+    ]
+    mentions += await link_spans(service, [(document.text, span) for span in added])
+    mentions.sort(key=lambda one: (one["start"], -one["end"]))
+    others = {"kb": kb, "mentions": mentions, "done": store.done().get(id, [])}
+    listed = [asdict(one) for one in decisions]
+    return to_json({**asdict(document), **others, "decisions": listed})
 
 
-@router.post("/decisions", response_model=DecisionKey)
-def add_decision(service: ServiceDep, store: StoreDep, body: NewDecision) -> Response:
-    """Write a decision; the answer comes when it is on the disk."""
+@router.delete("/documents/{id}", response_model=DeletedAnswer)
+def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> Response:
+    """Remove a document for good: text, decisions, and what learned from it."""
+    find_document(store, id)
+    versions = teacher.forget(id)
+    store.delete_document(id)
+    return to_json({"versions": versions})
+
+
+@router.post("/documents/{id}/done", response_model=DoneState)
+def set_done(
+    service: ServiceDep, store: StoreDep, id: str, body: DoneState
+) -> Response:
+    """Say that a reviewer has done a document, or has not."""
+    document = find_document(store, id)
+    check_texts([body.reviewer], service.limits, "names")
+    store.set_done(document.id, body.reviewer, body.done)
+    return to_json(body.model_dump())
+
+
+def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> None:
+    """Raise an error for a decision that is not possible."""
     document = find_document(store, body.document)
     check_texts([body.reviewer, body.label], service.limits, "names")
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
         raise RequestError(Errors.E457.format(expected=expected), 422)
-    if body.chosen not in (None, NIL):
+    if body.chosen not in (None, NIL, NO_MENTION):
         find_concept(service.kb, body.chosen or "")
-    store.add_decision(**body.model_dump())
+
+
+@router.post("/decisions", response_model=DecisionKey)
+def add_decision(service: ServiceDep, store: StoreDep, body: NewDecision) -> Response:
+    """Write a decision; the answer comes when it is on the disk."""
+    check_decision(service, store, body)
+    store.add_decisions([cast(Any, body.model_dump())])
     return to_json({"key": body.key})
+
+
+@router.post("/decisions/all", response_model=DecisionKeys)
+def add_decisions(service: ServiceDep, store: StoreDep, body: NewDecisions) -> Response:
+    """Write decisions, all or none; the answer comes when they are on the disk."""
+    for one in body.decisions:
+        check_decision(service, store, one)
+    store.add_decisions([cast(Any, one.model_dump()) for one in body.decisions])
+    return to_json({"keys": [one.key for one in body.decisions]})
+
+
+@router.get("/queue", response_model=Queue)
+async def queue(
+    service: ServiceDep,
+    store: StoreDep,
+    reviewer: Annotated[str, Query(max_length=LONGEST_NAME)],
+) -> Response:
+    """What a reviewer has not decided, in all documents: the most uncertain first.
+
+    Equal mentions with the same proposal are a group. Documents that are not linked yet
+    are left out; see /reviews/prepare.
+    """
+    digest = service.kb.manifest.digest
+    found = await run_in_threadpool(make_queue, store, digest, reviewer)
+    return to_json(asdict(found))
+
+
+@router.get("/places", response_model=DecidedPlaces)
+def places(
+    store: StoreDep,
+    text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
+    chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+) -> Response:
+    """Where a text was decided, or where a concept was chosen."""
+    return to_json(asdict(find_places(store, text=text, chosen=chosen)))
+
+
+@router.get("/differences", response_model=Differences)
+def differences(service: ServiceDep, store: StoreDep) -> Response:
+    """Where reviewers differ, with the text around; what is not settled first."""
+    return to_json(asdict(find_differences(store, service.kb)))
 
 
 @router.get("/agreement", response_model=AgreementAnswer)
 def agreement(store: StoreDep) -> Response:
-    """Cohen's kappa of each two reviewers, on the mentions that both have decided."""
+    """Cohen's kappa and F1 of each two reviewers."""
     pairs = compare_reviewers(store.latest())
     return to_json({"pairs": [asdict(pair) for pair in pairs]})
 
@@ -174,9 +387,12 @@ def export(
     service: ServiceDep,
     store: StoreDep,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "jsonl",
-    reviewer: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+    reviewer: Reviewer = None,
 ) -> Response:
-    """The decisions as an annotated file; `teach`, `evaluate` and others read it."""
+    """The decisions as an annotated file; `teach`, `evaluate` and others read it.
+
+    The reviewer "agreed" stands for what all reviewers agree on.
+    """
     data = export_reviews(store, service.kb, format, reviewer)
     media, ending = list_exports()[format]
     return to_file(data, f"reviews{ending}", media)
@@ -215,7 +431,19 @@ def teach(teacher: TeacherDep, body: Teach) -> Response:
 
 
 @router.post("/switch", response_model=TeachingState)
-async def switch(teacher: TeacherDep) -> Response:
-    """Use the taught copy from the next request on."""
-    await run_in_threadpool(teacher.switch)
+async def switch(teacher: TeacherDep, body: Version) -> Response:
+    """Use a taught version from the next request on."""
+    number = body.number
+    if "number" not in body.model_fields_set:
+        number = teacher.last
+        if number is None:
+            raise RequestError(Errors.E469, 409)
+    await run_in_threadpool(teacher.use, number)
+    return to_json(teacher.describe())
+
+
+@router.delete("/teach/{number}", response_model=TeachingState)
+async def remove_version(teacher: TeacherDep, number: int) -> Response:
+    """Remove a taught version for good."""
+    await run_in_threadpool(teacher.remove, number)
     return to_json(teacher.describe())

@@ -1,28 +1,51 @@
 // Elements are made here, and texts are only ever text nodes: no HTML is parsed.
 
+/**
+ * @param {string} name
+ * @param {{[key: string]: any}} options attributes, and listeners such as `onclick`
+ * @param {...(Node|string|null|undefined|false)} children
+ * @returns {any}
+ */
 export function make(name, options = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(options)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key === "value") element.value = value;
+    else if (key === "value") /** @type {any} */ (element).value = value;
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
+  return fill(element, ...children);
 }
 
+/**
+ * @param {Element} element
+ * @param {...(Node|string|null|undefined|false)} children
+ */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.filter((child) => child !== null));
+  element.replaceChildren(.../** @type {(Node|string)[]} */ (
+    children.filter((child) => child !== null && child !== undefined && child !== false)));
   return element;
 }
 
+/** @param {string} text @param {boolean} bad it is an error */
 export function say(text, bad = false) {
   const status = document.getElementById("status");
+  if (!status) return;
   status.textContent = text;
   status.classList.toggle("bad", bad);
 }
 
+/** @param {number} count @param {string} one @param {string} many */
+export function countOf(count, one, many = `${one}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+/** A time of the service in words of this place. @param {string} time */
+export function localTime(time) {
+  return new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** @param {[string, any][]} rows */
 export function pairs(rows) {
   const list = make("dl");
   for (const [name, value] of rows) {
@@ -32,23 +55,40 @@ export function pairs(rows) {
   return list;
 }
 
+/**
+ * @param {string[]} header
+ * @param {any[][]} rows
+ * @param {string} label
+ */
 export function table(header, rows, label) {
-  const cell = (value) =>
+  const isNumber = (/** @type {number} */ place) => rows.some((row) => typeof row[place] === "number");
+  const cell = (/** @type {any} */ value) =>
     make("td", { class: typeof value === "number" ? "number" : null },
       value instanceof Node ? value : String(value ?? "–"));
+  const head = (/** @type {string} */ name, /** @type {number} */ place) =>
+    make(name ? "th" : "td", { scope: name ? "col" : null, class: isNumber(place) ? "number" : null }, name);
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
     make("table", {},
-      make("thead", {}, make("tr", {}, ...header.map((name) => make("th", { scope: "col" }, name)))),
+      make("thead", {}, make("tr", {}, ...header.map(head))),
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell))))));
 }
 
-export function score(value, name) {
-  if (value === null || value === undefined) return make("span", { class: "dim" }, "–");
-  const text = value.toFixed(3);
-  return make("span", {},
-    make("meter", { min: 0, max: 1, value, "aria-label": `${name} ${text}` }), ` ${text}`);
+/**
+ * A score in words, with the number for those who want it.
+ * @param {any} candidate
+ * @param {boolean} ordered the order is by probabilities, which scores do not follow
+ */
+export function strength(candidate, ordered = false) {
+  const { score, probability } = candidate;
+  if (probability !== null && probability !== undefined) {
+    return make("span", { class: "strength", title: `score ${score}` }, `${Math.round(100 * probability)} %`);
+  }
+  if (score === null || score === undefined) return make("span", { class: "strength" });
+  const word = score === 1 ? "exact" : score >= 0.9 ? "strong" : score >= 0.75 ? "fair" : "weak";
+  return make("span", { class: "strength", title: `score ${score.toFixed(3)}` }, ordered ? "" : word);
 }
 
+/** @param {Blob} blob @param {string} name */
 export function download(blob, name) {
   const address = URL.createObjectURL(blob);
   const anchor = make("a", { href: address, download: name });
@@ -58,16 +98,40 @@ export function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-export function dropZone(element, onfile) {
+/**
+ * @param {HTMLElement} element
+ * @param {(files: File[]) => void} onfiles
+ */
+export function dropZone(element, onfiles) {
   element.classList.add("drop");
-  const over = (event) => { event.preventDefault(); element.classList.add("over"); };
-  element.addEventListener("dragover", over);
+  element.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    element.classList.add("over");
+  });
   element.addEventListener("dragleave", () => element.classList.remove("over"));
   element.addEventListener("drop", (event) => {
     event.preventDefault();
     element.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (file) onfile(file);
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length) onfiles(files);
   });
   return element;
+}
+
+/**
+ * A button that asks before it does what cannot be taken back.
+ * @param {string} text
+ * @param {string} question
+ * @param {() => void} act
+ */
+export function sureButton(text, question, act) {
+  const button = make("button", { type: "button", class: "quiet" }, text);
+  const reset = () => { button.textContent = text; button.classList.remove("bad"); };
+  button.addEventListener("click", () => {
+    if (button.textContent === question) { reset(); act(); return; }
+    button.textContent = question;
+    button.classList.add("bad");
+  });
+  button.addEventListener("blur", reset);
+  return button;
 }

@@ -1,45 +1,83 @@
 // The parts of the page, chosen by the address after "#".
 
-import { attempt, get } from "/page/api.js";
-import * as column from "/page/column.js";
-import { say } from "/page/dom.js";
-import * as link from "/page/link.js";
-import * as look from "/page/look.js";
-import * as quality from "/page/quality.js";
-import * as review from "/page/review.js";
-import * as teach from "/page/teach.js";
+import * as agree from "./agree.js";
+import { attempt, get, nameField, reviewer } from "./api.js";
+import * as column from "./column.js";
+import { fill, make, say } from "./dom.js";
+import * as look from "./look.js";
+import * as note from "./note.js";
+import * as notes from "./notes.js";
+import * as quality from "./quality.js";
+import * as queue from "./queue.js";
+import * as session from "./session.js";
+import * as teach from "./teach.js";
 
-const PARTS = ["link", "column", "review", "teach", "quality", "look"];
-const main = document.getElementById("main");
-const name = document.getElementById("reviewer");
+const PARTS = { notes: "Notes", queue: "Queue", column: "Column", agree: "Agree", teach: "Teach", quality: "Quality", look: "Vocabulary" };
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
 let part = "";
+let shown = 0;
+
+/** A part of an address; one that is damaged is empty. @param {string} text */
+function decode(text) {
+  try { return decodeURIComponent(text); } catch { return ""; }
+}
 
 async function show() {
-  const [wanted, rest] = location.hash.slice(1).split("/", 2);
-  part = PARTS.includes(wanted) ? wanted : "link";
-  for (const anchor of document.querySelectorAll("nav a")) {
-    if (anchor.hash === `#${part}`) anchor.setAttribute("aria-current", "page");
+  const own = shown += 1;
+  const [wanted, ...rest] = location.hash.slice(1).split("/");
+  const [first = "", second = ""] = rest.map(decode);
+  note.leave();
+  queue.leave();
+  part = wanted === "note" || wanted in PARTS ? wanted : "notes";
+  const tab = part === "note" ? "notes" : part;
+  for (const anchor of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav a"))) {
+    if (anchor.hash === `#${tab}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
-  document.title = `${part[0].toUpperCase()}${part.slice(1)} – spacy-sapbert`;
-  const info = await attempt("Reading …", () => get("/kb"));
-  if (!info) return;
-  say("");
-  if (part === "link") link.render(main, info.reviews);
-  else if (part === "column") column.render(main);
-  else if (part === "review") await review.render(main, info.reviews);
+  document.title = `${PARTS[/** @type {keyof typeof PARTS} */ (tab)]} – concept linking`;
+  const asked = attempt("Reading …", () => get("/kb"));
+  if (part === "notes") notes.render(main, asked);  // can be used before the answer
+  const info = await asked;
+  if (!info || own !== shown) return;
+  document.body.classList.toggle("fits", part === "note" || part === "queue");
+  if (part === "note") await note.render(main, info, first, second ? Number(second) : null);
+  else if (part === "queue") await queue.render(main, info);
+  else if (part === "column") column.render(main, info);
+  else if (part === "agree") await agree.render(main, info);
   else if (part === "teach") await teach.render(main, info.reviews);
   else if (part === "quality") await quality.render(main, info);
-  else await look.render(main, info, rest ? decodeURIComponent(rest) : "");
-  document.body.dataset.part = part;
+  else if (part === "look") await look.render(main, info, first);
+  if (own === shown) Object.assign(document.body.dataset, { part, reviewer: reviewer() });
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest?.("input, textarea, select")) return;
-  if (part === "link") link.onkey(event);
+  if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = /** @type {Element} */ (event.target);
+  if (target.closest?.("textarea, select, input:not([type=checkbox])")) return;
+  if (part === "note") note.onkey(event);
+  else if (part === "queue") queue.onkey(event);
 });
-name.value = localStorage.getItem("reviewer") ?? "";
-name.addEventListener("change", () => localStorage.setItem("reviewer", name.value));
-addEventListener("hashchange", show);
-if (await attempt("Reading …", link.loadGroups)) await show();
+
+// "nora" is the Nora who has decided before.
+async function settleName() {
+  const field = nameField();
+  field.value = field.value.trim();
+  try {
+    const found = await get("/reviews/documents");
+    const reviewers = found.reviewers.filter((/** @type {string} */ one) => one !== "agreed");
+    fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((/** @type {string} */ one) => make("option", { value: one })));
+    const known = reviewers.find((/** @type {string} */ one) => one.toLowerCase() === field.value.toLowerCase());
+    if (known) field.value = known;
+  } catch { /* without reviews there are no names */ }
+  localStorage.setItem("reviewer", field.value);
+  if (["note", "notes", "queue"].includes(part)) await show();
+}
+
+nameField().value = localStorage.getItem("reviewer") ?? "";
+nameField().addEventListener("change", settleName);
+keys.checked = localStorage.getItem("keys") !== "off";
+keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
+addEventListener("hashchange", async () => { say(""); await show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
+session.start(reviewer);
+show();

@@ -1,23 +1,25 @@
 // Quality: how the knowledge base in use answers the mentions that were decided.
 
-import { attempt, get } from "/page/api.js";
-import { fill, make, pairs, say, table } from "/page/dom.js";
-import { plot } from "/page/plot.js";
+import { attempt, get } from "./api.js";
+import { fill, make, pairs, say, table } from "./dom.js";
+import { placesOf } from "./places.js";
+import { plot } from "./plot.js";
 
+/** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Quality"));
   if (!info.reviews) {
-    main.append(make("p", {}, "Start the service with --reviews FILE to keep decisions."));
+    main.append(make("p", {}, "The service was started without reviews: nothing is kept."));
     return;
   }
   const found = await attempt("Measuring …", () => get("/reviews/quality"));
   if (!found) return;
   say("");
   if (!found.mentions) {
-    main.append(make("p", {}, "Nothing is decided yet. Decide some mentions under Link."));
+    main.append(make("p", {}, "Nothing is decided yet. Decide some mentions under Notes or in the Queue."));
     return;
   }
-  const share = (value) => (value === null ? "–" : value.toFixed(3));
+  const share = (/** @type {number|null} */ value) => (value === null ? "–" : value.toFixed(3));
   main.append(
     make("p", {}, "The answers of the knowledge base in use to all mentions that were decided, ",
       "without their texts around. ",
@@ -28,25 +30,25 @@ export async function render(main, info) {
       ["Of them no concept", found.without_concept.toLocaleString("en")],
       ["First candidate is right", share(found.shares.first)],
       ["Right one among five", share(found.shares.near)],
-      ["Precision of links", share(found.shares.precision)],
-      ["Recall of links", share(found.shares.recall)],
+      ["Links that are right", share(found.shares.precision)],
+      ["Mentions that are linked right", share(found.shares.recall)],
       ["No concept, and not linked", share(found.shares.none)],
     ]),
     make("h3", {}, "Probabilities"),
     ...(found.bins.length ? [
       plot([
         { name: "as it should be", points: [[0, 0], [1, 1]], wanted: true },
-        { name: "decided mentions", points: found.bins.map((one) => [one.probability, one.right]) },
+        { name: "decided mentions", points: found.bins.map((/** @type {any} */ one) => [one.probability, one.right]) },
       ], { most: 1, title: "Share of right first candidates by probability", across: "probability" }),
       make("p", {}, `Expected calibration error: ${share(found.error)}`),
       table(["Probability", "Mentions", "Mean probability", "Right"],
-        found.bins.map((one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
+        found.bins.map((/** @type {any} */ one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
         "Right first candidates by probability"),
-    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach, or with `calibrate`.")]),
+    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach.")]),
     make("h3", {}, "Why first candidates are wrong"),
     found.causes.length
       ? table(["Cause", "Mentions", "Examples", "What helps"],
-        found.causes.map((one) => [one.cause, one.mentions, one.examples.join("; "), one.advice]),
+        found.causes.map((/** @type {any} */ one) => [one.cause, one.mentions, make("div", {}, ...one.examples.map((/** @type {string} */ text) => placesOf(text, { text }))), one.advice]),
         "Causes of wrong first candidates")
       : make("p", {}, "None is wrong."));
 }

@@ -1,86 +1,122 @@
-// Teach: a copy of the knowledge base that has learned from the decisions.
+// Teach: versions of the knowledge base that have learned from the decisions.
 
-import { attempt, get, post } from "/page/api.js";
-import { fill, make, pairs, say, table } from "/page/dom.js";
-import { plot } from "/page/plot.js";
+import { attempt, get, post, remove } from "./api.js";
+import { countOf, fill, localTime, make, pairs, say, sureButton, table } from "./dom.js";
+import { placesOf } from "./places.js";
+import { plot } from "./plot.js";
 
 const WAIT = 1000;  // milliseconds between two questions
 
+const share = (/** @type {number|null} */ value) => (value === null ? "–" : value.toFixed(3));
+
+/** @param {HTMLElement} main @param {boolean} reviews */
 export async function render(main, reviews) {
   fill(main, make("h2", {}, "Teach the knowledge base"));
-  if (!reviews) {
-    main.append(make("p", {}, "Start the service with --reviews FILE to keep decisions."));
-    return;
-  }
+  if (!reviews) { main.append(make("p", {}, "The service was started without reviews: nothing is kept.")); return; }
   const force = make("input", { type: "checkbox", id: "force" });
   const report = make("div", {});
   main.append(
-    make("p", {}, "A copy of the knowledge base learns from all decisions. All figures are by ",
-      "cross-validation: of documents that were not learned from."),
+    make("p", {}, "A new version learns from all decisions that count now, always starting from the original knowledge base. ",
+      "Mentions on which reviewers differ are left out until they are settled under ", make("a", { href: "#agree" }, "Agree"),
+      ". All figures are by cross-validation: of notes that were not learned from."),
     make("div", { class: "row" },
-      make("button", {
-        class: "main", id: "teach",
-        onclick: () => start(report, force.checked),
-      }, "Teach"),
-      force, make("label", { for: "force" }, "also if nothing gets better")),
+      make("button", { class: "main", id: "teach", onclick: () => start(report, force.checked) }, "Teach"),
+      force, make("label", { for: "force" }, "keep the version even if nothing gets better")),
     report);
-  const found = await attempt("", () => get("/reviews/teach"));
+  const found = await attempt("Reading …", () => get("/reviews/teach"));
   if (found?.state === "running") watch(report);
   else if (found) draw(report, found);
 }
 
+/** @param {HTMLElement} report @param {boolean} force */
 async function start(report, force) {
   if (await attempt("Teaching …", () => post("/reviews/teach", { force }))) watch(report);
 }
 
+/** @param {HTMLElement} report */
 async function watch(report) {
-  const found = await attempt("Teaching …", () => get("/reviews/teach"));
+  const found = await attempt("", () => get("/reviews/teach"));
   if (!found) return;
-  if (found.state === "running") setTimeout(() => watch(report), WAIT);
-  else draw(report, found);
+  if (found.state === "running") {
+    say("Teaching …");
+    setTimeout(() => watch(report), WAIT);
+    return;
+  }
+  draw(report, found);
+  if (found.error) say(found.error.message, true);
+  else if (found.report) say(found.report.changed ? "Learned." : "Nothing gets better, so no version was made.");
 }
 
+/** @param {HTMLElement} report @param {any} found */
 function draw(report, found) {
-  if (found.error) return say(found.error.message, true);
-  if (!found.report) return say("");
-  const one = found.report;
-  const share = (value) => (value === null ? "–" : value.toFixed(3));
-  const row = (name, shares) => [name, share(shares.all), share(shares.seen), share(shares.unseen)];
-  say(one.changed ? "Learned." : "Nothing gets better, so no copy was made.");
-  fill(report,
+  const newest = found.report ?? found.versions[0]?.report;
+  fill(report, drawVersions(report, found), ...(newest ? drawReport(newest, found.fewest) : []));
+}
+
+/** @param {HTMLElement} report @param {any} found */
+function drawVersions(report, found) {
+  if (!found.versions.length) return null;
+  const inUse = found.versions.find((/** @type {any} */ one) => one.used);
+  const use = (/** @type {any} */ body, /** @type {string} */ text) => async () => {
+    const answer = await attempt("Loading …", () => post("/reviews/switch", body));
+    if (!answer) return;
+    draw(report, answer);
+    say(text);
+  };
+  const rows = found.versions.map((/** @type {any} */ one, /** @type {number} */ place) => [
+    `Version ${one.number}`, localTime(one.time), one.mentions, share(one.before), share(one.after),
+    one.used ? make("strong", {}, "in use") : make("button", {
+      class: place ? "" : "main", id: place ? null : "use",
+      onclick: use({ number: one.number }, "The service uses the taught knowledge base."),
+    }, "Use"),
+    sureButton("Delete", "Really delete?", async () => {
+      const answer = await attempt("Deleting …", () => remove(`/reviews/teach/${one.number}`));
+      if (answer) draw(report, answer);
+    }),
+  ]);
+  const back = inUse ? make("button", { id: "back", onclick: use({ number: null }, "The service uses the original again.") }, "Back")
+    : make("strong", {}, "in use");
+  rows.push(["Original", "", null, null, null, back, ""]);
+  return make("div", {}, make("h3", {}, "Versions"),
+    table(["Version", "Made", "Mentions", "Right before", "Right after", "Use", ""], rows, "Versions"));
+}
+
+/** @param {any} one @param {number} fewest mentions for an order */
+function drawReport(one, fewest) {
+  const missing = Math.max(1, fewest - one.counts.mentions);
+  const row = (/** @type {string} */ name, /** @type {any} */ shares) =>
+    [name, share(shares.all), share(shares.seen), share(shares.unseen)];
+  return [
     make("h3", {}, "Right first answers"),
     table(["", "all", "seen", "unseen"], [
       row("Before", one.before),
       row("With decisions as names", one.names),
       ...(one.after ? [row("With a learned order too", one.after)] : []),
     ], "Right first answers"),
-    curve(one.curve, share),
+    one.after ? null : make("p", {}, `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`),
+    curve(one.curve),
+    ...(one.lost.length ? [
+      make("h3", {}, "Right before, wrong now"),
+      make("ul", { class: "found" }, ...one.lost.map((/** @type {[string, number]} */ [cui, count]) =>
+        make("li", {}, placesOf(`${cui}: ${countOf(count, "mention")}`, { chosen: cui })))),
+    ] : []),
     pairs([
-      ["Documents", String(one.counts.documents)],
-      ["Mentions", String(one.counts.mentions)],
-      ["Threshold", one.threshold === null ? "" : share(one.threshold)],
-      ["Precision of links", one.precision === null ? "" : share(one.precision)],
-      ["Recall of links", one.recall === null ? "" : share(one.recall)],
-      ["Folder", found.folder ?? ""],
+      ["Learned from", `${countOf(one.counts.mentions, "mention")} in ${countOf(one.counts.documents, "note")}`],
+      ["Least score of a link", one.threshold === null ? "" : share(one.threshold)],
+      ["Links that are right", one.precision === null ? "" : share(one.precision)],
+      ["Mentions that are linked right", one.recall === null ? "" : share(one.recall)],
     ]),
-    found.folder && !found.used
-      ? make("button", { class: "main", id: "use", onclick: () => use(report) }, "Use it from now on")
-      : found.used ? make("p", {}, "The service uses it.") : null);
+  ];
 }
 
-function curve(points, share) {
-  const line = (key) => points.filter((one) => one[key] !== null).map((one) => [one.documents, one[key]]);
+/** @param {any[]} points */
+function curve(points) {
+  if (!points.length) return null;
+  const line = (/** @type {string} */ key) => points.filter((one) => one[key] !== null).map((one) => [one.documents, one[key]]);
   return make("div", {},
     make("h3", {}, "Learning curve"),
     plot([{ name: "names", points: line("names") }, { name: "order too", points: line("after") }],
-      { most: points.at(-1).documents, title: "Right first answers by documents learned from", across: "documents" }),
-    table(["Documents", "names", "order too"],
+      { most: points[points.length - 1].documents, title: "Right first answers by notes learned from", across: "notes" }),
+    table(["Notes", "names", "order too"],
       points.map((one) => [String(one.documents), share(one.names), share(one.after)]), "Learning curve"));
-}
-
-async function use(report) {
-  const found = await attempt("Loading …", () => post("/reviews/switch", {}));
-  if (!found) return;
-  draw(report, found);
-  say("The service uses the taught knowledge base.");
 }

@@ -1,162 +1,234 @@
-"""Codes of the code systems of a knowledge base, as resources of FHIR."""
+"""Codes of the code systems of a knowledge base, as FHIR sees them.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+A code system has the codes of one vocabulary, or the ids of the concepts; its value set
+has all its codes; its hierarchy is that of the concepts.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from weakref import WeakKeyDictionary
 
 from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.languages import CODES
 from ...linking.sources import SOURCES, normalize_prefix
 from ...linking.surface_forms import name_form
 from ...vocabularies.concepts import Concept
-from ..problems import RequestError
+from .fhir_parameters import FhirError
 
 OWN = "urn:spacy-sapbert:concepts"  # the ids of the knowledge base itself
+PREFIX = "urn:spacy-sapbert:"  # of systems that have no address in FHIR
 ALL = "?fhir_vs"  # ending of the address of the value set of a whole code system
 SYSTEMS = {normalize_prefix(each.name): each.fhir for each in SOURCES if each.fhir}
+# Languages of UMLS → BCP 47.
+LANGUAGES = {"eng": "en", **{umls: code for code, umls in CODES.items()}}
+MOST_ANCESTORS = 100_000  # of a concept; a hierarchy with more is not a hierarchy
 
 
-def not_found() -> RequestError:
-    """Return the error for a code that there is not."""
-    return RequestError(Errors.E463, 404)
+@dataclass(frozen=True)
+class CodeSystem:
+    """A code system of the knowledge base.
+
+    Attributes:
+        url: Its address.
+        sources: The vocabularies whose codes it has; empty = the ids of the concepts.
+    """
+
+    url: str
+    sources: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A name for people."""
+        return self.sources[0] if self.sources else "concepts"
+
+    @property
+    def value_set(self) -> str:
+        """The address of the value set with all its codes."""
+        return f"{self.url}{ALL}"
+
+    @property
+    def id(self) -> str:
+        """The id of the resource: of FHIR's characters."""
+        return "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name)[
+            :64
+        ]
+
+
+def make_not_found() -> FhirError:
+    """Return the error for a code or a code system that there is not."""
+    return FhirError(Errors.E480, 404, "not-found")
 
 
 def address_of(source: str) -> str:
-    """Return the address of a code system that the knowledge base has."""
-    return SYSTEMS.get(normalize_prefix(source), f"urn:spacy-sapbert:{source}")
+    """Return the address of the code system of a vocabulary."""
+    return SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
 
 
-def find_source(kb: KnowledgeBase, system: str | None) -> str | None:
-    """Return the name of a code system in the knowledge base.
+# A knowledge base does not change, and to count or list all codes takes long.
+LISTED: "WeakKeyDictionary[KnowledgeBase, list[CodeSystem]]" = WeakKeyDictionary()
+COUNTED: "WeakKeyDictionary[KnowledgeBase, dict[CodeSystem, int]]" = WeakKeyDictionary()
+
+
+def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
+    """Return the code systems of the knowledge base, its own ids first."""
+    if kb not in LISTED:
+        LISTED[kb] = make_systems(kb)
+    return LISTED[kb]
+
+
+def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
+    """Return the number of codes of a code system."""
+    counts = COUNTED.setdefault(kb, {})
+    if system not in counts:
+        counts[system] = kb.store.count_codes(system.sources)
+    return counts[system]
+
+
+def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
+    """Return what `list_systems` remembers."""
+    sources: dict[str, list[str]] = {}
+    for source in kb.store.sources_of_codes():
+        sources.setdefault(address_of(source), []).append(source)
+    named = [CodeSystem(url, tuple(names)) for url, names in sources.items()]
+    return [CodeSystem(OWN), *named]
+
+
+def find_system(kb: KnowledgeBase, url: str | None) -> CodeSystem | None:
+    """Return the code system with an address; None if there is none.
 
     Args:
-        system: Its address or name, or that of the set of all its codes; None or `OWN`
-            = the ids of the concepts.
+        url: A version after `|` is not read: the knowledge base does not have the
+            versions of its vocabularies.
+    """
+    address = (url or "").partition("|")[0]
+    return next((one for one in list_systems(kb) if one.url == address), None)
 
-    Returns:
-        None = the ids of the concepts.
+
+def find_set(kb: KnowledgeBase, url: str | None) -> CodeSystem | None:
+    """Return the code system whose value set has an address, or which has it itself."""
+    address = (url or "").partition("|")[0]
+    return find_system(kb, address.removesuffix(ALL))
+
+
+def need(system: CodeSystem | None) -> CodeSystem:
+    """Return a code system.
 
     Raises:
-        RequestError: If the knowledge base has no code of it.
+        FhirError: If there is none.
     """
-    name = (system or "").partition("|")[0].removesuffix(ALL)
-    if name in ("", OWN):
-        return None
-    for source in kb.store.sources_of_codes():
-        same = normalize_prefix(source) == normalize_prefix(name)
-        if name == address_of(source) or same:
-            return source
-    raise not_found()
+    if system is None:
+        raise make_not_found()
+    return system
 
 
-def find_code(kb: KnowledgeBase, source: str | None, code: str) -> Concept | None:
-    """Return the concept of a code, of several the first; None if there is none."""
-    if source is None:
-        return kb.concept(code)
-    cuis = kb.cuis(source, code)
-    return kb.concept(cuis[0]) if cuis else None
+def find_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
+    """Return the concepts of a code: for most codes one."""
+    if not system.sources:
+        own = kb.concept(code)
+        return [own] if own else []
+    concepts = map(kb.concept, kb.store.cuis_with_code(system.sources, code))
+    return [concept for concept in concepts if concept is not None]
 
 
-def display(concept: Concept, source: str | None) -> str:
-    """Return the name of a concept in a code system, else its preferred name."""
-    places = concept.sources.get(source or "", [])
-    return concept.aliases[places[0]] if places else concept.name
+def need_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
+    """Return the concepts of a code, at least one.
+
+    Raises:
+        FhirError: If there is none.
+    """
+    concepts = find_concepts(kb, system, code)
+    if not concepts:
+        raise make_not_found()
+    return concepts
 
 
-def look_up(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return all about a code.
+def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
+    """Return the codes of a concept in a code system."""
+    if not system.sources:
+        return [concept.cui]
+    codes = (concept.codes.get(source, []) for source in system.sources)
+    return [*dict.fromkeys(chain.from_iterable(codes))]
+
+
+def codes_of_cuis(
+    kb: KnowledgeBase, cuis: Iterable[str], system: CodeSystem
+) -> list[str]:
+    """Return the codes of several concepts, sorted; of ids without a concept none."""
+    concepts = (kb.concept(cui) for cui in cuis)
+    codes = (codes_of(concept, system) for concept in concepts if concept)
+    return sorted({*chain.from_iterable(codes)})
+
+
+def language_tag(language: str) -> str | None:
+    """Return a language of names as BCP 47 has it: "ENG" → "en"; None = unknown."""
+    tag = language.lower()
+    tag = LANGUAGES.get(tag, tag)
+    return tag if tag.isalpha() and tag.isascii() and 2 <= len(tag) <= 3 else None
+
+
+def list_designations(concept: Concept) -> Iterator[tuple[str, str | None]]:
+    """Yield the names of a concept, each with its language."""
+    tags: dict[int, str | None] = {}
+    for language, places in concept.languages.items():
+        for place in places:
+            tags.setdefault(place, language_tag(language))
+    for place, alias in enumerate(concept.aliases):
+        yield alias, tags.get(place)
+
+
+def choose_display(
+    concept: Concept, system: CodeSystem, language: str | None = None
+) -> str:
+    """Return the name of a concept that is shown.
+
+    Names of the vocabulary itself come before others, each in the order of the concept.
 
     Args:
-        codings: Of which the first is used.
+        language: Of the name, e.g. "es" or "es-ES", if there is one.
     """
-    source = find_source(kb, codings[0].get("system"))
-    concept = find_code(kb, source, codings[0].get("code", ""))
-    if concept is None:
-        raise not_found()
-    shown = display(concept, source)
-    parameters: list[dict[str, Any]] = [
-        {"name": "name", "valueString": source or "concepts of the knowledge base"},
-        {"name": "display", "valueString": shown},
-    ]
-    if concept.definition:
-        parameters.append({"name": "definition", "valueString": concept.definition})
-    parameters += [
-        {"name": "designation", "part": [{"name": "value", "valueString": alias}]}
-        for alias in concept.aliases
-        if alias != shown
-    ]
-    properties = [("concept", concept.cui)]
-    properties += [("semanticType", type) for type in concept.types]
-    properties += [("parentConcept", parent) for parent in concept.parents]
-    parameters += [
-        {
-            "name": "property",
-            "part": [
-                {"name": "code", "valueCode": code},
-                {"name": "value", "valueString": value},
-            ],
-        }
-        for code, value in properties
-    ]
-    return {"resourceType": "Parameters", "parameter": parameters}
+    places = {
+        place for source in system.sources for place in concept.sources.get(source, ())
+    }
+    wanted = (language or "").partition("-")[0].lower()
+
+    def sort_key(named: tuple[int, tuple[str, str | None]]) -> tuple[bool, bool, int]:
+        place, (_, tag) = named
+        return (
+            bool(wanted) and tag != wanted,
+            bool(places) and place not in places,
+            place,
+        )
+
+    return min(enumerate(list_designations(concept)), key=sort_key)[1][0]
 
 
-def validate(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return whether one of several codings is right, and the name of its code.
+def is_name(concepts: Iterable[Concept], text: str) -> bool:
+    """Return whether a text is a name of one of the concepts of a code."""
+    form = name_form(text)
+    return any(name_form(name) == form for one in concepts for name in one.aliases)
 
-    Args:
-        codings: At least one; see `check_coding`.
+
+def is_synonym(concept: Concept, first: CodeSystem, second: CodeSystem) -> bool:
+    """Return whether two code systems both give names to a concept.
+
+    Then their vocabularies say that the codes mean the same, as in UMLS; else one is
+    only a cross reference. The ids of the concepts mean what their concept means.
     """
-    checked = [check_coding(kb, coding) for coding in codings]
-    message, shown = next((one for one in checked if not one[0]), checked[0])
-    parameters: list[dict[str, Any]] = [{"name": "result", "valueBoolean": not message}]
-    if message:
-        parameters.append({"name": "message", "valueString": message})
-    if shown is not None:
-        parameters.append({"name": "display", "valueString": shown})
-    return {"resourceType": "Parameters", "parameter": parameters}
+    return all(
+        not system.sources or any(name in concept.sources for name in system.sources)
+        for system in (first, second)
+    )
 
 
-def check_coding(
-    kb: KnowledgeBase, coding: Mapping[str, str]
-) -> tuple[str, str | None]:
-    """Check that a code exists and that its `display` is one of its names.
-
-    Args:
-        coding: With the `url` of a value set or code system, of which the `io` must
-            be.
-
-    Returns:
-        What is wrong, empty = nothing; the name of the code, if it exists.
-    """
-    addresses = {coding.get("url"), coding.get("system")} - {None, ""} or {None}
-    try:
-        sources = {find_source(kb, address) for address in addresses}
-    except RequestError:
-        return "There is no such code system or value set.", None
-    if len(sources) > 1:
-        return "The code system is not that of the value set.", None
-    (source,) = sources
-    concept = find_code(kb, source, coding.get("code", ""))
-    if concept is None:
-        return "There is no such code.", None
-    shown = coding.get("display")
-    names = {name_form(alias) for alias in concept.aliases}
-    wrong = shown is not None and name_form(shown) not in names
-    message = "The code exists, but it has no such name." if wrong else ""
-    return message, display(concept, source)
-
-
-def list_codes(
-    kb: KnowledgeBase, source: str | None, cuis: list[str], count: int
-) -> list[dict[str, str]]:
-    """Return the codes of concepts in a code system, in order."""
-    found = []
-    for cui in cuis:
-        concept = kb.concept(cui)
-        if concept is None:
-            continue
-        codes = [cui] if source is None else concept.codes.get(source, [])
-        system = OWN if source is None else address_of(source)
-        shown = display(concept, source)
-        found += [{"system": system, "code": c, "display": shown} for c in codes]
-    return found[:count]
+def find_ancestors(kb: KnowledgeBase, cuis: Iterable[str]) -> set[str]:
+    """Return the ids of all concepts above some concepts, without these."""
+    seen = {*cuis}
+    start = {*seen}
+    layer = {*seen}
+    while layer and len(seen) < MOST_ANCESTORS:
+        parents = kb.store.parents(layer)
+        layer = {*chain.from_iterable(parents.values())} - seen
+        seen |= layer
+    return seen - start

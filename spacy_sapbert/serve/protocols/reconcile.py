@@ -16,7 +16,7 @@ from ...errors import Errors
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
 from ..api.answers import to_json
-from ..depends import ServiceDep, SettingsDep
+from ..depends import ServiceDep, SettingsDep, find_base
 from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
@@ -73,7 +73,9 @@ def read_form(data: bytes) -> dict[str, str]:
 
 @router.get("", response_model=Answer)
 @router.post("", response_model=Answer, openapi_extra={"requestBody": {"content": {}}})
-async def reconcile_or_describe(request: Request, service: ServiceDep) -> Response:
+async def reconcile_or_describe(
+    request: Request, service: ServiceDep, settings: SettingsDep
+) -> Response:
     """Answer `queries` or `extend`; without them describe the service."""
     fields = read_form(request.url.query.encode())
     if request.method == "POST":
@@ -94,7 +96,7 @@ async def reconcile_or_describe(request: Request, service: ServiceDep) -> Respon
         return to_json(await run_in_threadpool(extend, service.kb, query))
     if request.method == "POST":
         raise invalid("a form of `queries` or `extend`")
-    base = f"{request.url.scheme}://{request.headers['host']}"
+    base = find_base(request, settings)
     return to_json(await run_in_threadpool(describe_service, service.kb, base))
 
 

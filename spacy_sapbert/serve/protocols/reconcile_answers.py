@@ -1,21 +1,25 @@
 """What a reconciliation service answers: manifest, candidates and properties."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from ...errors import SapbertError
 from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
+from ...linking.sources import normalize_prefix
 from ...vocabularies.concepts import Concept
 from ..problems import status_of
 from ..requests import check_texts
 from ..search import count_types, name_type
 from ..service import MentionResult, Service
+from .fhir_codes import list_systems
 
 VERSIONS = ["0.2"]
 SCHEMA = "http://www.w3.org/2004/02/skos/core"
@@ -25,16 +29,48 @@ PREVIEW = {"width": 480, "height": 320}
 PROPERTIES = {"name": "Name", "definition": "Definition", "types": "Semantic types"}
 NAMES, PARENTS = "names", "parents"
 CODE = "code:"  # prefix of the property with the codes of a vocabulary
+SOURCES, TYPES = "source", "types"
+FIELDS = {SOURCES: "sources", TYPES: "types"}  # of a filter, by property
+MOST_VALUES = 100  # of a property of a query
+Texts = Annotated[list[str], Field(max_length=MOST_VALUES)]
+
+
+class PropertyValue(BaseModel):
+    """A value of a property: an entity."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str
+
+
+Value = str | float | bool | PropertyValue
+
+
+class QueryProperty(BaseModel):
+    """A property that narrows a query, and its values, of which one must be right."""
+
+    model_config = ConfigDict(strict=True)
+
+    pid: str
+    v: Value | Annotated[list[Value], Field(max_length=MOST_VALUES)]
+
+    @property
+    def values(self) -> list[str]:
+        """The values as texts."""
+        values = self.v if isinstance(self.v, list) else [self.v]
+        texts = (v.id if isinstance(v, PropertyValue) else str(v) for v in values)
+        return [text.strip() for text in texts if text.strip()]
 
 
 class ReconcileQuery(BaseModel):
-    """A query of a batch; other fields and `properties` are not used."""
+    """A query of a batch; other fields are not used."""
 
     model_config = ConfigDict(strict=True)
 
     query: str
-    type: str | list[str] | None = None
+    type: str | Texts | None = None
     limit: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    properties: Annotated[list[QueryProperty], Field(max_length=MOST_VALUES)] = []
 
     @property
     def types(self) -> list[str]:
@@ -76,7 +112,7 @@ def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
         "schemaSpace": SCHEMA,
         "serviceVersion": __version__,
         "defaultTypes": [describe_type(type) for type in types],
-        "view": {"url": f"{base}/reconcile/preview?id={{{{id}}}}"},
+        "view": {"url": f"{base}/#look/{{{{id}}}}"},
         "preview": {"url": f"{base}/reconcile/preview?id={{{{id}}}}", **PREVIEW},
         "suggest": {
             name: {"service_url": base, "service_path": f"/reconcile/suggest/{name}"}
@@ -126,41 +162,146 @@ def describe_candidates(kb: KnowledgeBase, linked: Linked) -> list[dict[str, Any
     return found
 
 
+def find_ids(kb: KnowledgeBase, text: str) -> list[str]:
+    """Return the concepts that a text names by id, retired id or code.
+
+    Args:
+        text: E.g. "C0027051", "I21" or "ICD10CM:I21".
+    """
+    text = text.strip()
+    # Codes have digits; so most terms need no look-up.
+    if " " in text or not any(map(str.isdigit, text)) or not is_encodable(text):
+        return []
+    own = kb.concept(text)
+    found = [own.cui] if own else []
+    sources = [source for system in list_systems(kb) for source in system.sources]
+    found += kb.store.cuis_with_code(sources, text)
+    prefix, colon, local = text.partition(":")
+    if colon:
+        wanted = normalize_prefix(prefix)
+        same = [each for each in sources if normalize_prefix(each) == wanted]
+        found += kb.store.cuis_with_code(same, local)
+    return [*dict.fromkeys(found)]
+
+
+Filter = dict[str, list[str]]  # the fields of a filter that are set
+
+
+def make_filter(kb: KnowledgeBase, query: ReconcileQuery) -> Filter | None:
+    """Return the filter of a query; None if no concept can be right.
+
+    Properties that do not narrow, such as names, are not used.
+    """
+    filter: Filter = {}
+    if query.types:
+        filter["types"] = query.types
+    allowed: set[str] | None = None
+    for narrowing in query.properties:
+        values = [value for value in narrowing.values if is_encodable(value)]
+        if not values:
+            continue
+        if narrowing.pid in (SOURCES, TYPES):
+            filter[FIELDS[narrowing.pid]] = sorted({*values})
+        elif narrowing.pid.startswith(CODE):
+            source = narrowing.pid.removeprefix(CODE)
+            coded = {cui for value in values for cui in kb.cuis(source, value)}
+            allowed = coded if allowed is None else allowed & coded
+    if allowed is not None and not allowed:
+        return None
+    return filter if allowed is None else {**filter, "allow": sorted(allowed)}
+
+
+def describe_coded(
+    kb: KnowledgeBase, query: ReconcileQuery, filter: Filter
+) -> list[dict[str, Any]]:
+    """Return the candidates of a query that is an id or a code, if it is one.
+
+    Args:
+        filter: Of the query; only its `types` and `allow` narrow ids.
+    """
+    concepts = [kb.concept(cui) for cui in find_ids(kb, query.query)]
+    allowed = [
+        concept
+        for concept in concepts
+        if concept is not None
+        and ("types" not in filter or {*filter["types"]} & {*concept.types})
+        and ("allow" not in filter or concept.cui in filter["allow"])
+    ]
+    return [
+        {
+            "id": concept.cui,
+            "name": concept.name,
+            "description": query.query.strip(),
+            "score": 100.0,
+            "match": len(allowed) == 1,
+            "type": [describe_type(type) for type in concept.types],
+            "features": [{"id": "code", "value": True}],
+        }
+        for concept in allowed
+    ]
+
+
+def merge_candidates(
+    coded: list[dict[str, Any]], linked: list[dict[str, Any]], k: int
+) -> list[dict[str, Any]]:
+    """Return the concepts named by id, then the others, of which none matches then."""
+    ids = {one["id"] for one in coded}
+    others = [one for one in linked if one["id"] not in ids]
+    if coded:
+        others = [{**one, "match": False} for one in others]
+    return [*coded, *others][:k]
+
+
 async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a batch: each key has a result, which is empty if its query is invalid.
 
     Raises:
         SapbertError: If the batch is too large, or the queue is full.
     """
-    groups: dict[tuple[tuple[str, ...], int], dict[str, str]] = {}
+    kb = service.kb
+    answers: dict[str, Any] = {key: {"result": []} for key in batch}
+    queries: dict[str, ReconcileQuery] = {}
     for key, value in batch.items():
         try:
             query = ReconcileQuery.model_validate(value)
         except ValidationError:
             continue
         if is_encodable(query.query):
-            group = groups.setdefault((tuple(query.types), query.k), {})
-            group[key] = query.query
-    texts = [text for group in groups.values() for text in group.values()]
-    check_texts(texts, service.limits, "queries")
-    kb = service.kb
+            queries[key] = query
+    check_texts([one.query for one in queries.values()], service.limits, "queries")
 
-    async def link(types: tuple[str, ...], k: int, group: dict[str, str]) -> None:
-        settings: dict[str, Any] = {"k": k}
-        if types:
-            settings["filter"] = {"types": [*types]}
+    def prepare() -> dict[str, tuple[Filter, list[dict[str, Any]]]]:
+        filters = {key: make_filter(kb, query) for key, query in queries.items()}
+        return {
+            key: (filter, describe_coded(kb, queries[key], filter))
+            for key, filter in filters.items()
+            if filter is not None
+        }
+
+    prepared = await run_in_threadpool(prepare)
+    # Queries with the same filter are linked together, with the most candidates.
+    groups: dict[str, list[str]] = {}
+    for key, (filter, _) in prepared.items():
+        groups.setdefault(json.dumps(filter, sort_keys=True), []).append(key)
+
+    async def link(keys: list[str]) -> None:
+        filter = prepared[keys[0]][0]
+        settings: dict[str, Any] = {"k": max(queries[key].k for key in keys)}
+        if filter:
+            settings["filter"] = filter
+        texts = [queries[key].query for key in keys]
         try:
-            found = await service.link_mentions([*group.values()], settings)
+            results: list[MentionResult] = await service.link_mentions(texts, settings)
         except SapbertError as error:
             if status_of(error) != 422:
                 raise
             return  # an unknown type
-        results: list[MentionResult] = found
-        for key, result in zip(group, results, strict=True):
-            answers[key] = {"result": describe_candidates(kb, result.linked)}
+        for key, result in zip(keys, results, strict=True):
+            found = describe_candidates(kb, result.linked)
+            merged = merge_candidates(prepared[key][1], found, queries[key].k)
+            answers[key] = {"result": merged}
 
-    answers: dict[str, Any] = {key: {"result": []} for key in batch}
-    await asyncio.gather(*(link(*key, group) for key, group in groups.items()))
+    await asyncio.gather(*map(link, groups.values()))
     return answers
 
 
@@ -177,6 +318,7 @@ def list_values(kb: KnowledgeBase, concept: Concept, property: str) -> list[Any]
             "definition": [concept.definition] if concept.definition else [],
             "types": concept.types,
             NAMES: concept.aliases,
+            SOURCES: sorted(concept.sources),
         }.get(property, [])
     return [{"str": value} for value in values]
 
@@ -184,7 +326,8 @@ def list_values(kb: KnowledgeBase, concept: Concept, property: str) -> list[Any]
 def list_properties(kb: KnowledgeBase) -> dict[str, str]:
     """Return the names of all properties by their ids."""
     codes = {f"{CODE}{s}": f"Code: {s}" for s in kb.store.sources_of_codes()}
-    return {**PROPERTIES, NAMES: "All names", PARENTS: "Parents", **codes}
+    others = {NAMES: "All names", PARENTS: "Parents", SOURCES: "Vocabulary"}
+    return {**PROPERTIES, **others, **codes}
 
 
 def extend(kb: KnowledgeBase, query: ExtendQuery) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +13,7 @@ from ...formats.gold import NIL, GoldDocument, GoldSpan
 from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
 from ..problems import check_format
-from .store import Decision, ReviewedDocument, ReviewStore
+from .store import AGREED, NO_MENTION, Decision, ReviewedDocument, ReviewStore
 
 TSV = "tsv"
 
@@ -27,22 +27,51 @@ def list_exports() -> dict[str, tuple[str, str]]:
     return {**media, TSV: ("text/tab-separated-values; charset=utf-8", ".tsv")}
 
 
+def merge_decisions(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return what holds for each mention: what was agreed, or what all say.
+
+    Mentions on which reviewers differ are left out.
+    """
+    places: dict[tuple[str, int, int], list[Decision]] = {}
+    for one in decisions:
+        places.setdefault((one.document, one.start, one.end), []).append(one)
+    merged = []
+    for same in places.values():
+        settled = [one for one in same if one.reviewer == AGREED]
+        if settled or len({one.chosen for one in same}) == 1:
+            merged.append((settled or same)[0])
+    return merged
+
+
 def group_decisions(
     store: ReviewStore, reviewer: str | None
 ) -> Iterator[tuple[str, ReviewedDocument, list[Decision]]]:
     """Yield each document with the decisions of a reviewer, and an id of both.
 
+    Texts that were said not to be mentions are left out.
+
     Args:
-        reviewer: None = all; each has documents of its own.
+        reviewer: None = all, and each has documents of its own; `AGREED` = what
+            reviewers agree on, see `merge_decisions`.
     """
+    if reviewer == AGREED:
+        every = merge_decisions(store.latest())
+    else:
+        every = store.latest(reviewer=reviewer)
     groups: dict[tuple[str, str], list[Decision]] = {}
-    for decision in store.latest(reviewer=reviewer):
-        key = (decision.document, decision.reviewer)
-        groups.setdefault(key, []).append(decision)
+    for decision in every:
+        key = (decision.document, "" if reviewer == AGREED else decision.reviewer)
+        known = groups.setdefault(key, [])
+        if decision.chosen != NO_MENTION:
+            known.append(decision)
+    names = Counter(one.name for one in store.documents())
     for (id, name), decisions in groups.items():
         document = store.document(id)
         if document is not None:
-            shown = id if reviewer is not None else f"{id}-{name}"
+            known_by = document.name
+            if names[known_by] > 1:
+                known_by = f"{known_by}-{id[:8]}"
+            shown = known_by if reviewer is not None else f"{known_by}-{name}"
             yield shown, document, decisions
 
 
@@ -102,7 +131,8 @@ def export_reviews(
 
     Args:
         format: A key of `list_exports`.
-        reviewer: None = all, with their names in the ids of the documents.
+        reviewer: See `group_decisions`; the ids are the names that documents came
+            with, and if it is None those of reviewers too.
 
     Raises:
         SapbertError: If the format is unknown, or needs a missing library.

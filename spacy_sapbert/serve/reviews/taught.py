@@ -1,5 +1,12 @@
-"""Teaches the knowledge base of a service what its reviewers have decided."""
+"""Teaches the knowledge base of a service what its reviewers have decided.
 
+Each teaching starts from the knowledge base that the service was started with, and
+makes a version of its own in `FILE.taught/N`. `version.json` in it says what it learned
+from; `FILE.taught/USED` names the one in use, also after a restart.
+"""
+
+import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,23 +16,26 @@ from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
 from ...formats.gold import NIL
-from ...kb.knowledge_base import KnowledgeBase
+from ...io.writing import write_atomically, write_json
+from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.documents import AnnotatedDocument
+from ...kb.teaching.learning import FEWEST
 from ...kb.teaching.teach import teach_documents
 from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
 from ..problems import RequestError, describe_problem, failed
 from ..service import Service
 from .export import group_decisions
-from .store import ReviewStore
+from .store import AGREED, ReviewStore, current_time
 
 SOURCE = "reviews"
 NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"
+ABOUT, USED = "version.json", "USED"
 
 
 def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
-    """Yield the decisions of all reviewers as annotated documents."""
-    for _, document, decisions in group_decisions(store, None):
+    """Yield what holds of each document; see `export.merge_decisions`."""
+    for _, document, decisions in group_decisions(store, AGREED):
         mentions = [
             (
                 document.text[one.start : one.end],
@@ -36,12 +46,33 @@ def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
         yield annotate(SOURCE, document.text, mentions)
 
 
-class TeachingState(TypedDict):
-    """How far the teaching is.
+class TaughtVersion(TypedDict):
+    """A version that has learned from decisions.
 
     Attributes:
+        number: The name of its folder.
+        before, after: Shares of right first answers, cross-validated.
         report: Of `TeachingReport`.
-        folder: The taught copy; `used` = the service uses it.
+        used: The service uses it.
+    """
+
+    number: int
+    time: str
+    documents: int
+    mentions: int
+    before: float | None
+    after: float | None
+    report: dict[str, Any]
+    used: bool
+
+
+class TeachingState(TypedDict):
+    """How far the teaching is, and the versions, the newest first.
+
+    Attributes:
+        report: Of `TeachingReport`, of the last teaching.
+        folder: The version that it made; `used` = the service uses it.
+        fewest: Mentions from which an order of candidates can be learned.
     """
 
     state: str
@@ -49,12 +80,14 @@ class TeachingState(TypedDict):
     error: dict[str, str] | None
     folder: str | None
     used: bool
+    fewest: int
+    versions: list[TaughtVersion]
 
 
 class Teacher:
-    """Makes a taught copy of the knowledge base beside the file of the reviews.
+    """Makes taught versions of the knowledge base beside the file of the reviews.
 
-    One copy is made at a time; the service uses it when `switch` is called.
+    One is made at a time; the service uses it when `use` is called.
     """
 
     def __init__(self, service: Service, store: ReviewStore, log: EventLog) -> None:
@@ -62,27 +95,81 @@ class Teacher:
         self.store = store
         self.log = log
         self.lock = threading.Lock()
+        self.original = service.kb
+        self.parent = store.path.with_name(f"{store.path.name}.taught")
+        self.number: int | None = None  # of the version in use
+        self.last: int | None = None  # of the version that was made last
         self.state = NONE
         self.report: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
-        self.taught: KnowledgeBase | None = None
+
+    def restore(self) -> None:
+        """Use the version that was in use when the service ended."""
+        try:
+            number = int((self.parent / USED).read_text())
+            self.open(number)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, SapbertError) as error:
+            self.log.write("taught_not_used", **describe_exception(error))
 
     def describe(self) -> TeachingState:
-        """Return how far it is, and whether there is a new version."""
-        taught = self.taught
+        """Return how far it is, and the versions."""
+        last = self.last
         return {
             "state": self.state,
             "report": self.report,
             "error": self.error,
-            "folder": str(taught.folder) if taught else None,
-            "used": taught is not None and taught is self.service.kb,
+            "folder": None if last is None else str(self.parent / str(last)),
+            "used": last is not None and last == self.number,
+            "fewest": FEWEST,
+            "versions": self.list_versions(),
         }
+
+    def read_about(self, number: int) -> dict[str, Any]:
+        """Return what is known of a version; of one that was not finished nothing."""
+        try:
+            text = (self.parent / str(number) / ABOUT).read_text("utf8")
+        except OSError:
+            return {}
+        about: dict[str, Any] = json.loads(text)
+        return about
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the folders, the newest first."""
+        if not self.parent.is_dir():
+            return []
+        every = [path for path in self.parent.iterdir() if path.name.isdecimal()]
+        return sorted((int(path.name) for path in every), reverse=True)
+
+    def list_versions(self) -> list[TaughtVersion]:
+        """Return the versions, the newest first."""
+        found: list[TaughtVersion] = []
+        for number in self.numbers():
+            about = self.read_about(number)
+            if not about:
+                continue
+            report = about["report"]
+            best = report["after"] or report["names"]
+            found.append(
+                {
+                    "number": number,
+                    "time": about["time"],
+                    "documents": report["counts"]["documents"],
+                    "mentions": report["counts"]["mentions"],
+                    "before": report["before"]["all"],
+                    "after": best["all"],
+                    "report": report,
+                    "used": number == self.number,
+                }
+            )
+        return found
 
     def start(self, *, force: bool) -> None:
         """Start to teach.
 
         Args:
-            force: Make the copy also if nothing gets better.
+            force: Make the version also if nothing gets better.
         """
         with self.lock:
             if self.state == RUNNING:
@@ -93,20 +180,25 @@ class Teacher:
         )
         thread.start()
 
+    def find_original(self) -> KnowledgeBase:
+        """Return the newest version of the knowledge base that was not taught here."""
+        if self.number is None:
+            self.original = self.service.kb
+        return self.original
+
     def choose_folder(self) -> Path:
         """Return a folder beside the reviews that does not exist."""
-        parent = self.store.path.with_name(f"{self.store.path.name}.taught")
-        parent.mkdir(exist_ok=True)
-        parent.chmod(0o700)  # the names in it are texts of the documents
-        used = [int(path.name) for path in parent.iterdir() if path.name.isdecimal()]
-        return parent / str(max(used, default=0) + 1)
+        self.parent.mkdir(exist_ok=True)
+        self.parent.chmod(0o700)  # the names in it are texts of the documents
+        return self.parent / str(max(self.numbers(), default=0) + 1)
 
     def run(self, force: bool) -> None:
         """Teach, and keep the report."""
         try:
             folder = self.choose_folder()
-            kb, report = teach_documents(
-                self.service.kb,
+            documents = sorted({one.document for one in self.store.latest()})
+            _, report = teach_documents(
+                self.find_original(),
                 annotate_reviews(self.store),
                 output=folder,
                 add=True,  # to what was taught elsewhere
@@ -114,11 +206,13 @@ class Teacher:
                 curve=True,
                 force=force,
             )
+            self.report = report.to_json()
             if report.changed:
+                about = {"time": current_time(), "documents": documents}
+                write_json(folder / ABOUT, {**about, "report": self.report})
                 for path in (folder, *folder.rglob("*")):
                     path.chmod(0o700 if path.is_dir() else 0o600)
-            self.report = report.to_json()
-            self.taught = kb if report.changed else self.taught
+                self.last = int(folder.name)
             self.state = DONE
             self.log.write("taught", changed=report.changed)
         except SapbertError as error:
@@ -130,9 +224,56 @@ class Teacher:
             self.state = FAILED
             self.log.write("not_taught", **describe_exception(error))
 
-    def switch(self) -> None:
-        """Open the taught copy in the service."""
-        if self.taught is None:
+    def open(self, number: int | None) -> None:
+        """Use a version in the service; None = the original."""
+        if number is None:
+            kb = self.find_original()
+        elif number in self.numbers() and self.read_about(number):
+            kb = load_kb(
+                self.parent / str(number), encoder=self.original.encoder_config
+            )
+        else:
             raise RequestError(Errors.E469, 409)
-        self.service.switch(self.taught)
-        self.log.write("kb_switched", digest=self.taught.manifest.digest)
+        self.service.switch(kb)
+        self.number = number
+
+    def use(self, number: int | None) -> None:
+        """Use a version from now on, also after a restart; None = the original."""
+        with self.lock:
+            self.find_original()
+            self.open(number)
+            used = self.parent / USED
+            if number is None:
+                used.unlink(missing_ok=True)
+            else:
+                with write_atomically(used) as file:
+                    file.write(str(number).encode())
+                used.chmod(0o600)
+        self.log.write("kb_switched", digest=self.service.kb.manifest.digest)
+
+    def remove(self, number: int) -> None:
+        """Remove a version for good; one in use is left before."""
+        if number not in self.numbers():
+            raise RequestError(Errors.E469, 409)
+        if number == self.number:
+            self.use(None)
+        if number == self.last:
+            self.last = None
+        shutil.rmtree(self.parent / str(number))
+        self.log.write("taught_removed")
+
+    def forget(self, document: str) -> int:
+        """Remove the versions that have learned from a document.
+
+        Returns:
+            How many.
+        """
+        numbers = [
+            number
+            for number in self.numbers()
+            if document in self.read_about(number).get("documents", [document])
+            and self.parent / str(number) != self.original.folder
+        ]
+        for number in numbers:
+            self.remove(number)
+        return len(numbers)

@@ -1,0 +1,129 @@
+"""SSSOM: the concepts of terms as mappings, with who or what decided each.
+
+SOURCE: https://mapping-commons.github.io/sssom, slots of a mapping.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import IO
+from urllib.parse import quote
+
+from ..io.version import __version__
+from ..linking.sources import SOURCES, normalize_prefix
+from ..vocabularies.ids import split_id
+from .found import EXACT, LINKED, Found
+from .tables import TSV, Cell, write_text
+
+COLUMNS = (
+    *("subject_label", "subject_type", "predicate_id", "object_id", "object_label"),
+    *("mapping_justification", "confidence", "similarity_score", "reviewer_label"),
+    *("mapping_tool", "mapping_tool_version", "mapping_date", "match_string"),
+    "comment",
+)
+NOTHING = "sssom:NoTermFound"
+NAME, SIMILAR = "semapv:LexicalMatching", "semapv:SemanticSimilarityThresholdMatching"
+PERSON = "semapv:ManualMappingCuration"
+NAMESPACES = {
+    "semapv": "https://w3id.org/semapv/vocab/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "sssom": "https://w3id.org/sssom/",
+}
+OWN = "concept"  # prefix of ids whose vocabulary is unknown
+OWN_ADDRESS = "https://w3id.org/spacy-sapbert/concept/"
+SAFE = "-._~:/()"  # characters of an id that a CURIE may have
+PAGES = {
+    normalize_prefix(source.name): source.page[1] for source in SOURCES if source.page
+}
+CHOSEN, NO_CONCEPT = "chosen", "no concept"  # statuses that a person gives
+
+
+def make_curie(id: str) -> str:
+    """Return an id with the prefix of its vocabulary: C0027051 → UMLS:C0027051."""
+    prefix, local = split_id(id)
+    if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
+        prefix, local = OWN, id
+    return f"{normalize_prefix(prefix) if prefix != OWN else OWN}:{quote(local, SAFE)}"
+
+
+def find_namespace(prefix: str) -> str:
+    """Return what a prefix of a CURIE stands for."""
+    if prefix == OWN:
+        return OWN_ADDRESS
+    page = PAGES.get(prefix, "")
+    if page.endswith("{}") and page.count("{}") == 1:
+        return page.removesuffix("{}")
+    return f"https://identifiers.org/{prefix.lower()}:"
+
+
+def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
+    """Yield the metadata above the table, without line ends.
+
+    Args:
+        curies: Of the objects, whose prefixes are explained.
+        source: Digest of the knowledge base.
+    """
+    prefixes = {curie.partition(":")[0] for curie in curies} - {*NAMESPACES}
+    known = NAMESPACES | {prefix: find_namespace(prefix) for prefix in prefixes}
+    yield "#curie_map:"
+    for prefix, address in sorted(known.items()):
+        yield f"#  {prefix}: {json.dumps(address)}"
+    values = {
+        "mapping_set_id": f"https://w3id.org/spacy-sapbert/mappings/{source}",
+        "license": "https://w3id.org/sssom/license/unspecified",
+        "object_source_version": source,
+    }
+    for name, value in values.items():
+        yield f"#{name}: {json.dumps(value)}"
+
+
+def list_cells(
+    term: str, found: Found, today: date, reviewer: str = ""
+) -> list[Cell] | None:
+    """Return the cells of a mapping; None if nobody and nothing has decided.
+
+    Args:
+        found: Its status is `CHOSEN` or `NO_CONCEPT` if a person has decided.
+        reviewer: The name of this person.
+    """
+    by_person = found.status in (CHOSEN, NO_CONCEPT)
+    if found.status not in (EXACT, LINKED, CHOSEN, NO_CONCEPT):
+        return None
+    cells: list[Cell] = [term, "rdfs literal"]
+    if found.status == NO_CONCEPT or found.cui is None:
+        cells += ["skos:exactMatch", NOTHING, None, PERSON, None, None]
+    else:
+        first = found.candidates[0] if found.candidates else None
+        justification = NAME if found.status == EXACT else SIMILAR
+        predicate = "close" if found.status == LINKED else "exact"
+        cells += [f"skos:{predicate}Match", make_curie(found.cui)]
+        cells += [first["name"] if first else None]
+        cells += [PERSON if by_person else justification]
+        score = first["score"] if first else 0.0
+        # a concept that a person found has no score
+        cells += [first["probability"] if first else None, score if score > 0 else None]
+    tool = [None, None] if by_person else ["spacy-sapbert", __version__]
+    return [
+        *cells,
+        reviewer or None if by_person else None,
+        *tool,
+        today.isoformat(),
+        *(found.read_as or None, found.note),
+    ]
+
+
+def write_sssom(
+    file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
+) -> None:
+    """Write mappings, without the rows that are None.
+
+    Args:
+        source: Digest of the knowledge base.
+    """
+    mappings = [row for row in rows if row is not None]
+    place = COLUMNS.index("object_id")
+    curies = {str(row[place]) for row in mappings}
+    for line in list_head(curies, source):
+        file.write(f"{line}\n".encode())
+    write_text(file, [COLUMNS], TSV)
+    write_text(file, mappings, TSV)

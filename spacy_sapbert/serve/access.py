@@ -1,0 +1,152 @@
+"""Who may do what: roles, their tokens, and the role that each request needs."""
+
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import Errors, SapbertError
+from ..io.reading import read_lines
+from .problems import RequestError
+
+LEAST_TOKEN = 16  # characters
+TOKEN = re.compile(rf"[\w.~+/=-]{{{LEAST_TOKEN},200}}", re.ASCII)
+LONGEST_NAME = 200  # characters of the name of a reviewer
+# Paths that need no token: they say nothing of documents and vocabularies.
+OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/docs")
+OPEN_FOLDER = "/page/"  # files of this package
+REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
+SIGNED = (REVIEWS, "/column/write")  # what is written there has a reviewer's name
+READ = ("GET", "HEAD", "OPTIONS")
+
+
+class Role(IntEnum):
+    """What a client may do; each role may do what those before it may.
+
+    A reader links and looks up. A reviewer reads and decides on the documents that are
+    kept. An admin deletes, teaches, and changes which knowledge base is used.
+    """
+
+    READER = 1
+    REVIEWER = 2
+    ADMIN = 3
+
+
+ROLES = {role.name.lower(): role for role in Role}
+
+
+class Access(NamedTuple):
+    """A token, and what it allows.
+
+    Attributes:
+        reviewer: The only name under which it may decide; None = any.
+    """
+
+    token: str
+    role: Role
+    reviewer: str | None = None
+
+
+ALL = Access("", Role.ADMIN)  # of a service without tokens
+
+
+def is_open(path: str) -> bool:
+    """Return whether a path needs no token."""
+    return path in OPEN or path.startswith(OPEN_FOLDER)
+
+
+def needed_role(method: str, path: str) -> Role | None:
+    """Return the role that a request needs; None = it needs no token."""
+    if is_open(path):
+        return None
+    if method == "DELETE" or (method not in READ and path.startswith(TEACH)):
+        return Role.ADMIN
+    return Role.REVIEWER if path.startswith(REVIEWS) else Role.READER
+
+
+def read_tokens(path: Path) -> tuple[Access, ...]:
+    """Read the tokens of a file: one alone, or lines of role, token and name.
+
+    One token alone is of an admin. The name is that of a reviewer; it may have blanks.
+
+    Raises:
+        SapbertError: If it has something else, a token twice, or one that is too short
+            to be secret.
+    """
+    lines = [line.strip() for _, line in read_lines(path)]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if len(lines) == 1 and TOKEN.fullmatch(lines[0]):
+        return (Access(lines[0], Role.ADMIN),)
+    found = []
+    for line in lines:
+        role, _, rest = line.partition(" ")
+        token, _, name = rest.strip().partition(" ")
+        name = " ".join(name.split())
+        known = ROLES.get(role.lower())
+        if known is None or not TOKEN.fullmatch(token) or len(name) > LONGEST_NAME:
+            break
+        found.append(Access(token, known, name or None))
+    whole = len(found) == len(lines) and found
+    if not whole or len({access.token for access in found}) < len(found):
+        raise SapbertError(Errors.E452.format(path=path, least=LEAST_TOKEN))
+    return tuple(found)
+
+
+def find_access(tokens: Sequence[Access], header: str) -> Access:
+    """Return what the token of a request allows.
+
+    Args:
+        header: The value of `Authorization`.
+
+    Raises:
+        RequestError: If it is no token of the service.
+    """
+    kind, _, given = header.partition(" ")
+    secret = given.strip().encode()
+    # all are compared, so that the time says nothing of the place
+    same = [
+        access
+        for access in tokens
+        if secrets.compare_digest(secret, access.token.encode())
+    ]
+    if kind.lower() != "bearer" or not same:
+        raise RequestError(Errors.E455, 401)
+    return same[0]
+
+
+def check_access(access: Access, method: str, path: str, body: bytes) -> None:
+    """Check that a request may be made, and under the name that it has.
+
+    Raises:
+        RequestError: If the role may not, or a reviewer's name is another one.
+    """
+    needed = needed_role(method, path) or Role.READER
+    if access.role < needed:
+        names = {"needed": needed.name.lower(), "role": access.role.name.lower()}
+        raise RequestError(Errors.E485.format(**names), 403)
+    bound = access.reviewer is not None and path.startswith(SIGNED)
+    if bound and method not in READ and body:
+        try:
+            names_in_body = find_reviewers(json.loads(body))
+        except (ValueError, RecursionError):
+            return  # it is no request that writes
+        if names_in_body - {access.reviewer}:
+            raise RequestError(Errors.E486, 403)
+
+
+def find_reviewers(data: Any) -> set[Any]:
+    """Return all names of reviewers that a body has, at any depth."""
+    found: set[Any] = set()
+    todo = [data]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if "reviewer" in value:
+                found.add(json.dumps(value["reviewer"]))
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return {json.loads(name) for name in found if name.startswith('"')}

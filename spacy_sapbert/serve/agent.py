@@ -1,0 +1,138 @@
+"""A server of the Model Context Protocol on standard input and output.
+
+SOURCE: https://modelcontextprotocol.io/specification; the `mcp` library.
+"""
+
+import functools
+import inspect
+import json
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from starlette.concurrency import run_in_threadpool
+
+from ..errors import SapbertError
+from ..io.version import __version__
+from .agent_tools import AgentTools, make_card
+from .problems import FAILED, tell
+from .service import Service
+
+INSTRUCTIONS = (
+    "Links biomedical terms to the concepts of one knowledge base on this machine. "
+    "Use only ids that a tool has returned, and cite each with its name, as "
+    "[id name]. If a mention has no id, say so; do not guess one. A score is a "
+    "similarity from -1 to 1, not a probability; where `certain` is false, other "
+    "concepts fit as well: say which."
+)
+KB_ADDRESS = "sapbert://knowledge-base"
+CONCEPT_ADDRESS = "sapbert://concept/{id}"
+READS_ONLY = ToolAnnotations(
+    read_only_hint=True,
+    destructive_hint=False,
+    idempotent_hint=True,
+    open_world_hint=False,
+)
+TOOLS = (
+    "link_text",
+    "link_terms",
+    "search_concepts",
+    "get_concept",
+    "map_codes",
+    "explain_link",
+)
+
+
+def make_tool_error(error: SapbertError) -> Exception:
+    """Return what an agent is told; a failure of the service itself has no text."""
+    told = tell(error)
+    return error if told.status == FAILED else ToolError(str(told))
+
+
+def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tool that answers compactly, with the errors of the service.
+
+    Args:
+        tool: Returns a model; one that is not a coroutine runs in another thread.
+    """
+
+    @functools.wraps(tool)
+    async def run(**arguments: Any) -> CallToolResult:
+        try:
+            if inspect.iscoroutinefunction(tool):
+                found = await tool(**arguments)
+            else:
+                found = await run_in_threadpool(tool, **arguments)
+        except SapbertError as error:
+            raise make_tool_error(error) from None
+        data = found.model_dump(mode="json")
+        # The library would indent the text, which an agent pays for.
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        content = [TextContent(type="text", text=text)]
+        return CallToolResult(content=content, structured_content=data)
+
+    signature = inspect.signature(tool)
+    returned = Annotated[CallToolResult, signature.return_annotation]
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        return_annotation=returned
+    )
+    return run
+
+
+def make_agent_server(service: Service) -> MCPServer:
+    """Return a server with the tools and resources of a service.
+
+    Args:
+        service: Started.
+    """
+    server: MCPServer = MCPServer(
+        "spacy-sapbert",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        log_level="CRITICAL",
+    )
+    tools = AgentTools(service)
+    for name in TOOLS:
+        tool = wrap(getattr(tools, name))
+        server.add_tool(tool, name=name, annotations=READS_ONLY)
+
+    @server.resource(KB_ADDRESS, mime_type="application/json")
+    def knowledge_base() -> str:
+        """What the knowledge base has: counts, sources, vocabularies of codes."""
+        manifest = service.kb.manifest
+        described = {
+            "digest": manifest.digest,
+            "counts": manifest.counts.model_dump(mode="json"),
+            "sources": manifest.sources,
+            "codes": service.kb.store.sources_of_codes(),
+            "threshold": manifest.threshold,
+        }
+        return json.dumps(described)
+
+    @server.resource(CONCEPT_ADDRESS, mime_type="application/json")
+    def concept(id: str) -> str:
+        """A concept: names, definition, codes, parents, children."""
+        try:
+            return make_card(service.kb, id).model_dump_json()
+        except SapbertError as error:
+            raise ResourceNotFoundError(str(error)) from None
+
+    return server
+
+
+def run_agent_server(service: Service) -> None:
+    """Serve on standard input and output until the input ends.
+
+    Nothing is logged: an error of a library may quote a note.
+
+    Args:
+        service: Started; it is closed at the end.
+    """
+    logging.disable(logging.CRITICAL)
+    try:
+        make_agent_server(service).run("stdio")
+    finally:
+        service.close()

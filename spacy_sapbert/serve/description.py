@@ -1,0 +1,327 @@
+"""/openapi.json and its page: names, examples, security and errors of each request.
+
+FastAPI makes the schemas; what it cannot know is added here, in one place.
+"""
+
+import json
+from collections import Counter
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from ..io.html import hash_source, load_templates
+from .access import OPEN, needed_role
+from .problems import ErrorAnswer
+from .protocols.fhir_operations import OPERATIONS
+from .protocols.fhir_parameters import (
+    CODING,
+    CONCEPT,
+    FLAG,
+    MEDIA_TYPE,
+    NUMBER,
+    ROOT,
+    Operation,
+    is_fhir,
+)
+
+Described = dict[str, Any]
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+TOKEN = "token"
+# Requests whose functions have the names of what they do, but not to what.
+NAMES = {
+    "GET /concepts/{cui}": "get_concept",
+    "GET /roots": "list_roots",
+    "GET /access": "get_access",
+    "GET /kb": "get_kb",
+    "POST /link": "link_texts",
+    "POST /mentions": "link_mentions",
+    "POST /explain": "explain_mention",
+    "GET /search": "search_concepts",
+    "GET /column/formats": "list_formats",
+    "POST /column/read": "read_table",
+    "POST /column/write": "write_table",
+    "GET /inception": "look_up_inception",
+    "GET /reconcile": "describe_reconciliation",
+    "POST /reconcile": "reconcile",
+    "GET /reconcile/preview": "preview_concept",
+    "GET /reviews/agreement": "compare_reviewers",
+    "GET /reviews/export": "export_reviews",
+    "POST /reviews/switch": "switch_knowledge_base",
+}
+ERRORS = {
+    400: "Not what the specification of FHIR says.",
+    401: "No token, or another.",
+    403: "A page of another origin, or a role that may not.",
+    404: "An unknown id, or a service without reviews.",
+    406: "A format other than JSON is asked for.",
+    408: "The body is not whole in time.",
+    409: "Something else runs, or is missing, so that it cannot be done now.",
+    413: "Too large.",
+    415: "A body that is not JSON.",
+    421: "A name of this service that it does not have.",
+    422: "Not what the schema says, or a setting that is not possible.",
+    429: "Too many requests of this client at once.",
+    500: "The service failed; its log has the cause.",
+    501: "A library for the format is not installed.",
+    503: "The queue is full, the service ends, it took too long, or cannot write.",
+    507: "No room for what was sent.",
+}
+ALWAYS = (401, 403, 421, 429, 500, 503)
+WITH_BODY = (408, 413)
+RESOURCE = {
+    "type": "object",
+    "title": "Resource",
+    "description": "A resource of FHIR R4; see https://hl7.org/fhir/R4.",
+    "required": ["resourceType"],
+    "properties": {"resourceType": {"type": "string"}},
+    "additionalProperties": True,
+}
+PARAMETERS = {
+    "type": "object",
+    "title": "Parameters",
+    "description": "The parameters of an operation of FHIR R4.",
+    "required": ["resourceType"],
+    "properties": {
+        "resourceType": {"const": "Parameters"},
+        "parameter": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}},
+                "additionalProperties": True,
+            },
+        },
+    },
+}
+OUTCOME = {
+    "type": "object",
+    "title": "OperationOutcome",
+    "description": "An error of FHIR R4.",
+    "required": ["resourceType", "issue"],
+    "properties": {
+        "resourceType": {"const": "OperationOutcome"},
+        "issue": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["severity", "code"],
+                "properties": {
+                    "severity": {"type": "string"},
+                    "code": {"type": "string"},
+                    "details": {
+                        "type": "object",
+                        "properties": {"text": {"type": "string"}},
+                    },
+                    "diagnostics": {"type": "string"},
+                },
+            },
+        },
+    },
+}
+FIELDS = {
+    "queries": "An object of JSON: a query by any key.",
+    "extend": "An object of JSON with `ids` and `properties`.",
+}
+STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
+ margin: 2rem auto; padding: 0 1rem; color-scheme: light dark }
+code, pre { font: 14px/1.4 ui-monospace, monospace }
+pre { overflow: auto; border: 1px solid; padding: .5rem; border-radius: 4px }
+h3 { margin-top: 2.5rem } td, th { text-align: left; padding: .1rem 1rem .1rem 0;
+ vertical-align: top } th { font-weight: normal }"""
+
+
+def name_request(route: Any) -> str:
+    """Return an id for FastAPI, which has to be distinct: function and method."""
+    return f"{route.name}__{min(route.methods)}"
+
+
+@cache
+def read_examples() -> dict[str, Described]:
+    """Return the examples: by request, its `body`, `query`, `path` and `answer`."""
+    text = files(__package__).joinpath("api", "examples.json").read_text("utf8")
+    found: dict[str, Described] = json.loads(text)
+    return found
+
+
+def describe_api(app: FastAPI, *, needs_token: bool) -> Described:
+    """Return what OpenAPI 3.1 says of the service.
+
+    Args:
+        needs_token: Whether requests need a token; else it may be sent.
+    """
+    api: Described = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        separate_input_output_schemas=False,
+    )
+    schemas = api["components"]["schemas"]
+    schemas |= {each["title"]: each for each in (RESOURCE, PARAMETERS, OUTCOME)}
+    schemas |= make_schemas(ErrorAnswer)
+    api["components"]["securitySchemes"] = {
+        TOKEN: {"type": "http", "scheme": "bearer", "description": "Of `--token-file`."}
+    }
+    api["security"] = [{TOKEN: []}] if needs_token else [{}, {TOKEN: []}]
+    requests = [
+        (path, method, operation)
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+    ]
+    names = Counter(
+        operation["operationId"].partition("__")[0] for _, _, operation in requests
+    )
+    for path, method, operation in requests:
+        name = operation["operationId"].partition("__")[0]
+        key = f"{method.upper()} {path}"
+        unique = name if names[name] == 1 else f"{name}_{method}"
+        operation["operationId"] = NAMES.get(key, unique)
+        summary, _, rest = operation.get("description", name).partition("\n")
+        operation["summary"] = summary.strip().rstrip(".")
+        operation["description"] = rest.strip() or summary
+        role = needed_role(method.upper(), path)
+        if role is None:
+            operation["security"] = []
+        else:
+            operation["x-role"] = role.name.lower()
+        if is_fhir(path):
+            describe_fhir(path, method, operation)
+        if path == "/reconcile":
+            describe_form(method, operation)
+        add_errors(path, operation)
+        add_examples(operation, read_examples().get(key, {}))
+    return api
+
+
+def make_schemas(model: Any) -> Described:
+    """Return the schemas of a model and of its parts, by name."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    parts: Described = schema.pop("$defs", {})
+    return {**parts, model.__name__: schema}
+
+
+def refer_to(title: str) -> Described:
+    """Return a reference to a schema."""
+    return {"$ref": f"#/components/schemas/{title}"}
+
+
+def describe_fhir(path: str, method: str, operation: Described) -> None:
+    """Describe answer, body and parameters of a request of FHIR."""
+    answer = {"schema": refer_to("Resource")}
+    operation["responses"]["200"]["content"] = {MEDIA_TYPE: answer}
+    taken = next((o for o in OPERATIONS if f"{ROOT}{o.path}" == path), None)
+    if taken is not None and method == "post":
+        body = {"schema": refer_to("Parameters")}
+        operation["requestBody"] = {"content": {MEDIA_TYPE: body, JSON: body}}
+    elif taken is not None:
+        operation["parameters"] = list_parameters(taken)
+
+
+def list_parameters(operation: Operation) -> list[Described]:
+    """Return the parameters that a GET request of an operation may have."""
+    types = {NUMBER: "integer", FLAG: "boolean"}
+    found = []
+    for name, kind in operation.takes.items():
+        if kind in (CODING, CONCEPT):
+            continue
+        schema: Described = {"type": types.get(kind, "string")}
+        if name in operation.repeated:
+            schema = {"type": "array", "items": schema}
+        found.append({"name": name, "in": "query", "schema": schema})
+    return found
+
+
+def describe_form(method: str, operation: Described) -> None:
+    """Describe the fields of a reconciliation request."""
+    fields = {n: {"type": "string", "description": d} for n, d in FIELDS.items()}
+    if method == "post":
+        form = {"schema": {"type": "object", "properties": fields}}
+        operation["requestBody"] = {"required": True, "content": {FORM: form}}
+    else:
+        operation["parameters"] = [
+            {"name": name, "in": "query", "schema": schema}
+            for name, schema in fields.items()
+        ]
+
+
+def add_errors(path: str, operation: Described) -> None:
+    """Describe the errors that a request may have."""
+    body, parameters = "requestBody" in operation, operation.get("parameters")
+    errors = {*ALWAYS, *(WITH_BODY if body else ())}
+    if is_fhir(path):
+        errors |= {400, 404, 406, *([415] if body else ())}
+    else:
+        errors |= {422} if body or parameters else set()
+        if "{" in path or path.startswith(("/reviews", "/reconcile/preview")):
+            errors.add(404)
+        if path.startswith("/column"):
+            errors.add(501)
+    if path.startswith("/reviews") and body:
+        errors.add(507)
+    if path.startswith(("/reviews/teach", "/reviews/switch", "/metrics")):
+        errors.add(409)
+    if path in OPEN:
+        errors -= {401}
+    media, schema = JSON, refer_to("ErrorAnswer")
+    if is_fhir(path):
+        media, schema = MEDIA_TYPE, refer_to("OperationOutcome")
+    responses = {
+        code: answer
+        for code, answer in operation["responses"].items()
+        if code.startswith("2")
+    }
+    for status in sorted(errors):
+        content = {media: {"schema": schema}}
+        responses[str(status)] = {"description": ERRORS[status], "content": content}
+    operation["responses"] = responses
+
+
+def add_examples(operation: Described, example: Described) -> None:
+    """Add the examples of a request and its answer."""
+    for parameter in operation.get("parameters", ()):
+        given = {**example.get("query", {}), **example.get("path", {})}
+        if parameter["name"] in given:
+            parameter["example"] = given[parameter["name"]]
+    if "body" in example:
+        for content in operation["requestBody"]["content"].values():
+            content["example"] = example["body"]
+    if "answer" in example:
+        answers = [
+            answer
+            for code, answer in operation["responses"].items()
+            if code.startswith("2")
+        ]
+        for content in answers[0]["content"].values():
+            content["example"] = example["answer"]
+
+
+def write_page(api: Described) -> tuple[bytes, str]:
+    """Return the page for reading the description, and its policy.
+
+    It has no script, and loads nothing.
+    """
+    page = load_templates(__package__).get_template("description.html")
+    groups: dict[str, list[Described]] = {}
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            shown = {**operation, "path": path, "method": method.upper()}
+            tags = operation.get("tags", ["service"])
+            groups.setdefault(tags[0], []).append(shown)
+    text = page.render(api=api, groups=groups, style=STYLE, dump=dump)
+    policy = (
+        f"default-src 'none'; style-src {hash_source(STYLE)}; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+    return text.encode("utf8", "replace"), policy
+
+
+def dump(value: Any) -> str:
+    """Return an example as it is shown."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=1, ensure_ascii=False)

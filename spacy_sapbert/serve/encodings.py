@@ -1,0 +1,16 @@
+"""Texts of files that people drop on the page, which Windows may have written."""
+
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b")  # archives, Excel, Parquet, gzip
+ENCODING = "cp1252"  # what Excel writes as CSV in Western countries
+
+
+def to_utf8(data: bytes) -> bytes:
+    """Return a text in UTF-8, if it is in Windows' encoding; others are unchanged."""
+    if data.startswith((*UTF16, *BINARY)) or b"\x00" in data:
+        return data
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode(ENCODING, "replace").encode()
+    return data

@@ -1,0 +1,153 @@
+// The text of a note with its mentions, and what is selected in it.
+
+import { fill, make } from "./dom.js";
+import { NIL, NO_MENTION, certainty, cutText, trimSpan } from "./state.js";
+import { groupOf } from "./words.js";
+
+/** The text as a browser shows it. @param {string} text */
+export function withLineFeeds(text) {
+  return text.replace(/\r\n?/g, "\n");
+}
+
+/** What is shown for a mention. @param {import("./state.js").Mention} mention */
+export function shownName(mention) {
+  const cui = mention.chosen ?? mention.cui;
+  if (cui === NO_MENTION) return "not a mention";
+  if (cui === null || cui === NIL) return "no concept";
+  return mention.candidates.find((one) => one.cui === cui)?.name ?? cui;
+}
+
+/** @param {import("./state.js").Mention} mention */
+function classes(mention) {
+  const cui = mention.chosen ?? mention.cui;
+  const candidate = mention.candidates.find((one) => one.cui === cui);
+  const group = cui === null || cui === NIL ? "nil" : groupOf(candidate?.types ?? []);
+  if (mention.chosen === NO_MENTION) return "mention none decided";
+  return mention.chosen === null
+    ? `mention ${group} ${certainty(mention)}` : `mention ${group} decided`;
+}
+
+/** @param {import("./state.js").Mention} mention @param {boolean} unsaved */
+function describe(mention, unsaved) {
+  const words = { sure: "", unsure: "not sure", tied: "several concepts fit", none: "" };
+  const state = mention.chosen === null ? words[certainty(mention)] : "decided";
+  return [mention.text, shownName(mention), state, unsaved ? "not saved" : ""]
+    .filter(Boolean).join(", ");
+}
+
+/**
+ * Draws the text; its elements can be focused by the arrow keys, one by Tab.
+ * @param {HTMLElement} element
+ * @param {import("./state.js").Note} note
+ * @param {(place: number) => void} onselect
+ */
+export function drawText(element, note, onselect) {
+  const characters = [...note.text];
+  const named = new Set();
+  const parts = cutText(characters.length, note.mentions).map(({ start, end, inside }) => {
+    const text = withLineFeeds(characters.slice(start, end).join(""));
+    const place = inside.at(-1);
+    if (place === undefined) return make("span", { "data-start": start }, text);
+    const first = !named.has(place);
+    named.add(place);
+    const last = note.mentions[place].end === end;
+    return make("span", {
+      "data-start": start, "data-number": place, "data-last": last,
+      "data-nested": inside.length > 1, role: first ? "button" : null,
+      onclick: () => { if (getSelection()?.isCollapsed !== false) onselect(place); },
+    }, text);
+  });
+  fill(element, ...parts);
+}
+
+/**
+ * Shows what is decided, without making the elements again.
+ * @param {HTMLElement} element
+ * @param {import("./state.js").State} state
+ * @param {(mention: import("./state.js").Mention) => boolean} unsaved
+ */
+export function drawMarks(element, state, unsaved) {
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (element.querySelectorAll("[data-number]"))) {
+    const place = Number(part.dataset.number);
+    const mention = state.note?.mentions[place];
+    if (!mention) continue;
+    const waits = unsaved(mention);
+    const current = place === state.current;
+    part.className = `${classes(mention)}${waits ? " unsaved" : ""}${current ? " current" : ""}`;
+    part.dataset.name = shownName(mention);
+    if (part.getAttribute("role") !== "button") continue;
+    part.tabIndex = current ? 0 : -1;
+    part.setAttribute("aria-label", describe(mention, waits));
+    part.setAttribute("aria-pressed", String(current));
+  }
+}
+
+/**
+ * How many characters of a text are before a place of what is shown of it.
+ * @param {string[]} characters which may have \r\n for each \n
+ * @param {number} shown
+ */
+function findPlace(characters, shown) {
+  let found = 0;
+  for (; shown > 0; shown -= 1) {
+    found += characters[found] === "\r" && characters[found + 1] === "\n" ? 2 : 1;
+  }
+  return found;
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {Node} node
+ * @param {number} offset
+ * @param {string[]} characters
+ */
+function placeOf(element, node, offset, characters) {
+  if (node === element) {
+    const part = /** @type {HTMLElement|undefined} */ (element.children[offset]);
+    return part ? Number(part.dataset.start) : characters.length;
+  }
+  const holder = /** @type {HTMLElement} */ (node.nodeType === Node.TEXT_NODE ? node.parentElement : node);
+  const start = Number(holder.dataset.start);
+  const before = node.nodeType === Node.TEXT_NODE ? (node.nodeValue ?? "").slice(0, offset)
+    : offset ? holder.textContent ?? "" : "";
+  return start + findPlace(characters.slice(start), [...before].length);
+}
+
+/**
+ * The span that is selected in the text, without blanks around it.
+ * @param {HTMLElement} element
+ * @param {string} text
+ * @returns {{start: number, end: number, text: string, box: DOMRect}|null}
+ */
+export function selectedSpan(element, text) {
+  const selection = getSelection();
+  if (!selection || selection.isCollapsed || !selection.rangeCount) return null;
+  const range = selection.getRangeAt(0);
+  if (!element.contains(range.startContainer) || !element.contains(range.endContainer)) return null;
+  const characters = [...text];
+  const span = trimSpan(characters,
+    placeOf(element, range.startContainer, range.startOffset, characters),
+    placeOf(element, range.endContainer, range.endOffset, characters));
+  if (!span) return null;
+  const [start, end] = span;
+  return { start, end, text: characters.slice(start, end).join(""), box: range.getBoundingClientRect() };
+}
+
+/**
+ * The next place of some words in a text that is not a mention yet.
+ * @param {import("./state.js").Note} note
+ * @param {string} words
+ */
+export function findWords(note, words) {
+  const wanted = [...words.trim().toLowerCase()];
+  if (!wanted.length) return null;
+  const characters = [...note.text];
+  const lower = characters.map((one) => one.toLowerCase());
+  for (let start = 0; start + wanted.length <= lower.length; start += 1) {
+    if (!wanted.every((one, at) => one === lower[start + at])) continue;
+    const end = start + wanted.length;
+    if (note.mentions.some((one) => one.start === start && one.end === end)) continue;
+    return { start, end, text: characters.slice(start, end).join("") };
+  }
+  return null;
+}

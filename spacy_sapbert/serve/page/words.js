@@ -1,0 +1,45 @@
+// Words for people: types, colours, and why there is no concept.
+
+/** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
+const { types, groups } = /** @type {any} */ (globalThis).PAGE_DATA;
+
+/** The class of the colour of types. @param {string[]} of */
+export function groupOf(of) {
+  return of.map((type) => types[type]?.key).find(Boolean) ?? "other";
+}
+
+/** @param {string[]} of */
+export function nameTypes(of) {
+  return of.map((type) => types[type]?.name ?? type).join(", ");
+}
+
+/** The groups of the colours that some classes have. @param {Set<string>} keys */
+export function legendOf(keys) {
+  return groups.filter((one) => keys.has(one.key));
+}
+
+const NOTES = {
+  below_threshold: "The best guess is too weak.",
+  ambiguous: "It means several concepts equally.",
+  filtered: "What fits is not among the allowed concepts.",
+  empty: "There is nothing to look up.",
+  no_vector: "It has no words that can be looked up.",
+  broader: "The concept is broader than the words.",
+  truncated: "Only the beginning of the long text was looked up.",
+  reviewed: "A person said so.",
+};
+
+/**
+ * Why a mention has no concept, in words.
+ * @param {string|null} note
+ * @param {{score?: number|null}|undefined} first candidate
+ * @param {number|null} threshold
+ */
+export function explainNote(note, first, threshold) {
+  if (!note) return "";
+  const text = NOTES[/** @type {keyof NOTES} */ (note)] ?? note.replaceAll("_", " ");
+  const score = first?.score;
+  const numbers = note === "below_threshold" && threshold !== null && typeof score === "number"
+    ? ` (${score.toFixed(2)}, needs ${threshold.toFixed(2)})` : "";
+  return `${text.replace(/\.$/, "")}${numbers}.`;
+}

@@ -1,0 +1,179 @@
+"""SSSOM: only what was decided is a mapping, and it says who decided."""
+
+import csv
+import os
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.linking.candidates import Candidate
+from spacy_sapbert.mapping import sssom
+from spacy_sapbert.mapping.found import EXACT, LINKED, NONE, REVIEW, Found
+from spacy_sapbert.serve.columns import apply_choice, write_mapped
+
+TODAY = date(2026, 1, 2)
+
+
+def candidate(cui: str, score: float = 1.0) -> Candidate:
+    return Candidate(
+        cui=cui,
+        name="Myocardial infarction",
+        alias="heart attack",
+        score=score,
+        rank=1,
+        types=[],
+        codes={},
+        tie=None,
+        probability=None,
+    )
+
+
+def found(status: str, cui: str | None = "C0027051", score: float = 1.0) -> Found:
+    note = None if cui else "below_threshold"
+    candidates = [] if status == NONE else [candidate(cui or "C0027051", score)]
+    return Found("heart attack", status, cui, note, candidates)
+
+
+def read_rows(data: bytes) -> tuple[list[str], list[dict[str, str]]]:
+    lines = data.decode().splitlines()
+    head = [line for line in lines if line.startswith("#")]
+    return head, [*csv.DictReader(lines[len(head) :], delimiter="\t")]
+
+
+@pytest.mark.parametrize(
+    ("id", "curie", "namespace"),
+    [
+        ("C0027051", "UMLS:C0027051", "https://uts.nlm.nih.gov/uts/umls/concept/"),
+        ("D015470", "MESH:D015470", "https://meshb.nlm.nih.gov/record/ui?ui="),
+        (
+            "MONDO:0005148",
+            "MONDO:0005148",
+            "http://purl.obolibrary.org/obo/MONDO_",
+        ),
+        ("OMIM:608446", "OMIM:608446", "https://omim.org/entry/"),
+        ("ICD10CM:E11.9", "ICD10CM:E11.9", "https://identifiers.org/icd10cm:"),
+        ("608446", "concept:608446", sssom.OWN_ADDRESS),
+        ("my id", "concept:my%20id", sssom.OWN_ADDRESS),
+    ],
+)
+def test_ids_become_curies_with_a_namespace(
+    id: str, curie: str, namespace: str
+) -> None:
+    assert sssom.make_curie(id) == curie
+    assert sssom.find_namespace(curie.partition(":")[0]) == namespace
+    assert f'#  {curie.partition(":")[0]}: "{namespace}"' in sssom.list_head(
+        [curie], "digest"
+    )
+
+
+def test_what_nobody_decided_is_left_out() -> None:
+    assert sssom.list_cells("x", found(REVIEW, None), TODAY) is None
+    assert sssom.list_cells("x", found(NONE, None), TODAY) is None
+
+
+@pytest.fixture
+def mapped(sample_kb: Path) -> bytes:
+    """A table of the page: two links, a choice, a rejection, one not decided."""
+    from spacy_sapbert import load_kb
+
+    results = [
+        found(EXACT, "C0000001"),
+        found(LINKED, "C0000001", 0.9),
+        found(REVIEW, None),
+        found(REVIEW, None),
+        found(REVIEW, None),
+        found(LINKED, "C0000001", 0.9),
+    ]
+    chosen = ["", "", "C0000004", "NIL", "", "C0000001"]
+    terms = [f"term {number}" for number in range(6)]
+    rows = [[term] for term in terms]
+    return write_mapped(
+        load_kb(sample_kb),
+        "sssom.tsv",
+        ["term"],
+        rows,
+        terms,
+        results,
+        chosen,
+        "Anna",
+    )
+
+
+def test_rows_say_who_decided(mapped: bytes) -> None:
+    _, rows = read_rows(mapped)
+    shown = [
+        (
+            row["subject_label"],
+            row["predicate_id"],
+            row["object_id"],
+            row["mapping_justification"].removeprefix("semapv:"),
+            row["similarity_score"],
+            row["reviewer_label"],
+            row["mapping_tool"],
+        )
+        for row in rows
+    ]
+    exact, close, tool = "skos:exactMatch", "skos:closeMatch", "spacy-sapbert"
+    infarct, person = "UMLS:C0000001", "ManualMappingCuration"
+    similar = "SemanticSimilarityThresholdMatching"
+    assert shown == [
+        ("term 0", exact, infarct, "LexicalMatching", "1.0", "", tool),
+        ("term 1", close, infarct, similar, "0.9", "", tool),
+        ("term 2", exact, "UMLS:C0000004", person, "", "Anna", ""),
+        ("term 3", exact, "sssom:NoTermFound", person, "", "Anna", ""),
+        ("term 5", exact, infarct, person, "0.9", "Anna", ""),
+    ]
+    assert all(row["mapping_date"] for row in rows)
+
+
+def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
+    from spacy_sapbert import load_kb
+
+    chosen = apply_choice(load_kb(sample_kb), found(REVIEW, None), "C0000004")
+    cells = dict(
+        zip(
+            sssom.COLUMNS,
+            sssom.list_cells("t", chosen, TODAY, "Ben") or [],
+            strict=True,
+        )
+    )
+    assert cells["object_label"] == "Fever"
+    assert cells["similarity_score"] is None
+
+
+VALIDATE = """
+import sys
+from sssom.io import validate_file
+from sssom.parsers import parse_sssom_table
+from sssom.constants import DEFAULT_VALIDATION_TYPES
+
+path = sys.argv[1]
+validate_file(path, validation_types=DEFAULT_VALIDATION_TYPES)
+print(len(parse_sssom_table(path).df))
+"""
+
+
+def test_the_library_of_sssom_validates_it(
+    mapped: bytes, new_process: Any, tmp_path: Path
+) -> None:
+    """`SSSOM_PYTHON` names a Python that has the library `sssom`."""
+    python = os.environ.get("SSSOM_PYTHON")
+    if not python:
+        pytest.skip("SSSOM_PYTHON names no Python with the library sssom")
+    path = tmp_path / "mapped.sssom.tsv"
+    path.write_bytes(mapped)
+    script = tmp_path / "validate.py"
+    script.write_text(VALIDATE)
+    done = new_process.run([python, script, path])
+    assert done.stdout.strip() == "5", done.stderr
+
+
+def test_an_empty_set_of_mappings_is_written() -> None:
+    file = BytesIO()
+    sssom.write_sssom(file, [None], "digest")
+    head, rows = read_rows(file.getvalue())
+    assert rows == []
+    assert '#object_source_version: "digest"' in head

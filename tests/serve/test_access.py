@@ -1,0 +1,324 @@
+"""Roles and their tokens, pages of other sites, and a service that cannot write."""
+
+import json
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.serve.access import Access, Role, read_tokens
+from spacy_sapbert.serve.reviews import store as store_module
+from spacy_sapbert.serve.reviews.store import ReviewStore
+from spacy_sapbert.serve.settings import DEFAULT_LIMITS, read_limits
+
+from .conftest import LocalClient, OpenLocal, Reply
+
+READER, ANNA, REVIEWER, ADMIN = ("r" * 20, "a" * 20, "v" * 20, "m" * 20)
+TOKENS = (
+    Access(READER, Role.READER),
+    Access(ANNA, Role.REVIEWER, "Anna Huber"),
+    Access(REVIEWER, Role.REVIEWER),
+    Access(ADMIN, Role.ADMIN),
+)
+# The least role of each request; what a release adds has to be added here.
+OPEN, READ, REVIEW, MANAGE = None, Role.READER, Role.REVIEWER, Role.ADMIN
+ROUTES: dict[str, Role | None] = {
+    "GET /": OPEN,
+    "GET /docs": OPEN,
+    "GET /openapi.json": OPEN,
+    "GET /healthz": OPEN,
+    "GET /readyz": OPEN,
+    "GET /page/page.css": OPEN,
+    "GET /page-data/groups": READ,
+    "GET /metrics": READ,
+    "GET /access": READ,
+    "POST /link": READ,
+    "POST /mentions": READ,
+    "POST /explain": READ,
+    "GET /concepts/{cui}": READ,
+    "GET /search": READ,
+    "GET /roots": READ,
+    "GET /kb": READ,
+    "GET /column/formats": READ,
+    "POST /column/read": READ,
+    "POST /column/map": READ,
+    "POST /column/write": READ,
+    "GET /reconcile": READ,
+    "POST /reconcile": READ,
+    "GET /reconcile/suggest/entity": READ,
+    "GET /reconcile/suggest/type": READ,
+    "GET /reconcile/suggest/property": READ,
+    "GET /reconcile/properties": READ,
+    "GET /reconcile/preview": READ,
+    "GET /inception": READ,
+    "GET /reviews/documents": REVIEW,
+    "POST /reviews/documents": REVIEW,
+    "GET /reviews/documents/{id}": REVIEW,
+    "DELETE /reviews/documents/{id}": MANAGE,
+    "POST /reviews/import": REVIEW,
+    "POST /reviews/prepare": REVIEW,
+    "POST /reviews/documents/{id}/done": REVIEW,
+    "GET /reviews/queue": REVIEW,
+    "GET /reviews/differences": REVIEW,
+    "POST /reviews/decisions/all": REVIEW,
+    "POST /reviews/decisions": REVIEW,
+    "GET /reviews/agreement": REVIEW,
+    "GET /reviews/export": REVIEW,
+    "GET /reviews/quality": REVIEW,
+    "GET /reviews/teach": REVIEW,
+    "POST /reviews/teach": MANAGE,
+    "DELETE /reviews/teach/{number}": MANAGE,
+    "POST /reviews/switch": MANAGE,
+}
+ALLOWED = {READER: Role.READER, REVIEWER: Role.REVIEWER, ADMIN: Role.ADMIN}
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    open_local: OpenLocal, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> LocalClient:
+    store = ReviewStore(tmp_path_factory.mktemp("guarded") / "reviews.db")
+    return open_local(sample_kb, store, tokens=TOKENS)
+
+
+def send(client: LocalClient, token: str | None, request: str, data: Any = 0) -> Reply:
+    """Send a request, whose body is wrong in its form if no data is given."""
+    method, _, path = request.partition(" ")
+    headers = {"content-type": "application/json"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    body = json.dumps(data).encode() if method == "POST" else b""
+    return client.send(method, path.replace("{", "").replace("}", ""), body, headers)
+
+
+@pytest.mark.parametrize("request_", [*ROUTES])
+def test_each_role_may_send_what_it_needs(guarded: LocalClient, request_: str) -> None:
+    needed = ROUTES[request_]
+    without = send(guarded, None, request_)
+    assert (without.status == 401) is (needed is not None)
+    assert send(guarded, "x" * 20, request_).status == without.status
+    for token, role in ALLOWED.items():
+        answer = send(guarded, token, request_)
+        refused = needed is not None and role < needed
+        assert (answer.status == 403) is refused, (role, answer)
+        if refused:
+            assert answer.code == "E485"
+        assert answer.status != 401
+
+
+def test_every_route_is_in_the_table(guarded: LocalClient) -> None:
+    api = guarded.get("/openapi.json").json()
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            request = f"{method.upper()} {path}"
+            role = operation.get("x-role")
+            if path.startswith("/fhir/"):
+                assert role == "reader"
+                continue
+            if request not in ROUTES:  # by the rule for all reviews
+                assert path.startswith("/reviews/"), request
+                continue
+            needed = ROUTES[request]
+            assert role == (needed.name.lower() if needed else None), request
+
+
+def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
+    note = {"name": "n", "text": "Fever."}
+    document = send(guarded, ANNA, "POST /reviews/documents", note).json()["document"]
+
+    def decide(token: str, reviewer: str, key: str) -> Reply:
+        body = {
+            "key": key,
+            "reviewer": reviewer,
+            "document": document,
+            "start": 0,
+            "end": 5,
+            "chosen": "C0000004",
+        }
+        return send(guarded, token, "POST /reviews/decisions", body)
+
+    assert decide(ANNA, "Anna Huber", "k" * 8).status == 200
+    for other in ("anna huber", "Ben", ""):
+        answer = decide(ANNA, other, "l" * 8)
+        assert (answer.status, answer.code) == (403, "E486")
+    assert decide(REVIEWER, "Ben", "m" * 8).status == 200
+    nested = {"decisions": [{"reviewer": "Anna Huber"}, {"reviewer": "Ben"}]}
+    answer = send(guarded, ANNA, "POST /reviews/decisions", nested)
+    assert answer.code == "E486"
+    assert send(guarded, ANNA, "GET /access").json() == {
+        "role": "reviewer",
+        "reviewer": "Anna Huber",
+    }
+
+
+def test_a_service_without_tokens_allows_everything(local: LocalClient) -> None:
+    assert local.get("/access").json() == {"role": "admin", "reviewer": None}
+
+
+def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(
+        f"# roles\nreader {READER}\n\nReviewer {ANNA}  Anna   Huber\nadmin {ADMIN}\n"
+    )
+    assert read_tokens(path) == (TOKENS[0], TOKENS[1], TOKENS[3])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"owner {READER}",
+        f"reader {READER}\nreviewer {READER}",
+        f"reader {READER}\n{ADMIN}",
+        "reader short",
+        f"reader {READER} {'x' * 201}",
+    ],
+)
+def test_a_bad_file_of_tokens_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(text)
+    with pytest.raises(SapbertError, match="E452") as caught:
+        read_tokens(path)
+    assert READER not in str(caught.value)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_can_send_nothing(
+    local: LocalClient, open_local: OpenLocal, sample_kb: Path, site: str
+) -> None:
+    """A browser sends no `Origin` for an image, but `Sec-Fetch-Site`."""
+    given = {"sec-fetch-site": site}
+    for path in ("/search?q=a", "/reconcile?queries={}", "/fhir/metadata", "/kb"):
+        assert local.get(path, **given).status == 403
+    assert local.get("/kb", **{"sec-fetch-site": "same-origin"}).status == 200
+    assert local.get("/kb", **{"sec-fetch-site": "none"}).status == 200
+    # a link to the page, and the preview in a frame of OpenRefine
+    assert local.get("/", **given).status == 200
+    assert local.get("/reconcile/preview?id=C0000001", **given).status == 200
+    origin = "http://127.0.0.1:3333"
+    allowing = open_local(sample_kb, origins=frozenset({origin}))
+    assert allowing.get("/reconcile", origin=origin, **given).status == 200
+
+
+def test_answers_are_for_this_origin(local: LocalClient) -> None:
+    for path in ("/kb", "/healthz", "/nothing"):
+        headers = local.get(path).headers
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_limits_are_read_from_the_command_line() -> None:
+    limits = read_limits(["seconds=120", "of_client=1_000"])
+    assert (limits.seconds, limits.of_client) == (120.0, 1_000)
+    assert limits.body == DEFAULT_LIMITS.body
+    for bad in ("seconds", "seconds=-1", "seconds=0", "second=1", "body=x"):
+        with pytest.raises(SapbertError, match="E487"):
+            read_limits([bad])
+
+
+def test_documents_have_a_quota(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    store = ReviewStore(tmp_path / "reviews.db", most_documents=1)
+    client = open_local(sample_kb, store)
+    first = {"name": "a", "text": "Fever."}
+    assert client.post("/reviews/documents", first).status == 200
+    assert client.post("/reviews/documents", first).status == 200  # it is there
+    answer = client.post("/reviews/documents", {"name": "b", "text": "Pain."})
+    assert (answer.status, answer.code) == (507, "E488")
+
+
+def test_a_service_that_cannot_write_is_not_ready(
+    open_local: OpenLocal,
+    sample_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = open_local(sample_kb, ReviewStore(path))
+    assert client.get("/readyz").status == 200
+    full = SimpleNamespace(free=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "disk_usage", lambda _: full)
+        assert client.get("/readyz").status == 507
+    path.rename(tmp_path / "other.db")
+    answer = client.get("/readyz")
+    assert (answer.status, answer.code) == (503, "E490")
+    assert str(tmp_path) not in answer.body.decode()
+    assert client.get("/healthz").status == 200
+
+
+def test_a_full_disk_is_507(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    """SQLite reports a file that may not grow as it does a full disk."""
+    store = ReviewStore(tmp_path / "reviews.db")
+    client = open_local(sample_kb, store)
+    pages = store.query("PRAGMA page_count")[0][0]
+    store.query(f"PRAGMA max_page_count = {pages}")
+    answer = client.post("/reviews/documents", {"name": "a", "text": "Fever. " * 9_000})
+    assert (answer.status, answer.code) == (507, "E491")
+    store.query("PRAGMA max_page_count = 1000000")
+    assert client.post("/reviews/documents", {"name": "a", "text": "F."}).status == 200
+
+
+def test_a_locked_file_is_503(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    store = ReviewStore(tmp_path / "reviews.db")
+    store.query("PRAGMA busy_timeout = 10")
+    client = open_local(sample_kb, store)
+    other = sqlite3.connect(tmp_path / "reviews.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    answer = client.post("/reviews/documents", {"name": "a", "text": "Fever."})
+    assert (answer.status, answer.code) == (503, "E491")
+    assert client.get("/readyz").status == 503
+    other.close()
+
+
+def test_a_copy_of_the_reviews_is_a_whole_private_backup(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = open_local(sample_kb, ReviewStore(path))
+    client.post("/reviews/documents", {"name": "a", "text": "Fever."})
+    assert os.stat(path).st_mode & 0o077 == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["reviews.db"]
+    shutil.copy(path, tmp_path / "copy.db")
+    copied = ReviewStore(tmp_path / "copy.db")
+    assert [each.name for each in copied.documents()] == ["a"]
+
+
+def test_a_body_that_is_cut_is_refused(local: LocalClient) -> None:
+    import asyncio
+
+    messages = [
+        {"type": "http.request", "body": b"diagnosis\nfev", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    sent: list[Any] = []
+
+    async def keep(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/column/read",
+        "raw_path": b"/column/read",
+        "query_string": b"name=a.csv",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+    asyncio.run(local.application(scope, receive, keep))
+    assert sent[0]["status"] == 408

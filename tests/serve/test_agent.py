@@ -1,0 +1,384 @@
+"""The Model Context Protocol, with the client of its library."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+
+from mcp import Client, MCPError, StdioServerParameters
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+from spacy_sapbert.serve.agent import TOOLS, make_agent_server
+from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
+from spacy_sapbert.serve.service import Service
+from spacy_sapbert.vocabularies.concepts import write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabulary
+
+LARGEST = 32_000  # characters of an answer, of some 8,000 tokens
+NOTE = "He had a heart attack in 2019. No fever today."
+
+
+@pytest.fixture(scope="module")
+def linking(sample_kb: Path) -> Iterator[Service]:
+    nlp = load_pipeline(None)
+    linker: Any = complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
+    service = Service(nlp, linker)
+    service.start()
+    yield service
+    service.close()
+
+
+Talk = Callable[[Client], Awaitable[Any]]
+
+
+def talk(service: Service, with_client: Talk) -> Any:
+    """Run a conversation with a server in this process, and return its result."""
+
+    async def run() -> Any:
+        async with Client(make_agent_server(service)) as client:
+            return await with_client(client)
+
+    return asyncio.run(run())
+
+
+def call(service: Service, tool: str, **arguments: Any) -> Any:
+    """Call a tool, and return its structured answer."""
+
+    async def run(client: Client) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    result = talk(service, run)
+    assert not result.is_error, result.content[0].text
+    assert json.loads(result.content[0].text) == result.structured_content
+    assert len(result.content[0].text) < LARGEST
+    return result.structured_content
+
+
+def fail(service: Service, tool: str, **arguments: Any) -> str:
+    """Call a tool, and return its error."""
+
+    async def run(client: Client) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    result = talk(service, run)
+    assert result.is_error
+    text: str = result.content[0].text
+    assert len(text) < 2_000
+    return text
+
+
+def test_every_tool_is_listed_with_schemas(linking: Service) -> None:
+    async def run(client: Client) -> Any:
+        return client.instructions, (await client.list_tools()).tools
+
+    instructions, tools = talk(linking, run)
+    assert "cite" in instructions
+    assert tuple(tool.name for tool in tools) == TOOLS
+    for tool in tools:
+        assert tool.description
+        assert "\n" not in tool.description.partition("\n\n")[0]
+        assert tool.input_schema["type"] == "object"
+        assert tool.output_schema["properties"]
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.open_world_hint
+
+
+def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
+    linking: Service,
+) -> None:
+    found = call(linking, "link_text", text=NOTE, alternatives=1)
+    assert found["kb"] == linking.kb.manifest.digest
+    shown = [(NOTE[m["start"] : m["end"]], m["id"]) for m in found["mentions"]]
+    assert shown == [("heart attack", "C0000001"), ("fever", "C0000004")]
+    assert found["mentions"][0]["certain"]
+    assert found["mentions"][0]["name"] == "Myocardial infarction"
+    assert len(found["mentions"][0]["alternatives"]) == 1
+    assert found["mentions"][0]["alternatives"][0]["id"] != "C0000001"
+    first = call(linking, "link_text", text=NOTE, limit=1)
+    assert (first["total"], first["next"], len(first["mentions"])) == (2, 1, 1)
+    rest = call(linking, "link_text", text=NOTE, first=first["next"])
+    assert rest["next"] is None
+    assert first["mentions"][0]["alternatives"] == []
+    assert [m["id"] for m in rest["mentions"]] == ["C0000004"]
+    assert call(linking, "link_text", text="")["total"] == 0
+
+
+def test_a_name_of_two_concepts_is_not_certain(linking: Service) -> None:
+    (mention,) = call(linking, "link_text", text="An MI.", alternatives=2)["mentions"]
+    assert not mention["certain"]
+
+
+def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
+    text = ("heart attack, fever and headache. " * 3_000)[:100_000]
+    assert len(text) == 100_000
+    found = call(linking, "link_text", text=text, limit=100, alternatives=5)
+    assert 50 < len(found["mentions"]) < 100
+    assert found["next"] == len(found["mentions"])
+    assert found["total"] > 8_000
+    words = fail(linking, "link_text", text="a " * LONGEST_NOTE)
+    assert "200000" in words
+
+
+def test_link_terms_says_what_to_review(linking: Service) -> None:
+    found = call(linking, "link_terms", terms=["Pyrexia", "MI", "heart attacc", "§"])
+    by_term = {one["term"]: one for one in found["terms"]}
+    assert by_term["Pyrexia"]["id"] == "C0000004"
+    assert by_term["Pyrexia"]["status"] == "exact"
+    assert by_term["Pyrexia"]["name"] == "Fever"
+    assert by_term["Pyrexia"]["certain"]
+    assert not by_term["MI"]["certain"]  # a name of two concepts
+    ids = [one["id"] for one in by_term["MI"]["alternatives"]]
+    assert {"C0000001", "C0000002"} <= {*ids, by_term["MI"]["id"]}
+    assert by_term["heart attacc"]["status"] == "review"
+    assert by_term["§"]["id"] is None
+
+
+def test_concepts_are_searched_and_read(linking: Service) -> None:
+    found = call(linking, "search_concepts", query="heart", limit=3)
+    assert len(found["concepts"]) == 3
+    assert found["concepts"][0]["id"] in ("C0000001", "C0000003")
+    only = call(linking, "search_concepts", query="fever", types=["T047"])
+    assert "C0000004" not in [one["id"] for one in only["concepts"]]
+    card = call(linking, "get_concept", id="C9999999")  # a retired id
+    assert (card["id"], card["retired"]) == ("C0000001", ["C9999999"])
+    assert card["codes"] == {"ICD10CM": ["I21"]}
+    assert card["parents"] == [{"id": "C0000003", "name": "Heart disease"}]
+
+
+def test_codes_are_mapped(linking: Service) -> None:
+    found = call(
+        linking, "map_codes", codes=["I21", "X"], source="icd10cm", target="concepts"
+    )
+    assert found["codes"][0]["codes"] == ["C0000001"]
+    assert found["codes"][1] == {
+        "code": "X",
+        "concepts": [],
+        "codes": [],
+        "relation": None,
+    }
+    back = call(
+        linking, "map_codes", codes=["C0000001"], source="concepts", target="ICD10CM"
+    )
+    assert back["codes"][0]["codes"] == ["I21"]
+    # no name of the concept is from ICD10CM: the code is a cross reference
+    assert back["codes"][0]["relation"] == "related"
+
+
+def test_a_link_is_explained(linking: Service) -> None:
+    found = call(
+        linking,
+        "explain_link",
+        mention="MI",
+        context="Myocardial infarction (MI) was excluded. MI again.",
+        expected="C0000002",
+    )
+    assert found["candidates"][0]["id"]
+    assert found["cause"] is not None
+    assert call(linking, "explain_link", mention="fever")["id"] == "C0000004"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "word"),
+    [
+        ("link_text", {}, "text"),
+        ("link_text", {"text": 7}, "text"),
+        ("link_text", {"text": "a", "limit": 0}, "limit"),
+        ("link_text", {"text": "a", "first": -1}, "first"),
+        ("link_terms", {"terms": []}, "terms"),
+        ("link_terms", {"terms": ["a"] * 51}, "terms"),
+        ("link_terms", {"terms": [""]}, "terms"),
+        ("search_concepts", {"query": "fever", "types": ["T999"]}, "T999"),
+        ("get_concept", {"id": "C1"}, "E463"),
+        ("get_concept", {"id": ""}, "id"),
+        ("map_codes", {"codes": ["1"], "source": "X", "target": "concepts"}, "ICD10CM"),
+        ("explain_link", {"mention": "fever", "context": "none here"}, "mention"),
+        ("nothing", {}, "nothing"),
+    ],
+)
+def test_wrong_arguments_are_errors_that_an_agent_can_read(
+    linking: Service, tool: str, arguments: dict[str, Any], word: str
+) -> None:
+    if tool == "nothing":
+
+        async def run(client: Client) -> Any:
+            return await client.call_tool(tool, arguments)
+
+        try:
+            assert talk(linking, run).is_error
+        except* MCPError:
+            pass
+        return
+    assert word in fail(linking, tool, **arguments)
+
+
+def test_a_failure_of_the_service_has_no_text(
+    linking: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a line of a note")
+
+    monkeypatch.setattr("spacy_sapbert.serve.agent_tools.map_batch", crash)
+    assert "note" not in fail(linking, "link_terms", terms=["fever"])
+
+
+def test_resources_are_the_knowledge_base_and_its_concepts(linking: Service) -> None:
+    async def run(client: Client) -> Any:
+        listed = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        kb = await client.read_resource(str(listed[0].uri))
+        concept = await client.read_resource("sapbert://concept/C0000001")
+        with pytest.raises(MCPError):
+            await client.read_resource("sapbert://concept/C1")
+        return listed, templates, kb.contents[0], concept.contents[0]
+
+    listed, templates, kb, concept = talk(linking, run)
+    assert [str(one.uri) for one in listed] == ["sapbert://knowledge-base"]
+    assert [one.uri_template for one in templates] == ["sapbert://concept/{id}"]
+    assert json.loads(kb.text)["digest"] == linking.kb.manifest.digest
+    assert json.loads(concept.text)["name"] == "Myocardial infarction"
+
+
+def test_a_call_that_is_cancelled_is_not_linked(linking: Service) -> None:
+    """The thread is held, so that the call waits when its client gives up."""
+
+    async def run(client: Client) -> Any:
+        held = linking.thread.call(lambda: time.sleep(0.5))
+        before = linking.metrics.linked.labels("texts")._value.get()
+        waiting = asyncio.ensure_future(
+            client.call_tool("link_text", {"text": "a headache"})
+        )
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.wrap_future(held)
+        found = await client.call_tool("link_text", {"text": NOTE})
+        after = linking.metrics.linked.labels("texts")._value.get()
+        return found.structured_content["total"], after - before
+
+    assert talk(linking, run) == (2, 1)
+
+
+@asynccontextmanager
+async def start_command(kb: Path, errors: Path) -> AsyncIterator[Client]:
+    """Start `spacy sapbert mcp` as an agent does, and talk to it."""
+    from mcp.client.stdio import stdio_client
+
+    command = ["-m", "spacy_sapbert", "mcp", "--kb", str(kb)]
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=command,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=str(Path(__file__).parents[2]),
+    )
+    with errors.open("w") as log:
+        transport = stdio_client(parameters, errlog=log)
+        async with Client(transport, read_timeout_seconds=120) as client:
+            yield client
+
+
+@pytest.mark.smoke
+def test_the_command_speaks_on_its_standard_streams(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    errors = tmp_path / "errors.txt"
+    text = ("heart attack, fever and headache. " * 3_000)[:100_000]
+
+    async def run() -> None:
+        async with start_command(sample_kb, errors) as client:
+            assert len((await client.list_tools()).tools) == len(TOOLS)
+            found = await client.call_tool("link_text", {"text": text})
+            assert found.structured_content is not None
+            assert found.structured_content["total"] > 8_000
+            # a call that is given up does not stop the next
+            waiting = asyncio.ensure_future(
+                client.call_tool("link_text", {"text": text.replace("fever", "pain")})
+            )
+            await asyncio.sleep(0.3)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            bad = await client.call_tool("link_text", {"text": 7})
+            assert bad.is_error
+            card = await client.call_tool("get_concept", {"id": "C0000001"})
+            assert card.structured_content is not None
+            assert card.structured_content["name"] == "Myocardial infarction"
+
+    asyncio.run(run())
+    assert errors.read_text() == ""
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "MRCONSO.RRF"
+Turn = tuple[str, dict[str, Any], Any]
+ASKED = re.compile(
+    r"^\*\*(\w+)\*\*\n\n```json\n(.*?)\n```\n\n```json\n(.*?)\n```", re.S | re.M
+)
+
+
+def read_session() -> list[Turn]:
+    """Return the calls of the page: tool, arguments, answer."""
+    text = PAGE.read_text("utf8").partition("<!-- session: start -->")[2]
+    turns = ASKED.findall(text)
+    return [(tool, json.loads(asked), json.loads(told)) for tool, asked, told in turns]
+
+
+def is_like(shown: Any, real: Any) -> bool:
+    """Return whether an answer is as shown; "…" stands for anything."""
+    if shown == "…":
+        return True
+    if isinstance(shown, dict):
+        same = isinstance(real, dict) and shown.keys() == real.keys()
+        return same and all(is_like(shown[key], real[key]) for key in shown)
+    if isinstance(shown, list) and shown[-1:] == ["…"]:
+        first = real[: len(shown) - 1]
+        return len(real) >= len(first) and is_like(shown[:-1], first)
+    if isinstance(shown, list):
+        same = isinstance(real, list) and len(shown) == len(real)
+        return same and all(map(is_like, shown, real))
+    return bool(shown == real)
+
+
+def test_the_session_of_the_docs_is_what_is_answered(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = [*read_vocabulary(SAMPLE)]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    kb = tmp_path / "kb"
+    build_kb(
+        tmp_path / "concepts.jsonl", kb, str(tiny_encoder), backend="exact", threads=1
+    )
+    nlp = load_pipeline(None)
+    linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
+    service = Service(nlp, linker)
+    service.start()
+    turns = read_session()
+    assert {tool for tool, *_ in turns} >= {"link_text", "get_concept", "map_codes"}
+    try:
+        for tool, arguments, shown in turns:
+            real = call(service, tool, **arguments)
+            assert is_like(shown, real), json.dumps(real, ensure_ascii=False)
+    finally:
+        service.close()
+
+
+def test_the_configuration_of_the_docs_is_a_command() -> None:
+    block = PAGE.read_text("utf8").partition("```json\n")[2].partition("```")[0]
+    (server,) = json.loads(block)["mcpServers"].values()
+    assert server["args"][:2] == ["sapbert", "mcp"]
+    command = get_command(app)
+    words = {word for each in command.commands["mcp"].params for word in each.opts}
+    assert {word for word in server["args"] if word.startswith("--")} <= words

@@ -1,0 +1,603 @@
+"""FHIR R4: every answer is checked against the published models of its resources."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.serve.access import Access, Role
+from spacy_sapbert.serve.protocols.fhir_operations import OPERATIONS
+from spacy_sapbert.serve.settings import Limits
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+from .conftest import LocalClient, OpenLocal, Reply
+
+# R4B changed no resource that is used here.
+models = pytest.importorskip("fhir.resources.R4B", reason="`fhir.resources` is missing")
+
+ICD = "http://hl7.org/fhir/sid/icd-10-cm"
+SNOMED = "http://snomed.info/sct"
+LOINC = "http://loinc.org"
+OWN = "urn:spacy-sapbert:concepts"
+TOKEN = "a-token-of-the-tests"
+TOKENS = (Access(TOKEN, Role.READER),)
+CONCEPTS = [
+    Concept(
+        "C1",
+        ["Myocardial infarction", "heart attack", "infarto de miocardio"],
+        types=["T047"],
+        codes={"ICD10CM": ["I21"], "SNOMEDCT_US": ["22298006"], "MSH": ["D009203"]},
+        parents=["C3"],
+        definition="Death of heart muscle.",
+        retired=["C91"],
+        languages={"ENG": [0, 1], "SPA": [2]},
+        sources={"SNOMEDCT_US": [0], "ICD10CM": [1], "SCTSPA": [2]},
+    ),
+    Concept(
+        "C2",
+        ["Old infarction"],
+        codes={"ICD10CM": ["I25.2"]},
+        parents=["C3"],
+        sources={"ICD10CM": [0]},
+    ),
+    Concept(
+        "C3",
+        ["Heart disease"],
+        codes={"ICD10CM": ["I51", "I51.9"], "SNOMEDCT_US": ["56265001"]},
+        parents=["C4"],
+        sources={"SNOMEDCT_US": [0]},
+    ),
+    Concept("C4", ["Disease"], types=["T047"], codes={"SNOMEDCT_US": ["64572001"]}),
+    Concept("C5", ["Fever"], codes={"ICD10CM": ["R50"]}),
+]
+
+
+def list_problems(model: Any, place: str) -> Iterator[str]:
+    """Yield what the published models do not check: fixed codes and empty arrays."""
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        extra = field.json_schema_extra or {}
+        allowed = extra.get("enum_values") if isinstance(extra, dict) else None
+        for one in value if isinstance(value, list) else [value]:
+            if allowed and one is not None and one not in allowed:
+                yield f"{place}.{name}: {one}"
+            if hasattr(type(one), "model_fields"):
+                yield from list_problems(one, f"{place}.{name}")
+
+
+def has_empty(value: Any) -> bool:
+    parts: list[Any] = [value]
+    if isinstance(value, dict):
+        parts = [*value.values()]
+    elif isinstance(value, list):
+        parts = value
+    if value in ([], {}, "") or value is None:
+        return True
+    return any(map(has_empty, parts)) if isinstance(value, (dict, list)) else False
+
+
+def check(answer: Reply, status: int = 200) -> dict[str, Any]:
+    """Return the resource of an answer, if it is valid."""
+    assert answer.status == status, answer.body
+    assert answer.headers["content-type"] == "application/fhir+json"
+    data: dict[str, Any] = answer.json()
+    kind = models.get_fhir_model_class(data["resourceType"])
+    model = kind.model_validate_json(answer.body)
+    assert not [*list_problems(model, data["resourceType"])]
+    assert not has_empty(data)
+    assert json.loads(model.model_dump_json()).keys() == data.keys()
+    return data
+
+
+def check_error(answer: Reply, status: int, issue: str) -> None:
+    """Check that an answer is an OperationOutcome with an issue."""
+    outcome = check(answer, status)
+    assert outcome["resourceType"] == "OperationOutcome"
+    assert [one["code"] for one in outcome["issue"]] == [issue]
+
+
+def values(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a resource that have a value, by name."""
+    assert resource["resourceType"] == "Parameters"
+    return {
+        one["name"]: one[key]
+        for one in resource["parameter"]
+        for key in one
+        if key.startswith("value")
+    }
+
+
+def parts(resource: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the parameters with parts of a name, each as values by name."""
+    found = [one["part"] for one in resource["parameter"] if one["name"] == name]
+    return [values({"resourceType": "Parameters", "parameter": one}) for one in found]
+
+
+def properties(resource: dict[str, Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in parts(resource, "property"):
+        found.setdefault(one["code"], []).append(one["value"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def fhir(
+    open_local: OpenLocal,
+    tiny_encoder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> LocalClient:
+    from spacy_sapbert.kb.building.build import build_kb
+
+    folder = tmp_path_factory.mktemp("fhir")
+    write_concepts(folder / "concepts.jsonl", CONCEPTS)
+    build_kb(
+        folder / "concepts.jsonl",
+        folder / "kb",
+        str(tiny_encoder),
+        backend="exact",
+        threads=1,
+    )
+    return open_local(folder / "kb")
+
+
+def ask(client: LocalClient, operation: str, **given: Any) -> dict[str, Any]:
+    """Send an operation by GET and by POST, which must answer the same."""
+    kinds = {int: "valueInteger", bool: "valueBoolean", str: "valueString"}
+    sent = [
+        {"name": name, kinds[type(value)]: value}
+        for name, some in given.items()
+        for value in (some if isinstance(some, list) else [some])
+    ]
+    query = {k: str(v).lower() if v is True else v for k, v in given.items()}
+    found = check(client.get(f"/fhir/{operation}", query))
+    body = {"resourceType": "Parameters", "parameter": sent}
+    posted = check(client.post(f"/fhir/{operation}", body))
+    for one in (found, posted):
+        one.get("expansion", {}).pop("identifier", None)
+        one.get("expansion", {}).pop("timestamp", None)
+    assert posted == found
+    return found
+
+
+def test_lookup_has_names_with_languages_and_parents_as_codes(
+    fhir: LocalClient,
+) -> None:
+    found = ask(fhir, "CodeSystem/$lookup", system=ICD, code="I21")
+    assert values(found)["name"] == "ICD10CM"
+    assert values(found)["display"] == "heart attack"  # the vocabulary's own name
+    assert parts(found, "designation") == [
+        {"language": "en", "value": "Myocardial infarction"},
+        {"language": "en", "value": "heart attack"},
+        {"language": "es", "value": "infarto de miocardio"},
+    ]
+    assert properties(found) == {
+        "definition": ["Death of heart muscle."],
+        "semanticType": ["T047"],
+        "concept": ["C1"],
+        "parent": ["I51", "I51.9"],
+    }
+    kinds = [one["part"][1] for one in found["parameter"] if one["name"] == "property"]
+    assert {"name": "value", "valueCode": "I51"} in kinds
+
+
+def test_lookup_has_only_the_properties_that_are_asked_for(fhir: LocalClient) -> None:
+    def look(*names: str, **more: str) -> dict[str, Any]:
+        return ask(
+            fhir, "CodeSystem/$lookup", system=SNOMED, code="56265001",
+            property=[*names], **more,
+        )  # fmt: skip
+
+    assert properties(look("child")) == {"child": ["22298006"]}
+    assert properties(look("parent")) == {"parent": ["64572001"]}
+    assert [one["name"] for one in look("parent")["parameter"]] == [
+        "name",
+        "display",
+        "property",
+    ]
+    assert parts(look("designation"), "designation") == [{"value": "Heart disease"}]
+    assert not properties(look("nothing"))
+    in_spanish = ask(
+        fhir, "CodeSystem/$lookup", system=SNOMED, code="22298006",
+        property=["lang.es"], displayLanguage="es-MX",
+    )  # fmt: skip
+    assert values(in_spanish)["display"] == "infarto de miocardio"
+    assert [one["language"] for one in parts(in_spanish, "designation")] == ["es"]
+
+
+def test_lookup_says_that_an_id_was_retired(fhir: LocalClient) -> None:
+    found = ask(fhir, "CodeSystem/$lookup", system=OWN, code="C91")
+    assert properties(found)["inactive"] == [True]
+    assert properties(found)["concept"] == ["C1"]
+    assert properties(found)["parent"] == ["C3"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "issue"),
+    [
+        ({"system": ICD, "code": "I22"}, 404, "not-found"),
+        ({"system": LOINC, "code": "1"}, 404, "not-found"),
+        ({"system": f"{ICD}?fhir_vs", "code": "I21"}, 404, "not-found"),
+        ({"system": ICD}, 400, "required"),
+        ({"code": "I21"}, 400, "required"),
+        ({"system": ICD, "code": ""}, 400, "invalid"),
+        ({"system": ICD, "code": "x" * 1001}, 400, "invalid"),
+        ({"system": ICD, "code": ["I21", "I22"]}, 400, "invalid"),
+        ({"coding": "I21"}, 400, "invalid"),
+        ({"system": ICD, "code": "I21", "date": "2020-01-01"}, 400, "not-supported"),
+        ({"system": ICD, "code": "I21", "_format": "xml"}, 406, "not-supported"),
+    ],
+)
+def test_lookup_answers_an_error_with_its_outcome(
+    fhir: LocalClient, query: Any, status: int, issue: str
+) -> None:
+    check_error(fhir.get("/fhir/CodeSystem/$lookup", query), status, issue)
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/fhir+json", 200),
+        ("application/xml;q=0.9, */*;q=0.8", 200),
+        ("application/fhir+json; fhirVersion=4.0", 200),
+        ("application/fhir+xml", 406),
+    ],
+)
+def test_only_json_is_answered(fhir: LocalClient, accept: str, status: int) -> None:
+    check(fhir.get("/fhir/metadata", accept=accept), status)
+    # `_format` comes first
+    query = {"_format": "application/fhir+json"}
+    check(fhir.get("/fhir/metadata", query, accept=accept))
+
+
+def test_parameters_that_a_client_invents_are_ignored(fhir: LocalClient) -> None:
+    query = {"system": ICD, "code": "I21", "_pretty": "true", "x-cache-id": "7"}
+    assert values(check(fhir.get("/fhir/CodeSystem/$lookup", query)))["display"]
+
+
+BODY = {"resourceType": "Parameters", "parameter": [{"name": "code", "valueCode": "x"}]}
+
+
+@pytest.mark.parametrize("operation", [each.path for each in OPERATIONS])
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/fhir+json", 400),
+        (b"[" * 10_000, "application/json", 400),
+        (b"\xff", "application/json", 400),
+        (b'{"resourceType": "Patient"}', "application/json", 400),
+        (b'{"parameter": []}', "application/json", 400),
+        (b"<Parameters/>", "application/fhir+xml", 415),
+        (b"code=I21", "application/x-www-form-urlencoded", 415),
+        (b"", "application/fhir+json", 400),
+    ],
+)
+def test_a_bad_body_is_an_outcome(
+    fhir: LocalClient, operation: str, body: bytes, kind: str, status: int
+) -> None:
+    answer = fhir.send("POST", f"/fhir{operation}", body, {"content-type": kind})
+    outcome = check(answer, status)
+    assert outcome["resourceType"] == "OperationOutcome"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: str(one.path))
+def test_what_the_specification_has_and_this_service_lacks_is_refused(
+    fhir: LocalClient, operation: Any
+) -> None:
+    for name in operation.refused:
+        answer = fhir.get(f"/fhir{operation.path}", {name: "x"})
+        check_error(answer, 400, "not-supported")
+
+
+def test_every_error_below_fhir_is_an_outcome(
+    fhir: LocalClient, open_local: OpenLocal, sample_kb: Path
+) -> None:
+    check_error(fhir.get("/fhir/CodeSystem/$nothing"), 404, "not-found")
+    check_error(fhir.get("/fhir/Patient/1"), 404, "not-found")
+    check_error(fhir.get("/fhir"), 404, "not-found")
+    for method in ("DELETE", "PUT", "PATCH"):
+        answer = fhir.send(method, "/fhir/ValueSet/$expand")
+        check_error(answer, 405, "not-supported")
+        assert {*answer.headers["allow"].split(", ")} <= {"GET", "POST"}
+    other = {"host": "evil.example"}
+    check_error(fhir.get("/fhir/metadata", **other), 400, "invalid")
+    page = {"origin": "http://evil.example"}
+    check_error(fhir.get("/fhir/metadata", **page), 403, "forbidden")
+    strict = open_local(sample_kb, tokens=TOKENS, limits=Limits(body=200))
+    answer = strict.get("/fhir/metadata")
+    check_error(answer, 401, "login")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    given = {"authorization": f"Bearer {TOKEN}"}
+    check(strict.get("/fhir/metadata", **given))
+    long = strict.post("/fhir/ValueSet/$expand", "x" * 300, **given)
+    check_error(long, 413, "too-long")
+    assert "error" in strict.get("/kb").json()  # other paths have their own form
+
+
+def test_an_unexpected_error_is_an_outcome_without_its_text(
+    fhir: LocalClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spacy_sapbert.serve.protocols import fhir as routes
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(routes, "look_up", fail)
+    answer = fhir.get("/fhir/CodeSystem/$lookup", {"system": ICD, "code": "I21"})
+    check_error(answer, 500, "exception")
+    assert b"secret" not in answer.body
+
+
+ALL = f"{ICD}?fhir_vs"
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "shown"),
+    [
+        ({"url": ALL, "system": ICD, "code": "I21"}, True, True),
+        ({"url": ICD, "system": ICD, "code": "I21"}, True, True),
+        ({"url": f"{ALL}|2025", "system": ICD, "code": "I21"}, True, True),
+        ({"url": ALL, "system": ICD, "code": "I21", "display": "HEART attack"}, 1, 1),
+        ({"url": ALL, "system": ICD, "code": "I21", "display": "fever"}, False, True),
+        ({"url": ALL, "system": ICD, "code": "I99"}, False, False),
+        ({"url": ALL, "system": OWN, "code": "C1"}, False, False),
+        ({"url": OWN, "system": ICD, "code": "I21"}, False, False),
+        ({"url": ALL, "system": SNOMED, "code": "22298006"}, False, False),
+        ({"url": ALL, "system": LOINC, "code": "1"}, False, False),
+        ({"url": "http://unknown.example", "system": ICD, "code": "I21"}, 0, 0),
+        ({"url": OWN, "system": OWN, "code": "C91"}, True, True),
+    ],
+)
+def test_validate_code_of_a_value_set(
+    fhir: LocalClient, given: dict[str, str], result: bool, shown: bool
+) -> None:
+    found = values(ask(fhir, "ValueSet/$validate-code", **given))
+    assert found["result"] is bool(result)
+    hint = "|" in given["url"]
+    assert ("message" in found) is (hint or not result)
+    assert ("display" in found) is bool(shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [
+        ({"url": ICD, "code": "I21"}, True),
+        ({"url": ICD, "code": "I21", "version": "2025"}, True),
+        ({"url": ICD, "code": "C1"}, False),
+        ({"url": f"{ICD}?fhir_vs", "code": "I21"}, False),  # no code system
+        ({"url": "http://unknown.example", "code": "I21"}, False),
+    ],
+)
+def test_validate_code_of_a_code_system(
+    fhir: LocalClient, given: dict[str, str], result: bool
+) -> None:
+    found = values(ask(fhir, "CodeSystem/$validate-code", **given))
+    assert found["result"] is result
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "issue"),
+    [
+        ("ValueSet", {"system": ICD, "code": "I21"}, "required"),
+        ("ValueSet", {"url": ALL, "code": "I21"}, "required"),
+        ("ValueSet", {"url": ALL}, "required"),
+        ("CodeSystem", {"code": "I21"}, "required"),
+        ("CodeSystem", {"url": ICD}, "required"),
+    ],
+)
+def test_validate_code_needs_its_parameters(
+    fhir: LocalClient, path: str, query: dict[str, str], issue: str
+) -> None:
+    check_error(fhir.get(f"/fhir/{path}/$validate-code", query), 400, issue)
+
+
+@pytest.mark.parametrize(
+    ("codings", "result", "shown"),
+    [
+        ([(LOINC, "1", None), (ICD, "I21", None)], True, True),
+        ([(ICD, "I21", "fever"), (ICD, "I21", "heart attack")], True, True),
+        ([(ICD, "I21", "fever")], False, True),
+        ([(SNOMED, "22298006", None), (ICD, "I99", None)], False, False),
+        ([("", "I21", None)], False, False),
+        ([], False, False),
+    ],
+)
+def test_validate_code_reads_all_codings_of_a_concept(
+    fhir: LocalClient, codings: list[Any], result: bool, shown: bool
+) -> None:
+    coding = [
+        {"system": system, "code": code, **({"display": display} if display else {})}
+        for system, code, display in codings
+    ]
+    parameters = [
+        {"name": "url", "valueUri": ALL},
+        {"name": "codeableConcept", "valueCodeableConcept": {"coding": coding}},
+    ]
+    body = {"resourceType": "Parameters", "parameter": parameters}
+    found = values(check(fhir.post("/fhir/ValueSet/$validate-code", body)))
+    assert found["result"] is result
+    assert ("display" in found) is shown
+    both = [*parameters, {"name": "code", "valueCode": "I21"}]
+    body = {"resourceType": "Parameters", "parameter": both}
+    check_error(fhir.post("/fhir/ValueSet/$validate-code", body), 400, "invalid")
+
+
+@pytest.mark.parametrize(
+    ("system", "first", "second", "outcome"),
+    [
+        (ICD, "I21", "I21", "equivalent"),
+        (ICD, "I51", "I51.9", "equivalent"),  # of one concept
+        (ICD, "I51", "I21", "subsumes"),
+        (ICD, "I21", "I51", "subsumed-by"),
+        (ICD, "I21", "R50", "not-subsumed"),
+        (SNOMED, "64572001", "22298006", "subsumes"),
+        (OWN, "C2", "C4", "subsumed-by"),
+    ],
+)
+def test_subsumes_follows_the_hierarchy(
+    fhir: LocalClient, system: str, first: str, second: str, outcome: str
+) -> None:
+    given = {"system": system, "codeA": first, "codeB": second}
+    found = ask(fhir, "CodeSystem/$subsumes", **given)
+    assert values(found) == {"outcome": outcome}
+
+
+def test_subsumes_takes_codings_of_one_code_system(fhir: LocalClient) -> None:
+    def send(first: str, second: str) -> Reply:
+        codings = (("codingA", first, "I51"), ("codingB", second, "I21"))
+        parameter = [
+            {"name": name, "valueCoding": {"system": system, "code": code}}
+            for name, system, code in codings
+        ]
+        body = {"resourceType": "Parameters", "parameter": parameter}
+        return fhir.post("/fhir/CodeSystem/$subsumes", body)
+
+    assert values(check(send(ICD, ICD))) == {"outcome": "subsumes"}
+    check_error(send(ICD, SNOMED), 400, "invalid")
+    path = "/fhir/CodeSystem/$subsumes"
+    check_error(fhir.get(path, {"system": ICD, "codeA": "I21"}), 400, "required")
+    query = {"system": ICD, "codeA": "I21", "codeB": "X"}
+    check_error(fhir.get(path, query), 404, "not-found")
+
+
+def translations(resource: dict[str, Any]) -> list[tuple[str, str, str]]:
+    found = parts(resource, "match")
+    return [
+        (one["concept"]["system"], one["concept"]["code"], one["equivalence"])
+        for one in found
+    ]
+
+
+def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> None:
+    def send(**given: Any) -> dict[str, Any]:
+        return ask(fhir, "ConceptMap/$translate", **given)
+
+    found = send(system=ICD, code="I21")
+    assert sorted(translations(found)) == sorted(
+        [
+            (SNOMED, "22298006", "equivalent"),
+            ("urn:spacy-sapbert:MSH", "D009203", "relatedto"),  # a cross reference
+            (OWN, "C1", "equivalent"),
+        ]
+    )
+    assert values(found)["result"] is True
+    one = send(system=ICD, code="I21", targetsystem=SNOMED, reverse=True)
+    assert translations(one) == [(SNOMED, "22298006", "equivalent")]
+    assert parts(one, "match")[0]["concept"]["display"] == "Myocardial infarction"
+    none = send(system=ICD, code="R50", target=f"{SNOMED}?fhir_vs")
+    assert values(none)["result"] is False
+    assert "message" in values(none)
+    assert values(send(system=LOINC, code="1"))["result"] is False
+    query = {"system": ICD, "code": "I21", "url": "http://unknown.example"}
+    check_error(fhir.get("/fhir/ConceptMap/$translate", query), 404, "not-found")
+    query = {"system": ICD, "code": "I21", "targetsystem": LOINC}
+    check_error(fhir.get("/fhir/ConceptMap/$translate", query), 404, "not-found")
+
+
+def codes(resource: dict[str, Any]) -> list[str]:
+    return [one["code"] for one in resource["expansion"].get("contains", ())]
+
+
+def test_expand_pages_through_all_codes(fhir: LocalClient) -> None:
+    whole = ask(fhir, "ValueSet/$expand", url=ALL)
+    assert codes(whole) == ["I21", "I25.2", "I51", "I51.9", "R50"]
+    assert (whole["expansion"]["total"], whole["expansion"]["offset"]) == (5, 0)
+    assert whole["url"] == ALL
+    first = {"system": ICD, "code": "I21", "display": "heart attack"}
+    assert whole["expansion"]["contains"][0] == first
+    paged = []
+    for offset in (0, 2, 4):
+        page = ask(fhir, "ValueSet/$expand", url=ALL, count=2, offset=offset)
+        assert page["expansion"]["total"] == 5
+        assert page["expansion"]["offset"] == offset
+        paged += codes(page)
+    assert paged == codes(whole)
+    assert codes(ask(fhir, "ValueSet/$expand", url=ALL, count=2, offset=9)) == []
+    counted = ask(fhir, "ValueSet/$expand", url=ALL, count=0)
+    assert (codes(counted), counted["expansion"]["total"]) == ([], 5)
+
+
+def test_expand_by_a_text_pages_through_what_it_finds(fhir: LocalClient) -> None:
+    whole = ask(fhir, "ValueSet/$expand", url=ALL, filter="heart")
+    assert "I51" in codes(whole)[:2]
+    total = whole["expansion"]["total"]
+    assert len(codes(whole)) == total
+    paged = []
+    for offset in range(total):
+        given = {"url": ALL, "filter": "heart", "count": 1, "offset": offset}
+        page = ask(fhir, "ValueSet/$expand", **given)
+        assert page["expansion"]["total"] == total
+        assert {"name": "filter", "valueString": "heart"} in page["expansion"][
+            "parameter"
+        ]
+        paged += codes(page)
+    assert paged == codes(whole)
+
+
+def test_expand_has_designations_if_they_are_asked_for(fhir: LocalClient) -> None:
+    found = ask(
+        fhir, "ValueSet/$expand", url=SNOMED, includeDesignations=True,
+        displayLanguage="es", filter="infarto de miocardio",
+    )  # fmt: skip
+    first = found["expansion"]["contains"][0]
+    assert first["display"] == "infarto de miocardio"
+    assert {"language": "en", "value": "heart attack"} in first["designation"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "issue"),
+    [
+        ({}, 400, "required"),
+        ({"url": "http://unknown.example"}, 404, "not-found"),
+        ({"url": ALL, "count": "x"}, 400, "invalid"),
+        ({"url": ALL, "offset": "-1"}, 400, "invalid"),
+        ({"url": ALL, "includeDesignations": "1"}, 400, "invalid"),
+        ({"url": ALL, "valueSet": "x"}, 400, "not-supported"),
+    ],
+)
+def test_expand_answers_an_error_with_its_outcome(
+    fhir: LocalClient, query: Any, status: int, issue: str
+) -> None:
+    check_error(fhir.get("/fhir/ValueSet/$expand", query), status, issue)
+
+
+def test_an_expansion_without_count_is_refused_if_it_is_large(
+    fhir: LocalClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spacy_sapbert.serve.protocols import fhir_operations
+
+    monkeypatch.setattr(fhir_operations, "MOST", 3)
+    check_error(fhir.get("/fhir/ValueSet/$expand", {"url": ALL}), 400, "too-costly")
+    page = ask(fhir, "ValueSet/$expand", url=ALL, count=100)
+    assert (len(codes(page)), page["expansion"]["total"]) == (3, 5)
+
+
+def test_metadata_lists_what_there_is(fhir: LocalClient) -> None:
+    statement = check(fhir.get("/fhir/metadata"))
+    assert statement["fhirVersion"] == "4.0.1"
+    listed = {
+        (resource["type"], operation["name"])
+        for resource in statement["rest"][0]["resource"]
+        for operation in resource["operation"]
+    }
+    assert listed == {(one.resource, one.name) for one in OPERATIONS}
+    terms = check(fhir.get("/fhir/metadata?mode=terminology"))
+    assert terms["resourceType"] == "TerminologyCapabilities"
+    uris = [one["uri"] for one in terms["codeSystem"]]
+    assert uris == [OWN, ICD, "urn:spacy-sapbert:MSH", SNOMED]
+
+
+def test_code_systems_and_value_sets_are_resources(fhir: LocalClient) -> None:
+    for kind, url in (("CodeSystem", ICD), ("ValueSet", ALL)):
+        bundle = check(fhir.get(f"/fhir/{kind}", {"url": url}))
+        (entry,) = bundle["entry"]
+        assert entry["resource"]["url"] == url
+        path = entry["fullUrl"].removeprefix("http://127.0.0.1")
+        assert check(fhir.get(path)) == entry["resource"]
+        assert check(fhir.get(f"/fhir/{kind}"))["total"] == 4
+        none = check(fhir.get(f"/fhir/{kind}", {"url": LOINC}))
+        assert none["total"] == 0
+        check_error(fhir.get(f"/fhir/{kind}/nothing"), 404, "not-found")
+    system = check(fhir.get("/fhir/CodeSystem", {"url": ICD}))["entry"][0]["resource"]
+    assert (system["content"], system["count"]) == ("not-present", 5)

@@ -1,0 +1,66 @@
+"""The page's scripts without a browser: their state, and their types.
+
+They need Node; the types need TypeScript too (`npm install typescript`, in TSC the path
+of its `tsc` unless it is on the PATH).
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spacy_sapbert.serve.page as page
+from spacy_sapbert.serve.page.routes import join_modules
+
+FOLDER = Path(page.__path__[0])
+NODE = shutil.which("node")
+TSC = os.environ.get("TSC") or shutil.which("tsc")
+CHECK = (
+    *("--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "esnext"),
+    *("--module", "esnext", "--moduleResolution", "bundler"),
+    *("--lib", "esnext,dom,dom.iterable", "--useUnknownInCatchVariables", "false"),
+)
+
+
+def check(new_process: Any, *command: object, **environment: str) -> None:
+    """Run a command, and fail with what it says."""
+    process = new_process.start(
+        [*map(str, command)],
+        env={**os.environ, **environment},
+        stdout=new_process.PIPE,
+        stderr=new_process.STDOUT,
+        text=True,
+    )
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_the_state_of_the_page(new_process: Any) -> None:
+    script = Path(__file__).with_name("state.test.mjs")
+    check(new_process, NODE, "--test", script, STATE=str(FOLDER / "state.js"))
+
+
+@pytest.mark.skipif(TSC is None, reason="tsc is not installed")
+def test_the_scripts_have_no_type_errors(new_process: Any) -> None:
+    check(new_process, TSC, *CHECK, FOLDER / "page.js")
+
+
+def test_modules_become_one_script_in_the_order_of_their_use() -> None:
+    modules = {
+        "page": 'import { a, b as c } from "./one.js";\n'
+        'import * as two from "./two.js";\nuse(a, c, two);\n',
+        "one": 'import { d } from "./two.js";\nexport function a() {}\n'
+        "export const b = d;\n",
+        "two": "export const d = 1;\n",
+    }
+    assert join_modules(modules, "page") == (
+        "const modules = {};\n"
+        "modules.two = (() => {\nconst d = 1;\n\nreturn { d };\n})();\n"
+        "modules.one = (() => {\nconst { d } = modules.two;\nfunction a() {}\n"
+        "const b = d;\n\nreturn { a, b };\n})();\n"
+        "modules.page = (() => {\nconst { a, b: c } = modules.one;\n"
+        "const two = modules.two;\nuse(a, c, two);\n\nreturn {  };\n})();\n"
+    )
