@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import sqlite3
+import sys
 import threading
 import time
 import zipfile
@@ -402,3 +403,10 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     assert client.get("/reviews/teach").json()["versions"] == []
     assert not (tmp_path / "reviews.db.taught" / "1").exists()
     assert client.post("/reviews/switch", {"number": 1}).code == "E469"
+
+
+def test_documents_need_a_file_of_reviews(new_process: Any, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spacy_sapbert", "serve", "--documents", tmp_path]
+    done = new_process.run([*command, "--port", "0"])
+    assert done.returncode == 1
+    assert "[E492]" in done.stderr

@@ -2,6 +2,7 @@
 
 import io
 import re
+from urllib.parse import quote
 
 import pytest
 from openpyxl import load_workbook
@@ -139,3 +140,33 @@ def test_a_bad_table_is_an_error_with_a_code(
 def test_column_refuses_what_is_no_table(service: Client) -> None:
     for body in (b"{}", b"[", b'{"terms": "fever"}'):
         assert service.send("POST", "/column/map", body, JSON).code == "E457"
+
+
+@pytest.mark.parametrize(
+    ("text", "cui", "alias"),
+    [
+        ("C0000001", "C0000001", "C0000001"),
+        ("c9999999", "C0000001", "C9999999"),  # a retired id
+        ("I21", "C0000001", "ICD10CM I21"),
+        ("icd10cm:i21", "C0000001", "ICD10CM I21"),
+        ("infarction", "C0000001", "Infarction, Myocardial"),
+        ("attack", "C0000001", "Heart attack"),  # a word inside a name
+        ("disease card", "C0000003", "Cardiac disease"),
+        ("fever", "C0000004", "Fever"),
+    ],
+)
+def test_search_knows_ids_codes_and_words_inside_names(
+    service: Client, text: str, cui: str, alias: str
+) -> None:
+    first = service.get(f"/search?q={quote(text)}").json()["concepts"][0]
+    assert (first["cui"], first["alias"]) == (cui, alias)
+
+
+def test_a_concept_has_its_path_from_the_top(service: Client) -> None:
+    path = service.get("/concepts/C0000001").json()["path"]
+    assert [one["name"] for one in path] == ["Heart disease", "Myocardial infarction"]
+
+
+def test_a_document_that_is_no_table_is_refused(service: Client) -> None:
+    answer = service.send("POST", "/column/read?name=a.docx", b"PK\x03\x04", BYTES)
+    assert (answer.status, answer.code) == (422, "E441")

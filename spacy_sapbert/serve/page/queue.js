@@ -7,6 +7,7 @@ import { prepare } from "./notes.js";
 import { dispatch, flush, getState } from "./session.js";
 import { NIL, NO_MENTION, newMention, shownChoice } from "./state.js";
 
+const LONGEST_WAIT = 3000;  // milliseconds for decisions that are not written yet
 /** @type {any} */
 let view = null;
 
@@ -22,7 +23,8 @@ export async function render(main, info) {
 
 /** @param {HTMLElement} main @param {any} info */
 async function load(main, info) {
-  await flush();  // what is on its way is not open any more
+  // What is on its way is not open any more.
+  await Promise.race([flush(), new Promise((done) => setTimeout(done, LONGEST_WAIT))]);
   const path = `/reviews/queue?reviewer=${encodeURIComponent(reviewer())}`;
   const found = await attempt("Reading …", () => get(path));
   if (!found) return;

@@ -14,7 +14,8 @@ let state = { ...EMPTY, writes: JSON.parse(sessionStorage.getItem(KEPT) ?? "[]")
 /** @type {Set<(state: import("./state.js").State, before: import("./state.js").State) => void>} */
 const listeners = new Set();
 const others = new BroadcastChannel("decisions");
-let sending = false;
+/** @type {Promise<void>|null} */
+let running = null;
 let wake = () => {};
 
 export function getState() {
@@ -61,9 +62,14 @@ function pause(time) {
   });
 }
 
-export async function flush() {
-  if (sending) return;
-  sending = true;
+/** Sends what waits; the promise is fulfilled when nothing waits any more. */
+export function flush() {
+  if (!state.writes.length) return running ?? Promise.resolve();
+  running ??= sendAll();
+  return running;
+}
+
+async function sendAll() {
   let wait = FIRST_WAIT;
   let most = TOGETHER;
   while (state.writes.length) {
@@ -90,7 +96,7 @@ export async function flush() {
       }
     }
   }
-  sending = false;
+  running = null;
 }
 
 /** @param {() => string} reviewer */
