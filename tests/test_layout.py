@@ -4,11 +4,13 @@ import ast
 import re
 import tomllib
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from benchmarks.structure import (
+    Structure,
     find_cycles,
     package_imports,
     package_of,
@@ -48,6 +50,7 @@ MAY_IMPORT = {
 }
 
 
+@cache  # when a test needs it: each worker collects all tests
 def read_files() -> dict[str, str]:
     """Return the source of both packages by path."""
     return {
@@ -63,39 +66,42 @@ def allowed_imports(package: str) -> set[str]:
     return {*direct, *(other for name in direct for other in allowed_imports(name))}
 
 
-FILES = read_files()
-STRUCTURE = read_structure(FILES)
+@cache
+def read_imports() -> Structure:
+    """Return the modules of both packages, and what they import."""
+    return read_structure(read_files())
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_package_imports_only_packages_below_it(package: str) -> None:
     full = package if package.startswith("training.") else f"spacy_sapbert.{package}"
-    imported = {b for a, b in package_imports(STRUCTURE) if a == full}
+    imported = {b for a, b in package_imports(read_imports()) if a == full}
     names = {name.removeprefix("spacy_sapbert.") for name in imported}
     assert names <= allowed_imports(package)
 
 
 def test_every_package_is_in_the_table() -> None:
     packages = {
-        package_of(name).removeprefix("spacy_sapbert.") for name in STRUCTURE.modules
+        package_of(name).removeprefix("spacy_sapbert.")
+        for name in read_imports().modules
     }
     others = {*PACKAGES, "__main__", "training.__main__"}
     assert packages - others == {*MAY_IMPORT}
 
 
 def test_imports_between_packages_have_no_cycle() -> None:
-    assert find_cycles(package_imports(STRUCTURE)) == []
+    assert find_cycles(package_imports(read_imports())) == []
 
 
 def test_installed_package_does_not_import_training() -> None:
-    importers = {a for a, b in STRUCTURE.imports if b.startswith("training")}
+    importers = {a for a, b in read_imports().imports if b.startswith("training")}
     assert not {name for name in importers if name.startswith("spacy_sapbert")}
 
 
 def test_package_inits_are_empty_or_lazy() -> None:
-    inits = {path for path in FILES if path.endswith("__init__.py")}
+    inits = {path for path in read_files() if path.endswith("__init__.py")}
     lazy = {"spacy_sapbert/__init__.py", "training/__init__.py"}
-    assert {path for path in inits - lazy if FILES[path].strip()} == set()
+    assert {path for path in inits - lazy if read_files()[path].strip()} == set()
 
 
 def test_files_that_are_no_modules_are_in_the_wheel() -> None:
@@ -109,12 +115,12 @@ def test_files_that_are_no_modules_are_in_the_wheel() -> None:
 
 
 def test_module_names_say_what_is_in_them() -> None:
-    names = {part for path in FILES for part in Path(path).with_suffix("").parts}
+    names = {part for path in read_files() for part in Path(path).with_suffix("").parts}
     assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
 def test_nothing_is_pickled_or_evaluated() -> None:
-    for path, source in FILES.items():
+    for path, source in read_files().items():
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {getattr(node, "module", None)} | {a.name for a in node.names}
@@ -139,7 +145,7 @@ def test_tests_start_processes_through_one_fixture() -> None:
 
 
 def test_errors_have_their_text_in_the_table_of_errors() -> None:
-    for path, source in FILES.items():
+    for path, source in read_files().items():
         for node in ast.walk(ast.parse(source)):
             if (
                 isinstance(node, ast.Call)
@@ -152,11 +158,11 @@ def test_errors_have_their_text_in_the_table_of_errors() -> None:
 
 def test_every_error_code_is_unique_and_used() -> None:
     benchmarks = (path.read_text("utf8") for path in (ROOT / "benchmarks").glob("*.py"))
-    source = "\n".join([*FILES.values(), *benchmarks])
+    source = "\n".join([*read_files().values(), *benchmarks])
     codes: list[str] = []
-    for path in FILES:
+    for path in read_files():
         if path.startswith("spacy_sapbert/messages/") or path == "training/errors.py":
-            codes += re.findall(r"^    ([EW]\d{3}) =", FILES[path], re.MULTILINE)
+            codes += re.findall(r"^    ([EW]\d{3}) =", read_files()[path], re.MULTILINE)
     assert len(codes) > 300
     assert sorted(codes) == sorted({*codes})
     unused = [code for code in codes if not re.search(rf"\.{code}\b", source)]

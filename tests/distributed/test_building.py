@@ -59,7 +59,6 @@ def shards(kb: Path) -> list[str]:
     return sorted(path.name for path in (kb.parent / ".kb.build").glob("shard-*"))
 
 
-@pytest.mark.smoke
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 @pytest.mark.usefixtures("one_thread")
 def test_torchrun_embeds_all_shards(

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="ray is not installed")
-pytest.importorskip("ray.data", reason="ray[data] is not installed")
+from spacy_sapbert import LinkBatches
 
-from spacy_sapbert import LinkBatches  # noqa: E402
-
+# The fixture imports ray, or skips: collecting the tests must not take seconds.
 pytestmark = [pytest.mark.usefixtures("ray_data"), pytest.mark.xdist_group("ray")]
 
 
 def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:
     """Return the rows of two actors, in the order of the documents."""
+    import ray
+
     pool = ray.data.ActorPoolStrategy(size=2)
     linked = documents.map_batches(
         link, batch_format="pyarrow", batch_size=4, compute=pool, **options
@@ -64,6 +64,8 @@ class KilledOnce(LinkBatches):
 def test_ray_actor_that_is_killed_loses_and_repeats_nothing(
     documents: Any, expected: Any, options: Any, tmp_path: Path
 ) -> None:
+    import ray
+
     marker = str(tmp_path / "killed")
     data = ray.data.from_arrow(documents).repartition(7)
     rows = run(
@@ -76,6 +78,8 @@ def test_ray_actor_that_is_killed_loses_and_repeats_nothing(
 def test_ray_kb_that_is_missing_is_one_clear_error(
     documents: Any, options: Any
 ) -> None:
+    import ray
+
     options = {**options, "kb": "/nowhere/kb"}
     data = ray.data.from_arrow(documents)
     with pytest.raises(ray.exceptions.RayError) as caught:

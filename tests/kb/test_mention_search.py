@@ -78,7 +78,7 @@ def kb(request: pytest.FixtureRequest, plain_kb: Path, taught_kb: Path) -> Any:
 def mentions() -> list[str]:
     chance = random.Random(1)
     words = make_words(60)
-    made = [f"{chance.choice(words)} {chance.choice(words)}" for _ in range(12)]
+    made = [f"{chance.choice(words)} {chance.choice(words)}" for _ in range(6)]
     return [*made, *(text[: len(text) // 2] for text in made), "ka", "q 7", "..."]
 
 
@@ -89,7 +89,7 @@ def list_thresholds(kb: KnowledgeBase, mentions: list[str]) -> Iterator[float | 
         for linked in kb.link(mentions, k=10, threshold=-1)
         for candidate in linked.candidates
     )
-    yield from (None, *scores[:: len(scores) // 6])
+    yield from (None, *scores[:: len(scores) // 3])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -101,13 +101,13 @@ def test_link_does_not_depend_on_k(
         settings = {**MODES[mode], "threshold": threshold}
         many = kb.link(mentions, k=60, **settings)
         nothing += sum(linked.cui is None for linked in many)
-        for k in (1, 2, 10, 25):
+        for k in (1, 2, 25):
             kb.clear_cache()
             few = kb.link(mentions, k=k, **settings)
             cut = [Linked(each.candidates[:k], each.note, each.cui) for each in many]
             assert [each[1:] for each in few] == [each[1:] for each in cut]
             assert few == cut
-    assert 0 < nothing < 7 * len(mentions)
+    assert 0 < nothing < 4 * len(mentions)
 
 
 @pytest.mark.parametrize("mode", MODES)
