@@ -16,6 +16,7 @@ POOL = 10  # concepts with the highest cosines that are ordered anew …
 POOL_BY_NGRAMS = 12  # … and with the highest similarities of 3-grams
 POOL_ROWS = 32  # rows with the highest cosines, and as many with the most 3-grams
 SHARPNESS = 20.0  # of the share of a concept in the nearest names
+MOST_EDITS = 5  # more are as many
 MISSING = 30  # rank of a concept without such a name
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
 WORD = re.compile(r"\w+")
@@ -41,7 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "annotated_rank",
     ),
     "3-grams": ("ngrams", "ngrams_gap", "ngrams_share", "ngrams_rank"),
-    "characters": ("characters", "characters_gap"),
+    "characters": ("characters", "characters_gap", "edits", "edits_gap"),
     "words": (
         "words_in_name",
         "words_in_mention",
@@ -273,7 +274,7 @@ def compute_features(
     cosines = [names.cosine for names in near]
     similarities = [names.similarity for names in near]
     vocabulary = [names.vocabulary for names in near]
-    characters = [edit_similarity(words.text, names) for names in near]
+    edits, characters = count_edits(words.text, near)
     columns: dict[str, Sequence[float]] = {
         "cosine": cosines,
         "cosine_gap": find_gaps(cosines),
@@ -289,6 +290,8 @@ def compute_features(
         "ngrams_rank": rank_values(similarities),
         "characters": characters,
         "characters_gap": find_gaps(characters),
+        "edits": edits,
+        "edits_gap": [edit - min(edits) for edit in edits],
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:
@@ -365,19 +368,29 @@ def rank_values(values: Sequence[float]) -> list[float]:
     return [min(ranks[value], MISSING) if value > 0 else MISSING for value in values]
 
 
-def edit_similarity(text: str, names: NearNames) -> float:
-    """Return how few letters differ between a mention and a concept's nearest name.
+def count_edits(
+    text: str, near: Sequence[NearNames]
+) -> tuple[list[int], list[float]]:
+    """Count the letters that differ between a mention and the nearest names.
 
-    Letters dropped, added, changed or swapped count, relative to the longer text.
+    Letters dropped, added, changed or swapped count.
 
     Args:
         text: The mention, from `split_words`.
 
     Returns:
-        0 to 1, of the better of the nearest name and of that by 3-grams.
+        For each concept, of the better of its nearest name and of that by 3-grams: the
+        number, up to `MOST_EDITS`; and one minus the number relative to the longer
+        text, 0 to 1.
     """
-    best: float = OSA.normalized_similarity(text, split_words(names.alias).text)
-    if names.nearest.alias != names.alias:
-        other = split_words(names.nearest.alias).text
-        best = max(best, OSA.normalized_similarity(text, other))
-    return best
+    edits: list[int] = []
+    similarities: list[float] = []
+    for names in near:
+        counted = [
+            (OSA.distance(text, other), max(len(text), len(other)) or 1)
+            for alias in {names.alias: None, names.nearest.alias: None}
+            if (other := split_words(alias).text)
+        ]
+        edits.append(min((n for n, _ in counted), default=MOST_EDITS))
+        similarities.append(max((1 - n / most for n, most in counted), default=0.0))
+    return [min(edit, MOST_EDITS) for edit in edits], similarities

@@ -184,6 +184,8 @@ def test_features_of_three_concepts_by_hand() -> None:
     assert features["ngrams_rank"].tolist() == [1, 0, 30]
     # one letter of eleven; two of twelve; nearly all of ten
     assert features["characters"][:2] == pytest.approx([10 / 12, 10 / 11])
+    assert features["edits"].tolist() == [2, 1, 5]
+    assert features["edits_gap"].tolist() == [1, 0, 4]
     assert features["same_first_word"].tolist() == [0, 1, 0]
     weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
     shares = [weights[0] + weights[1], weights[2], weights[3]]

@@ -45,7 +45,7 @@ FEWEST = 100  # examples with known words, and as many without
 FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
-PENALTIES = {True: 0.03, False: 0.01}
+PENALTIES = {True: 0.03, False: 0.005}
 LOST = 0.005  # of the right answers that the threshold turns into no concept, at most
 DIGITS = 4
 LEFT_OUT = "left out"
