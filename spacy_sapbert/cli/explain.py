@@ -81,7 +81,7 @@ def format_explanation(explanation: "Explanation") -> str:
         "concept": (concept if explanation.cui else NIL) + note,
         "threshold": explanation.threshold,
         "probability": first and first["probability"],
-        "order": "; ".join(found.order),
+        "order": "; ".join(explanation.order),
     }
     columns = ("score", "CUI", "name", "alias")
     candidates = [

@@ -368,9 +368,7 @@ def rank_values(values: Sequence[float]) -> list[float]:
     return [min(ranks[value], MISSING) if value > 0 else MISSING for value in values]
 
 
-def count_edits(
-    text: str, near: Sequence[NearNames]
-) -> tuple[list[int], list[float]]:
+def count_edits(text: str, near: Sequence[NearNames]) -> tuple[list[int], list[float]]:
     """Count the letters that differ between a mention and the nearest names.
 
     Letters dropped, added, changed or swapped count.

@@ -97,8 +97,9 @@ function drawReport(one, fewest) {
     curve(one.curve),
     ...(one.lost.length ? [
       make("h3", {}, "Right before, wrong now"),
-      make("ul", { class: "found" }, ...one.lost.map((/** @type {[string, number]} */ [cui, count]) =>
-        make("li", {}, placesOf(`${cui}: ${countOf(count, "mention")}`, { chosen: cui })))),
+      make("ul", { class: "found" }, ...one.lost.map((/** @type {any} */ lost) =>
+        make("li", {}, placesOf(`${lost.text}, ${lost.cui}: ${countOf(lost.mentions, "mention")}, now ${lost.now || "no concept"}`,
+          { chosen: lost.cui })))),
     ] : []),
     pairs([
       ["Learned from", `${countOf(one.counts.mentions, "mention")} in ${countOf(one.counts.documents, "note")}`],
