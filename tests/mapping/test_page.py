@@ -37,5 +37,5 @@ def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeyp
     write_table(tmp_path / "reviewed.xlsx", header, rows)
     accuracy, report = run(blocks[1])
     assert "17" in accuracy
-    assert "Vocabulary alone" in report
+    assert "Right first answers" in report
     assert (tmp_path / "models" / "codes" / "taught").is_dir()

@@ -42,10 +42,10 @@ SHORT = [f"{RATE}warmup_steps", "1", f"{RATE}initial_rate", "0.005"]
 # the tiny encoder has 64 positions
 SPANS = "--components.transformer.model.get_spans."
 SMALL = {
-    "detector": [],
-    "detector_transformer": [f"{SPANS}window", "6", f"{SPANS}stride", "5"],
+    "cpu": [],
+    "transformer": [f"{SPANS}window", "6", f"{SPANS}stride", "5"],
 }
-STEPS = {"detector": 60, "detector_transformer": 2}
+STEPS = {"cpu": 60, "transformer": 2}
 
 
 def list_commands(**variables: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_annotated_documents_become_a_pipeline(
     lines = list_commands(
         documents=str(SAMPLE),
         annotated_kb=str(kb),
-        detector=str(ROOT / "training" / "configs" / f"{detector}.cfg"),
+        detector=str(ROOT / "training" / "detector" / f"{detector}.cfg"),
         detector_encoder=str(kb / "v1" / "encoder"),
     )
     assert len(lines) == 7
@@ -92,7 +92,7 @@ def test_annotated_documents_become_a_pipeline(
         run(line, detector)
     scores = srsly.read_json("results/annotated/evaluation.json")["scores"]
     assert scores[FOUND]["gold"] == 56
-    if detector == "detector":  # the tiny encoder has random weights
+    if detector == "cpu":  # the tiny encoder has random weights
         assert scores[FOUND]["f"]["value"] > 0.6
         assert scores[LINKED]["f"]["value"] > 0.4
         low, high = scores[FOUND]["f"]["interval"]
