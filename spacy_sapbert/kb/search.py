@@ -475,8 +475,8 @@ class MentionSearch:
         for some, cosines, similarities in united:
             values = zip(
                 some.tolist(),
-                cosines.astype(np.float64).round(SORT_DIGITS).tolist(),
-                similarities.tolist(),
+                bound(cosines).round(SORT_DIGITS).tolist(),
+                bound(similarities).tolist(),
                 strict=True,
             )
             yield [
@@ -636,3 +636,9 @@ def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ran
     # By an index that is not exact, a new one may have a higher sort key.
     capped = (concept._replace(order=min(concept.order, last)) for concept in new)
     return rank_concepts([*known, *capped], k=k)
+
+
+def bound(cosines: np.ndarray) -> np.ndarray:
+    """Return cosines in float64, between −1 and 1 whatever an index holds."""
+    bounded: np.ndarray = np.nan_to_num(cosines.astype(np.float64), nan=-1.0)
+    return bounded.clip(-1, 1)

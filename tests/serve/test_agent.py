@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -255,7 +256,15 @@ def test_a_call_that_is_cancelled_is_not_linked(linking: Service) -> None:
     """The thread is held, so that the call waits when its client gives up."""
 
     async def run(client: Client) -> Any:
-        held = linking.thread.call(lambda: time.sleep(0.5))
+        started = threading.Event()
+
+        def hold() -> None:
+            started.set()
+            time.sleep(1)
+
+        held = linking.thread.call(hold)
+        # Else both are taken from the queue together, which cannot be cancelled.
+        await asyncio.to_thread(started.wait)
         before = linking.metrics.linked.labels("texts")._value.get()
         waiting = asyncio.ensure_future(
             client.call_tool("link_text", {"text": "a headache"})

@@ -37,13 +37,13 @@ def check(new_process: Any, *command: object, **environment: str) -> None:
     assert process.returncode == 0, said
 
 
-@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.skipif(NODE is None, reason="there is no node on the path")
 def test_the_state_of_the_page(new_process: Any) -> None:
     script = Path(__file__).with_name("state.test.mjs")
     check(new_process, NODE, "--test", script, STATE=str(FOLDER / "state.js"))
 
 
-@pytest.mark.skipif(TSC is None, reason="tsc is not installed")
+@pytest.mark.skipif(TSC is None, reason="TSC names no compiler of TypeScript")
 def test_the_scripts_have_no_type_errors(new_process: Any) -> None:
     check(new_process, TSC, *CHECK, FOLDER / "page.js")
 
