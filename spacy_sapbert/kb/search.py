@@ -330,12 +330,12 @@ class MentionSearch:
             pairs = zip(ranked, counts, strict=True)
             return [SearchResult(concepts, None, count) for concepts, count in pairs]
         results: list[SearchResult] = []
-        least = max(options.k, POOL)
-        for concepts in self.rank(mentions.vectors, filter, k=least):
+        ranked = self.rank(mentions.vectors, filter, k=max(options.k, POOL))
+        for concepts, count in zip(ranked, counts, strict=True):
             cosines = np.array([concept.score for concept in concepts[:POOL]])
             probability = ranker.name_probability(cosines) if concepts else 0.0
             best = rank_concepts(concepts, k=options.k)
-            results.append(SearchResult(best, None, {}, self.keep(probability)))
+            results.append(SearchResult(best, None, count, self.keep(probability)))
         return results
 
     def order_by_ranker(

@@ -24,6 +24,8 @@ from spacy_sapbert.kb.order.names import (
     make_mentions,
 )
 from spacy_sapbert.kb.order.noise import KINDS, mistype
+from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     FEATURES,
@@ -125,6 +127,19 @@ def test_probability_does_not_depend_on_k(kb: KnowledgeBase) -> None:
     few, many = kb.link(texts, k=1), kb.link(texts, k=30)
     for one, other in zip(few, many, strict=True):
         assert one.candidates[0] == other.candidates[0]
+
+
+def test_annotations_break_ties_of_names_beside_an_order_from_names(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    first, second, *_ = kb.concepts()
+    mention = AnnotatedMention(first.name, [[second.cui]])
+    notes = [AnnotatedDocument("", f"{first.name} {n}", [mention]) for n in range(3)]
+    taught, report = teach_documents(kb, notes, output=tmp_path / "kb", force=True)
+    assert report.after is None
+    assert taught.ranker == kb.ranker
+    best = taught.link([first.name], threshold=-1)[0].candidates[0]
+    assert (best["cui"], best["tie"]) == (second.cui, "annotated")
 
 
 def test_a_threshold_of_the_options_is_a_cosine(kb: KnowledgeBase) -> None:
