@@ -272,7 +272,7 @@ def learned_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> R
     The scores are reciprocal ranks. Candidates that only evidence tells apart are
     equal, unless the order was taught: counts of annotations are evidence too.
     """
-    taught = kb.manifest.has_ranker
+    taught = kb.manifest.taught is not None
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         results: list[list[Answer]] = []

@@ -304,7 +304,7 @@ def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> Response:
 def set_done(
     service: ServiceDep, store: StoreDep, id: str, body: DoneState
 ) -> Response:
-    """Say that a reviewer has done a document, or has not."""
+    """Record that a reviewer has done a document, or has not."""
     document = find_document(store, id)
     check_texts([body.reviewer], service.limits, "names")
     store.set_done(document.id, body.reviewer, body.done)
