@@ -23,7 +23,7 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.encoder.openvino_engine import FOLDER
+from spacy_sapbert.encoder.encoder import EXPORTED
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
@@ -53,9 +53,9 @@ def open_engines(
     encoder: str, settings: EncoderSettings, folder: Path
 ) -> dict[str, Encoder]:
     """Open an encoder in every engine; `folder` is for its exports."""
-    (folder / FOLDER).mkdir()
+    (folder / EXPORTED).mkdir()
     save_encoder(folder, *load_encoder(encoder), settings)
-    export_encoder(folder, folder / FOLDER, settings)
+    export_encoder(folder, folder / EXPORTED, settings)
     encoders: dict[str, Encoder] = {}
     for name in OURS:
         engine, precision = name.split()

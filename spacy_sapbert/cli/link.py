@@ -86,7 +86,8 @@ def link(
         64, min=1, help="Documents in memory at once, in each process."
     ),
     engine: str | None = typer.Option(
-        None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
+        None,
+        help="Engine of the encoder: auto, torch or openvino. [as the linker: auto]",
     ),
     precision: str | None = typer.Option(
         None, help="Precision of the encoder: float32 or bf16. [as the linker: float32]"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TokenIds = tuple[int, ...]
-# Each is a module `…_engine` here with a function
+# Each but "auto" is a module `…_engine` here with a function
 # `open_engine(source, settings, precision, *, trusted)`; see `Encoder.open`.
-ENGINES = ("torch", "openvino")
+ENGINES = ("auto", "torch", "openvino")
+EXPORTED = "openvino"  # folder of an exported encoder, in that of the encoder
+GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
 PRECISIONS = ("float32", "bf16")
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
@@ -59,13 +62,14 @@ class EncoderConfig:
     """How to run an encoder, whichever it is.
 
     Attributes:
-        engine: "torch" or "openvino".
+        engine: "torch", "openvino" or "auto", which is OpenVINO for an exported encoder
+            on a CPU where OpenVINO is installed, else PyTorch.
         names_per_pass: Names in one forward pass.
         precision: "float32" or "bf16". bf16 is faster on some machines and changes
             scores in the third digit.
     """
 
-    engine: str = "torch"
+    engine: str = "auto"
     names_per_pass: int = 64
     precision: str = "float32"
 
@@ -75,6 +79,13 @@ class EncoderConfig:
         if self.precision not in PRECISIONS:
             raise SapbertError(Errors.E204.format(precision=self.precision))
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
+
+
+def make_encoder(
+    engine: str = "auto", names_per_pass: int = 64, precision: str = "float32"
+) -> EncoderConfig:
+    """Run the encoder in the fastest engine that there is, or a named one."""
+    return EncoderConfig(engine, names_per_pass, precision)
 
 
 def make_transformer_encoder(
@@ -128,7 +139,11 @@ class Encoder:
         """
         make_fork_safe()
         settings = settings or read_settings(Path(source))
-        module: Any = import_module(f".{config.engine}_engine", __package__)
+        name = config.engine
+        if name == "auto":
+            exported = (Path(source) / EXPORTED / GRAPH_FILE).is_file()
+            name = "openvino" if exported and prefers_openvino() else "torch"
+        module: Any = import_module(f".{name}_engine", __package__)
         engine = module.open_engine(source, settings, config.precision, trusted=trusted)
         width = measure_width(engine, settings.max_length, source)
         return cls(config, settings, engine, width)
@@ -199,6 +214,13 @@ class Encoder:
             unit = torch.nn.functional.normalize(pooled, dim=1)
             vectors: np.ndarray = unit.cpu().numpy()
             return vectors
+
+
+def prefers_openvino() -> bool:
+    """Return whether OpenVINO is installed, and spaCy is to run on the CPU."""
+    from thinc.api import get_current_ops
+
+    return get_current_ops().device_type == "cpu" and bool(find_spec("openvino"))
 
 
 def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]:

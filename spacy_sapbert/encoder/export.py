@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from .encoder import Encoder
+from .encoder import GRAPH_FILE, Encoder, EncoderConfig
 from .huggingface import EncoderSettings, load_model
-from .openvino_engine import GRAPH_FILE, import_openvino, open_exported
+from .openvino_engine import import_openvino, open_exported
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -71,6 +71,10 @@ def convert_graph(model: Any, folder: Path) -> Any:
         decoder = TorchScriptPythonDecoder(traced)  # used until the conversion ends
         graph = reader.convert(reader.load(decoder))
         graph.reshape({port: PartialShape([-1, -1]) for port in graph.inputs})
+        # OpenVINO numbers all graphs of a process; equal input is to give equal bytes.
+        graph.set_friendly_name("encoder")
+        for number, operation in enumerate(graph.get_ordered_ops()):
+            operation.set_friendly_name(f"{operation.get_type_name()}_{number}")
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E223.format(path=folder, reason=reason)) from error
@@ -81,7 +85,9 @@ def convert_graph(model: Any, folder: Path) -> Any:
 
 def compare_engines(source: Path, target: Path, settings: EncoderSettings) -> float:
     """Return the smallest cosine between both engines for random token ids."""
-    original = Encoder.open(source, settings=settings, trusted=False)
+    original = Encoder.open(
+        source, EncoderConfig("torch"), settings=settings, trusted=False
+    )
     engine = open_exported(target, source, settings, "float32")
     exported = replace(original, engine=engine)
     random = np.random.default_rng(0)

@@ -14,13 +14,12 @@ import numpy as np
 
 from ..errors import Errors, SapbertError
 from ..io import forks
+from .encoder import EXPORTED, GRAPH_FILE
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, check_encoder_folder, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
-FOLDER = "openvino"  # in the encoder folder
-GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
 SHAPE_TOKENS = 16  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
@@ -66,11 +65,11 @@ def open_engine(
     """Load an encoder that was exported into its own folder; see `Encoder.open`."""
     import_openvino()
     folder = Path(source)
-    if not (folder / FOLDER / GRAPH_FILE).is_file():
+    if not (folder / EXPORTED / GRAPH_FILE).is_file():
         raise SapbertError(Errors.E222.format(path=folder))
     if not trusted:
         check_encoder_folder(folder, trusted=False)
-    return open_exported(folder / FOLDER, folder, settings, precision)
+    return open_exported(folder / EXPORTED, folder, settings, precision)
 
 
 def open_exported(

@@ -94,7 +94,7 @@ class Parts:
         config = self.config or EncoderConfig()
         record = self.manifest.encoder
         folder = self.version.encoder
-        if config.engine not in self.manifest.engines:
+        if config.engine not in ("auto", *self.manifest.engines):
             raise SapbertError(Errors.E222.format(path=folder))
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
         encoder = Encoder.open(folder, config, settings=settings, trusted=False)

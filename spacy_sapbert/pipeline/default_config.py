@@ -77,7 +77,10 @@ long_form_attr = "long_form"
 
 {write_sections()}
 [{SECTION}.encoder]
-@architectures = "spacy-sapbert.TransformerEncoder.v1"
+@architectures = "spacy-sapbert.Encoder.v1"
+# auto = OpenVINO on a CPU, where it is installed and the knowledge base has the encoder
+# for it; torch; openvino
+engine = "auto"
 names_per_pass = 64
 precision = "float32"
 

@@ -305,3 +305,51 @@ def test_openvino_links_without_torch_and_transformers(
     encoder = Encoder.open(folder, OPENVINO, trusted=False)
     expected = encoder.embed(["heart attack", "a mild fever", "MI"])
     np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
+
+
+def test_auto_runs_an_exported_encoder_in_openvino(
+    exported_kb: Path, sample_kb: Path
+) -> None:
+    engines = [
+        type(load_kb(kb).encoder.engine).__name__ for kb in (exported_kb, sample_kb)
+    ]
+    assert engines == ["OpenVinoEngine", "TorchEngine"]
+
+
+def test_auto_without_openvino_runs_torch(
+    exported_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    monkeypatch.setattr("spacy_sapbert.encoder.encoder.find_spec", lambda name: None)
+    assert type(load_kb(exported_kb).encoder.engine).__name__ == "TorchEngine"
+
+
+def test_build_exports_the_encoder_by_default(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    assert manifest.encoder.engine == "openvino"
+    assert manifest.engines == ["torch", "openvino"]
+
+
+def test_build_continues_the_engine_of_the_names_it_reuses(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    kb = tmp_path / "kb"
+    manifest = build_kb(concepts_file, kb, str(tiny_encoder), reuse=sample_kb)
+    assert manifest.encoder.engine == "torch"
+
+
+def test_build_runs_in_torch_what_openvino_cannot_run(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_COSINE", 2)
+    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    assert manifest.engines == ["torch"]
+    with pytest.raises(SapbertError, match="E224"):
+        build_kb(
+            concepts_file, tmp_path / "other", str(tiny_encoder), engine="openvino"
+        )

@@ -78,7 +78,9 @@ def build(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
     ),
     engine: str = typer.Option(
-        "torch", help="Runs the encoder: torch, or openvino, which is faster on a CPU."
+        "auto",
+        help="Runs the encoder: torch, or openvino, which is faster on a CPU; auto = "
+        "openvino where it is installed and there is no GPU.",
     ),
     names_per_pass: int = typer.Option(64, min=1, help="Names embedded at once."),
     precision: str = typer.Option("float32", help="Of the encoder: float32 or bf16."),

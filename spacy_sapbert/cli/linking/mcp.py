@@ -26,7 +26,8 @@ def mcp(
         None, help="Language of the blank pipeline, e.g. es. [en]"
     ),
     engine: str | None = typer.Option(
-        None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
+        None,
+        help="Engine of the encoder: auto, torch or openvino. [as the linker: auto]",
     ),
     setting: list[str] = SETTING,
 ) -> None:

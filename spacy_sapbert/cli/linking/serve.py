@@ -73,7 +73,8 @@ def serve(
         "there is no teaching and no /metrics.",
     ),
     engine: str | None = typer.Option(
-        None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
+        None,
+        help="Engine of the encoder: auto, torch or openvino. [as the linker: auto]",
     ),
     setting: list[str] = SETTING,
 ) -> None:

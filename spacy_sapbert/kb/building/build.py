@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import Errors, SapbertError
 from ...io.terminal import msg
 from ...io.version import __version__
-from ...io.writing import link_file, remove_path, sync_path, write_json
+from ...io.writing import link_file, sync_path, write_json
 from ..database import Database
 from ..folder.publication import (
     LOCK_WAIT,
@@ -83,7 +83,7 @@ def build_kb(
                 "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                 "fingerprint": prepared.plan["fingerprint"],
                 "width": prepared.encoder.width,
-                "engine": build.engine,
+                "engine": prepared.plan["engine"],
                 "precision": build.precision,
                 **asdict(prepared.encoder.settings),
             }
@@ -120,7 +120,7 @@ def probe_draft(
             learned = learn_order(built, progress=options.progress)
             measured["order"] = learned
             if learned is None:
-                remove_path(draft.path / NGRAMS)
+                shutil.rmtree(draft.path / NGRAMS)
                 files = describe_files(draft.path)
                 measured |= {"ngrams": False, "files": files}
         return draft.write(manifest.model_copy(update=measured)).manifest

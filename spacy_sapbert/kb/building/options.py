@@ -26,8 +26,8 @@ class BuildOptions:
         threshold: Cosine below which a mention has no concept; None = that of the
             learned order, a probability, if there is one; 0 or −1 = link everything.
         sources: The vocabularies and their releases, for `kb info`.
-        engine: See `EncoderConfig`. With "openvino" the encoder is exported, and the
-            linker may use the engine too.
+        engine: See `EncoderConfig`. "auto" = OpenVINO on a CPU where it is installed
+            and can run the encoder. For OpenVINO the encoder is exported.
         names_per_pass: Names in one forward pass.
         precision: "float32" or "bf16".
         threads: Threads of the index build, 0 = all. With 1, equal input gives equal
@@ -48,7 +48,7 @@ class BuildOptions:
     backend_settings: dict[str, int] | None = None
     threshold: float | None = None
     sources: Sequence[str] = ()
-    engine: str = "torch"
+    engine: str = "auto"
     names_per_pass: int = 64
     precision: str = "float32"
     threads: int = 0

@@ -3,12 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ...encoder.encoder import Encoder
+from ...encoder.encoder import Encoder, prefers_openvino
 from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
     EncoderSettings,
@@ -25,7 +25,14 @@ from ..folder.publication import describe_files
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
 from ..indexes.backend import Backend
 from .options import BuildOptions
-from .plan import SHARD_ROWS, agree_on_plan, check_plan, lock_work_folder
+from .plan import (
+    PLAN,
+    SHARD_ROWS,
+    agree_on_plan,
+    check_plan,
+    lock_work_folder,
+    read_json,
+)
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
@@ -79,6 +86,8 @@ def open_build(
     The encoder is a folder or a hub id. Shards of another plan stay if a worker finds
     them.
     """
+    from ..knowledge_base import load_kb
+
     check_not_empty(concepts_path, "concepts")
     check_folder_output(output, KB_FOLDER, force=options.force)
     with (
@@ -90,19 +99,24 @@ def open_build(
         copy, config = Path(folder), options.config
         settings = copy_encoder(encoder, copy / ENCODER, options.settings)
         files = describe_files(copy)
+        reused = load_kb(options.reuse) if options.reuse else None
+        engine = config.engine
+        if engine == "auto":  # as the shards and vectors that are there
+            engine = reused.manifest.encoder.engine if reused else engine
+            engine = read_json(work / PLAN).get("engine", engine)
         plan: dict[str, Any] = {
             "concepts_sha256": file_digest(concepts_path),
             "fingerprint": encoder_fingerprint(files),
             "settings": asdict(settings),
-            "engine": config.engine,
+            "engine": export_if_needed(engine, copy, settings),
             "precision": config.precision,
             "names_per_pass": config.names_per_pass,
             "shard_rows": SHARD_ROWS,
         }
         check_plan(work, plan, options.index, replace=options.force and not worker)
-        reused = open_reused(options.reuse, plan) if options.reuse else None
-        if config.engine == "openvino":
-            export_encoder(copy / ENCODER, copy / EXPORTED, settings)
+        if reused:
+            check_reused(reused, plan)
+        config = replace(config, engine=plan["engine"])
         opened = Encoder.open(copy / ENCODER, config, settings=settings, trusted=False)
         yield Preparation(concepts_path, options, work, copy, opened, plan, reused)
 
@@ -121,14 +135,27 @@ def copy_encoder(
     return settings
 
 
-def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
-    """Open a knowledge base whose vectors are as a build would compute them."""
-    from ..knowledge_base import load_kb
+def export_if_needed(engine: str, copy: Path, settings: EncoderSettings) -> str:
+    """Export the encoder if OpenVINO is to run it; return the engine that runs it."""
+    if engine == "auto" and not prefers_openvino():
+        return "torch"
+    if engine != "torch":
+        try:
+            export_encoder(copy / ENCODER, copy / EXPORTED, settings)
+        except SapbertError:
+            if engine != "auto":
+                raise
+            if (copy / EXPORTED).exists():
+                shutil.rmtree(copy / EXPORTED)
+            return "torch"
+        return "openvino"
+    return engine
 
-    kb = load_kb(path)
+
+def check_reused(kb: "KnowledgeBase", plan: dict[str, Any]) -> None:
+    """Check that the vectors of `kb` are as a build would compute them."""
     # The files of the encoder have the settings too.
     for name in ("fingerprint", "engine", "precision"):
         if getattr(kb.manifest.encoder, name) != plan[name]:
             name = name.replace("fingerprint", "encoder")
-            raise SapbertError(Errors.E393.format(path=path, name=name))
-    return kb
+            raise SapbertError(Errors.E393.format(path=kb.folder, name=name))

@@ -158,7 +158,7 @@ def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     ]
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, concepts)
-    build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
+    build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(path, tmp_path / "new", **build)
     at_first = sum(encoded)
     encoded.clear()
