@@ -15,7 +15,7 @@ import typer
 from torch import Tensor
 
 from benchmarks.harness import machine_line, print_table
-from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.encoder import EXPORTED, Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -23,7 +23,6 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.encoder.encoder import EXPORTED
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts

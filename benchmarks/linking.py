@@ -10,7 +10,9 @@ separate processes that take turns. scispaCy needs an environment of its own:
         models/medic --label Disease --scispacy-python .venv-scispacy/bin/python
 
 With `--before ../old`, a checkout of an older version of this project is measured too.
-If it cannot read the knowledge base, name one that it built by `--before-kb`.
+If it cannot read the knowledge base, name one that it built by `--before-kb`. With
+`--small-python`, the interpreter of a small installation (docs/speed.md), this version
+is measured without torch and transformers too.
 
 scispaCy's `EntityLinker` has its default settings, with the index that its
 `create_tfidf_ann_index` builds of the concepts, except that concepts without a
@@ -51,7 +53,7 @@ from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
-OURS, SCISPACY, BEFORE = "ours", "scispaCy", "before"
+OURS, SMALL, SCISPACY, BEFORE = "ours", "ours, small", "scispaCy", "before"
 CODE = Path(__file__).parent
 SIDE = "benchmarks.linking_side"
 SINGLES = 500  # mentions linked one by one
@@ -181,12 +183,16 @@ def measure_round(
 
 def format_figures(sides: dict[str, dict[str, float]]) -> list[tuple[str, ...]]:
     """Return a header and the rows: figures, and our ratio to each other side."""
-    others = [name for name in sides if name != OURS]
-    table = [("", *sides, *(f"Ours, times as good as {name}" for name in others))]
+    others = [name for name in sides if name not in (OURS, SMALL)]
+    pairs = [(own, other) for own in (OURS, SMALL) if own in sides for other in others]
+    titles = (
+        f"{own[0].upper()}{own[1:]}, times as good as {other}" for own, other in pairs
+    )
+    table = [("", *sides, *titles)]
     for key, (title, form, higher_is_better) in FIGURES.items():
         row = [title, *(form.format(figures[key]) for figures in sides.values())]
-        for other in others:
-            good, bad = (OURS, other) if higher_is_better else (other, OURS)
+        for own, other in pairs:
+            good, bad = (own, other) if higher_is_better else (other, own)
             value = sides[bad][key]
             row.append(f"{sides[good][key] / value:.2f}×" if value else "–")
         table.append(tuple(row))
@@ -217,6 +223,9 @@ def main(
     ),
     scispacy_python: Path | None = typer.Option(
         None, help="Interpreter with scispaCy, measured too."
+    ),
+    small_python: Path | None = typer.Option(
+        None, help="Interpreter with this package but without torch, measured too."
     ),
     out: Path = typer.Option(
         Path("results/scispacy"), help="Folder for scispaCy's index."
@@ -253,6 +262,8 @@ def main(
         python, linker = str(scispacy_python), {**LINKER, "threshold": threshold}
         workers[SCISPACY] = make_scispacy_worker(python, concepts, out, linker)
     workers[OURS] = make_worker(kb)
+    if small_python:
+        workers[SMALL] = workers[OURS]._replace(python=str(small_python))
     dictionary = read_dictionary(read_concepts(concepts))
     resolve = make_resolver(dictionary.lookup, known)
     described = [describe_doc(doc, doc.ents) for doc in corpus.docs]

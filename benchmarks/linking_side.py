@@ -13,8 +13,8 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, NamedTuple
@@ -45,8 +45,8 @@ def make_ours(settings: dict[str, Any]) -> Side:
             return []
         return [(found["cui"], found["score"]) for found in ent._.candidates]
 
-    libraries = ("spacy", "spacy-transformers", "transformers", "torch", "numpy")
-    return Side(nlp, answers, libraries)
+    engines = ("openvino", "spacy-transformers", "transformers", "torch")
+    return Side(nlp, answers, ("spacy", *engines, "numpy"))
 
 
 def make_scispacy(settings: dict[str, Any]) -> Side:
@@ -181,7 +181,10 @@ def measure_side(
         for doc in linked
         for ent in doc.ents
     ]
-    versions = {name: version(name) for name in side.libraries}
+    versions: dict[str, str] = {}
+    for name in side.libraries:
+        with suppress(PackageNotFoundError):  # a small installation lacks some
+            versions[name] = version(name)
     return {"figures": figures, "answers": answers, "versions": versions}
 
 

@@ -20,7 +20,7 @@ from .safety import CONFIG_FILE, check_encoder_folder, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
-SHAPE_TOKENS = 16  # see `OpenVinoEngine.states`
+SHAPE_TOKENS = 8  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
 FORKED: list[Any] = []
@@ -164,6 +164,9 @@ class OpenVinoEngine:
                 "INFERENCE_PRECISION_HINT": self.precision.replace("float", "f"),
                 "PERFORMANCE_HINT": "LATENCY",
                 "INFERENCE_NUM_THREADS": count_threads(),
+                # A thread that is bound to a core waits for other processes there,
+                # and the workers of `n_process` would all have the same cores.
+                "ENABLE_CPU_PINNING": False,
             }
             try:
                 compiled = openvino.Core().compile_model(self.graph, "CPU", settings)
