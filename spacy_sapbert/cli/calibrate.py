@@ -23,6 +23,7 @@ ROWS = {
     "answered": "With an answer",
     "right": "With the right answer",
     "linked": "Linked at the threshold",
+    "by": "Threshold of the",
     "threshold": "Threshold",
     "precision": "Precision",
     "recall": "Recall",
@@ -32,10 +33,12 @@ ROWS = {
 }
 
 
-def format_number(number: float | None) -> str:
+def format_number(number: float | str | None) -> str:
     """Format a count or a measure."""
     if number is None:
         return "unknown"
+    if isinstance(number, str):
+        return number
     return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
@@ -99,20 +102,27 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit
     )
     opened = load_kb(folder)
-    if opened.manifest.has_ranker:
+    manifest, ranker = opened.manifest, opened.ranker
+    if manifest.has_ranker and not check:
         raise SapbertError(Errors.E364.format(path=folder))
     known: Calibration | float | None = None
+    ordered = ranker is not None
     if check:
-        known = opened.manifest.calibration or opened.manifest.threshold
+        known = manifest.calibration or manifest.threshold
+        if ranker is not None and (manifest.has_ranker or known is None):
+            known = ranker.threshold
+        elif manifest.threshold is not None:  # a cosine, which comes before the order
+            ordered = False
     if check and known is None:
         raise SapbertError(Errors.E587.format(path=folder))
     top = evaluation.score_top1(
         opened,
         files,
         read_aliases(aliases) if aliases else {},
+        ordered=ordered,
         progress=not quiet,
     )
-    calibration = evaluation.calibrate(top, files, criterion, known)
+    calibration = evaluation.calibrate(top, files, criterion, known, ordered=ordered)
     if figure is not None:
         save_figure(draw_calibration(top, calibration), figure)
     if not keep:
@@ -125,8 +135,9 @@ def calibrate(
         header = (f"By {calibration['criterion']}", "")
         rows = [(text, format_number(calibration[key])) for key, text in ROWS.items()]
         written = Calibration.model_validate(calibration)
-        chance = score_probability(written.logistic, written.threshold)
-        rows.append(("Probability at the threshold", f"{chance:.4f}"))
+        if written.by == "cosine":
+            chance = score_probability(written.logistic, written.threshold)
+            rows.append(("Probability at the threshold", f"{chance:.4f}"))
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
         if figure is not None:
             msg.good(f"Wrote {figure}")

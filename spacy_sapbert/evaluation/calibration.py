@@ -16,7 +16,13 @@ from ..io.reading import file_digest
 from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.probability import DIGITS, fit_logistic, score_probability
+from ..linking.probability import (
+    DIGITS,
+    Curve,
+    fit_logistic,
+    log_odds,
+    score_probability,
+)
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
 
@@ -34,7 +40,8 @@ class TopScores(NamedTuple):
     """The best candidate of each mention, by ascending score. Shape of each: (n,).
 
     Attributes:
-        scores: Its score; −inf for a mention without a candidate.
+        scores: Its cosine, or the log-odds of its probability if there is a learned
+            order; −inf for a mention without a candidate.
         right: Whether it is a right concept, bool.
         known: Whether the knowledge base has a right concept, bool; the other mentions
             are true NILs.
@@ -80,6 +87,7 @@ def score_top1(
     files: GoldFiles,
     aliases: dict[str, str],
     *,
+    ordered: bool = False,
     progress: bool = False,
 ) -> TopScores:
     """Link mentions without a threshold, and compare the best candidates with the ids.
@@ -89,6 +97,7 @@ def score_top1(
 
     Args:
         aliases: From `read_aliases`.
+        ordered: Return log-odds of the learned order, not cosines.
     """
     golds = [gold for file in files.values() for gold in file]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
@@ -98,14 +107,17 @@ def score_top1(
         batch = texts[start : start + BATCH_SIZE]
         for text, linked in zip(batch, kb.link(batch, k=1), strict=True):
             if linked.candidates:
-                cui = linked.candidates[0]["cui"]
-                best[text] = aliases.get(cui, cui), linked.candidates[0]["score"]
+                first = linked.candidates[0]
+                cui, score = first["cui"], first["score"]
+                if ordered:
+                    score = log_odds(first["probability"] or 0)
+                best[text] = aliases.get(cui, cui), score
     resolve = make_resolver(kb_lookup(kb), aliases)
     rows: list[tuple[float | None, bool, bool]] = []
     for gold in golds:
-        parts, (cui, score) = resolve(gold), best.get(gold.mention, ("", None))
+        parts, (cui, value) = resolve(gold), best.get(gold.mention, ("", None))
         right = bool(parts) and all(cui in part for part in parts)
-        rows.append((score, right, any(parts)))
+        rows.append((value, right, any(parts)))
     return sort_scores(rows)
 
 
@@ -170,12 +182,16 @@ def calibrate(
     files: GoldFiles,
     criterion: str,
     known: Calibration | float | None = None,
+    *,
+    ordered: bool = False,
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
     Args:
         top: The best candidates of the mentions of `files`.
         known: A calibration to check on other mentions, or a threshold without one.
+        ordered: Whether there is a learned order. Its probability is corrected, and the
+            threshold is a probability.
 
     Returns:
         The fields of `Calibration`, more counts and measures; plain JSON types.
@@ -191,7 +207,13 @@ def calibrate(
     if right.all() or not right.any():
         which = "right" if right.all() else "wrong"
         raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
-    if isinstance(known, Calibration):
+    if ordered and known is not None:  # the probability of the knowledge base itself
+        logistic = Logistic(slope=1, intercept=0)
+        if isinstance(known, Calibration):
+            criterion, threshold = known.criterion, known.threshold
+        else:
+            criterion, threshold = NOT_CALIBRATED, known
+    elif isinstance(known, Calibration):
         criterion = known.criterion
         threshold, logistic = known.threshold, known.logistic
     else:
@@ -203,12 +225,20 @@ def calibrate(
             threshold = choose_threshold(top, criterion)
         else:
             criterion, threshold = NOT_CALIBRATED, known
-    measures = compute_measures(top, np.array([threshold]))
+        if ordered:  # rounded down, so that it is reached by what it was chosen for
+            chance = float(score_probability(logistic, threshold))
+            threshold = math.floor(chance * 10_000) / 10_000
+    least = threshold
+    if ordered:
+        curve = Curve(logistic.slope, logistic.intercept)
+        least = curve.score_at(threshold) if threshold else -np.inf
+    measures = compute_measures(top, np.array([least]))
     values = {name: float(measures[name][0]) for name in MEASURES}
     probabilities = score_probability(logistic, scores)
     values["calibration_error"] = calibration_error(probabilities, right)
     golds = [(path, gold.doc) for path, golds in files.items() for gold in golds]
     return {
+        "by": "probability" if ordered else "cosine",
         "criterion": criterion,
         "threshold": round(threshold, DIGITS),
         "mentions": len(top.scores),
@@ -216,7 +246,7 @@ def calibrate(
         "nil": int((~top.known).sum()),
         "answered": len(scores),
         "right": int(right.sum()),
-        "linked": int((scores >= threshold).sum()),
+        "linked": int((scores >= least).sum()),
         **{
             name: None if math.isnan(value) else round(value, DIGITS)
             for name, value in values.items()

@@ -92,6 +92,12 @@ def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
     """
     figure, axes = open_figure(1, 2)
     (left, right), threshold = axes[0], calibration["threshold"]
+    logistic = Logistic.model_validate(calibration["logistic"])
+    ordered, score = calibration["by"] == "probability", "score"
+    if ordered:
+        chances = score_probability(logistic, top.scores)
+        top = top._replace(scores=np.where(np.isfinite(top.scores), chances, -np.inf))
+        score = "probability of the order"
     answered = np.isfinite(top.scores)
     scores, is_right = top.scores[answered], top.right[answered]
     line = np.linspace(scores[0], scores[-1], POINTS)
@@ -99,10 +105,9 @@ def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
     for (name, style), colour in zip(CURVES.items(), COLOURS, strict=False):
         label = "F1" if name == "f1" else name
         left.plot(line, measures[name], style, color=colour, label=label)
-    left.set(title=f"threshold {threshold:.3f}", xlabel="threshold (score)")
+    left.set(title=f"threshold {threshold:.3f}", xlabel=f"threshold ({score})")
     left.legend(frameon=False, loc="lower left", fontsize=8)
-    logistic = Logistic.model_validate(calibration["logistic"])
-    probabilities = score_probability(logistic, line)
+    probabilities = line if ordered else score_probability(logistic, line)
     right.plot(line, probabilities, color=COLOURS[0], label="probability")
     groups = np.array_split(np.arange(len(scores)), GROUPS)
     right.plot(
@@ -112,7 +117,7 @@ def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
         color=COLOURS[1],
         label=f"share right, {GROUPS} groups of equal size",
     )
-    right.set(title="probability that the link is right", xlabel="score")
+    right.set(title="probability that the link is right", xlabel=score)
     right.legend(frameon=False, loc="upper left", fontsize=8)
     for axis in (left, right):
         axis.axvline(threshold, color=COLOURS[-1], linewidth=1, linestyle=":")

@@ -62,6 +62,9 @@ def describe_changes(old: Manifest | None, new: Manifest) -> list[str]:
     if old.threshold != new.threshold:
         reason = "calibrated" if new.calibration else "threshold"
         changes.append(f"{reason}: {old.threshold} → {new.threshold}")
+    chances = [m.order.ranker.threshold if m.order else None for m in (old, new)]
+    if chances[0] != chances[1] and old.order and new.order:
+        changes.append(f"calibrated: probability {chances[0]} → {chances[1]}")
     if old.engines != new.engines:
         changes.append(f"engines: {', '.join(new.engines)}")
     changes += describe_overlay(old, new)

@@ -147,7 +147,9 @@ class MentionSearch:
         wider = options if most == options.k else change_options(options, {"k": most})
         results = self.find(queries, wider)
         info = self.load_info(results.values(), options)
-        calibrated = self.manifest.calibration
+        calibrated, logistic = self.manifest.calibration, None
+        if calibrated and calibrated.by == "cosine":
+            logistic = calibrated.logistic
         links = link_results(
             queries,
             results,
@@ -155,7 +157,7 @@ class MentionSearch:
             options,
             labels=labels,
             documents=documents,
-            logistic=calibrated.logistic if calibrated else None,
+            logistic=logistic,
         )
         if options.broader:
             links = [
@@ -335,7 +337,7 @@ class MentionSearch:
             cosines = np.array([concept.score for concept in concepts[:POOL]])
             probability = ranker.name_probability(cosines) if concepts else 0.0
             best = rank_concepts(concepts, k=options.k)
-            results.append(SearchResult(best, None, count, self.keep(probability)))
+            results.append(SearchResult(best, None, count, probability))
         return results
 
     def order_by_ranker(
@@ -366,18 +368,8 @@ class MentionSearch:
                 concept_counts=totals,
             )
             best = rank_concepts(ordered, k=options.k)
-            kept = self.keep(probability)
-            results.append(SearchResult(best, None, counts[number], kept))
+            results.append(SearchResult(best, None, counts[number], probability))
         return results
-
-    def keep(self, probability: float) -> float | None:
-        """Return the probability of an order, None if the cosines were calibrated.
-
-        What was learned from annotated mentions comes first, then a calibration with
-        them, then what was learned from names.
-        """
-        calibrated = self.manifest.calibration and not self.manifest.has_ranker
-        return None if calibrated else probability
 
     def knows(self, text: str) -> bool:
         """Return whether all words of a mention are words of two names or more."""

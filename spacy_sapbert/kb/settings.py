@@ -51,6 +51,13 @@ def change_kb(
 def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
     """Publish a version with a threshold and its calibration; return its meta.json."""
     with lock_kb(folder):
+        version = read_version(folder)
         threshold = calibration.threshold
-        changes = {"threshold": threshold, "calibration": calibration}
-        return change_manifest(read_version(folder), **changes).manifest
+        changes: dict[str, Any] = {"threshold": threshold, "calibration": calibration}
+        order = version.manifest.order
+        if calibration.by == "probability" and order is not None:
+            logistic = calibration.logistic.model_dump()
+            ranker = order.ranker.recalibrated(**logistic, threshold=threshold)
+            changes["order"] = order.model_copy(update={"ranker": ranker})
+            changes["threshold"] = None
+        return change_manifest(version, **changes).manifest

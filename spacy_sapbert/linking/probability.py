@@ -28,9 +28,15 @@ class Curve:
     intercept: float
 
     def score_at(self, probability: float) -> float:
-        """Return the score of a probability, 0 to 1 exclusively."""
-        logit = math.log(probability / (1 - probability))
-        return (logit - self.intercept) / self.slope
+        """Return the score of a probability; see `log_odds`."""
+        return (log_odds(probability) - self.intercept) / self.slope
+
+
+def log_odds(probability: float) -> float:
+    """Return log(p / (1 − p)), bounded as probabilities are rounded to six digits."""
+    least = 10**-DIGITS
+    probability = min(max(probability, least), 1 - least)
+    return math.log(probability / (1 - probability))
 
 
 def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndarray:

@@ -129,6 +129,16 @@ class Ranker(BaseModel):
         logit = float(values @ np.array(weights)) + self.intercept
         return round(0.5 + 0.5 * math.tanh(logit / 2), DIGITS)
 
+    def recalibrated(
+        self, *, slope: float, intercept: float, threshold: float
+    ) -> "Ranker":
+        """Return this order with corrected log-odds of its probability."""
+        changes = {
+            name: slope * getattr(self, name) for name in ("margin", "cosine", "share")
+        }
+        changes["intercept"] = slope * self.intercept + intercept
+        return self.model_copy(update={**changes, "threshold": threshold})
+
     def name_probability(self, cosines: np.ndarray) -> float:
         """Return the probability that the first concept of a name is right.
 

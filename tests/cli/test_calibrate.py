@@ -6,9 +6,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.probability import log_odds
 
 
 def run(command: str, *arguments: Any) -> Result:
@@ -166,3 +168,52 @@ def test_calibrate_never_changes_an_installed_kb(
         assert "E586" in refused.output
         assert run("calibrate", annotated_file, *options, "--dry-run").exit_code == 0
     assert read_version(own_kb) == before
+
+
+@pytest.fixture
+def ordered_kb(
+    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
+) -> Path:
+    ranker = letters_order.ranker.model_copy(
+        update={"margin": 0.1, "cosine": 30.0, "intercept": -29.0}
+    )
+    order = letters_order.model_copy(update={"ranker": ranker})
+    return Path(make_kb(tmp_path, few_concepts, learned=order))
+
+
+def test_calibrate_corrects_the_probability_of_an_order(
+    annotated_file: Path, ordered_kb: Path
+) -> None:
+    before = load_kb(ordered_kb)
+    found = calibrate(annotated_file, "--kb", ordered_kb)
+    after = load_kb(ordered_kb)
+    assert (found["by"], after.manifest.threshold) == ("probability", None)
+    assert after.ranker is not None
+    assert after.ranker.threshold == found["threshold"]
+    (old,), (new,) = (kb.link(["xyz of feverr"]) for kb in (before, after))
+    assert [c["cui"] for c in old.candidates] == [c["cui"] for c in new.candidates]
+    odds = [log_odds(each.candidates[0]["probability"] or 0) for each in (old, new)]
+    logistic = found["logistic"]
+    expected = logistic["slope"] * odds[0] + logistic["intercept"]
+    assert odds[1] == pytest.approx(expected, abs=1e-3)
+    # what was measured is what is linked
+    golds = [
+        gold for file in read_gold_files([annotated_file]).values() for gold in file
+    ]
+    linked = after.link([gold.mention for gold in golds])
+    assert sum(each.cui is not None for each in linked) == found["linked"]
+    checked = calibrate(annotated_file, "--kb", ordered_kb, "--check")
+    names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
+    assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
+    assert "calibrated: probability" in run("kb", "versions", ordered_kb).output
+
+
+def test_calibrate_checks_an_order_that_nobody_calibrated(
+    annotated_file: Path, ordered_kb: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    found = calibrate(
+        annotated_file, "--kb", ordered_kb, "--check", "--figure", tmp_path / "a.png"
+    )
+    assert (found["by"], found["criterion"]) == ("probability", "no calibration")
+    assert found["threshold"] == load_kb(ordered_kb).ranker.threshold  # type: ignore

@@ -152,8 +152,14 @@ class CalibrationFile(Record):
 
 
 class Calibration(Record):
-    """How the threshold was chosen, and what it was measured to do."""
+    """How the threshold was chosen, and what it was measured to do.
 
+    Attributes:
+        by: What the threshold is: a cosine, or a probability of the learned order,
+            which `logistic` corrected.
+    """
+
+    by: Literal["cosine", "probability"] = "cosine"
     criterion: str
     threshold: FiniteFloat
     mentions: Count
