@@ -353,6 +353,11 @@ def write_linked(
 
     Raises:
         SapbertError: If the format is unknown, or needs a missing library.
+
+    Examples:
+        >>> nlp = spacy.blank("en")
+        >>> linker = nlp.add_pipe("sapbert_linker", config={"kb": "models/sample/kb"})
+        >>> write_linked([nlp("Fever.")], "linked.jsonl")
     """
     from .entities import ATTRIBUTE_NAMES, describe_docs
 
@@ -385,9 +390,18 @@ def read_docs(
             of a folder brat.
         label: Label of mentions without a type.
 
+    Yields:
+        The id of each document, and its Doc with the group of spans.
+
     Raises:
         SapbertError: If the format cannot be read; later, with the place in the file,
             at the first invalid document.
+
+    Examples:
+        >>> path = Path("assets/sample/annotated.txt")
+        >>> id, doc = next(read_docs(path, spacy.blank("en")))
+        >>> id, len(doc.spans["gold"])
+        ('visit-01', 7)
     """
     from .gold_docs import make_gold_docs
     from .inputs.files import detect_format

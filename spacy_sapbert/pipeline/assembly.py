@@ -72,6 +72,11 @@ def assemble_pipeline(
     Raises:
         SapbertError: If the knowledge base is damaged, the output exists, or the name
             of the package is not valid.
+
+    Examples:
+        >>> assemble_pipeline("models/sample/kb", Path("models/pipeline"))
+        >>> spacy.load("models/pipeline").pipe_names
+        ['sapbert_abbreviations', 'sapbert_mentions', 'sapbert_linker']
     """
     import spacy
 

@@ -218,12 +218,22 @@ def link_files(
     In parts, each part is written as a whole, and the same job continues a stopped one.
 
     Args:
+        job: Which documents, how they are linked, and what is written.
         progress: Show a progress bar.
         on_skip: Called with the error of each document that is left out.
+
+    Returns:
+        Counts of documents, mentions and links.
 
     Raises:
         SapbertError: If the job is not possible; at the first invalid document, unless
             invalid ones are skipped; if all are.
+
+    Examples:
+        >>> notes = Path("assets/sample/notes")
+        >>> job = LinkJob((notes,), Path("linked.jsonl"), kb="models/sample/kb")
+        >>> link_files(job).documents
+        5
     """
     name = job.choose_format()
     writer = load_writer(name)

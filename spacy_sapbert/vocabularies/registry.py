@@ -263,6 +263,11 @@ def read_vocabulary(
 
     Raises:
         SapbertError: See `read_vocabularies`.
+
+    Examples:
+        >>> concepts = read_vocabulary(Path("assets/sample"), languages=("ENG",))
+        >>> any("Heart attack" in concept.aliases for concept in concepts)
+        True
     """
     reports = None if report is None else [report]
     return read_vocabularies(

@@ -63,6 +63,14 @@ def build_kb(
 
     Raises:
         SapbertError: If input, encoder, options or folder are not usable.
+
+    Examples:
+        >>> concepts = read_vocabulary(Path("assets/sample"))
+        >>> count = write_concepts(Path("concepts.jsonl"), concepts)
+        >>> encoder = "models/sample/encoder"
+        >>> manifest = build_kb(Path("concepts.jsonl"), Path("models/kb"), encoder)
+        >>> manifest.counts.concepts == count
+        True
     """
     build = BuildOptions(**options)
     with open_build(concepts_path, output, encoder, build) as prepared:
