@@ -61,6 +61,7 @@ def read_corpus(
 
     Args:
         path: A file or a folder, as the format has it; files can be `.gz`.
+        format: One of the formats of docs/corpora.md, e.g. "pubtator".
         prefix: Added to ids without a colon, e.g. "MESH:".
         drop_prefix: Removed from ids, e.g. "UMLS:".
         options: Of the reader of the format, see docs/corpora.md.

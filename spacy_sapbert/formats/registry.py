@@ -388,6 +388,8 @@ def read_docs(
         nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
         format: A format that is read; None = by the ending of the path or the content;
             of a folder brat.
+        spans_key: The group of spans for all mentions; `doc.ents` has those that are
+            aligned with tokens and do not overlap.
         label: Label of mentions without a type.
 
     Yields:

@@ -56,7 +56,9 @@ def build_kb(
         concepts_path: concepts.jsonl.
         output: The folder to write.
         encoder: A folder or a hub id.
-        options: See `BuildOptions` in `kb.building.options`.
+        options: Fields of `BuildOptions` (in `kb.building.options`): `backend`,
+            `threshold`, `order`, `force`, `progress` … as `spacy sapbert kb build` has
+            them.
 
     Returns:
         The meta.json of the knowledge base.
