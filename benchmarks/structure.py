@@ -24,8 +24,9 @@ FOLDERS = {  # suffix of their files
 class Structure(NamedTuple):
     """The import graph of the source.
 
-    modules (set[str]): Names of all modules.
-    imports (set[tuple[str, str]]): Pairs of modules: importer, imported.
+    Attributes:
+        modules: Names of all modules.
+        imports: Pairs of modules: importer, imported.
     """
 
     modules: set[str]
@@ -51,7 +52,8 @@ def name_module(path: str) -> str:
 def read_structure(files: dict[str, str]) -> Structure:
     """Parse the imports between modules, at the top of a module and in functions.
 
-    files (dict[str, str]): Source by path, e.g. "spacy_sapbert/errors.py".
+    Args:
+        files: Source by path, e.g. "spacy_sapbert/errors.py".
     """
     modules = {name_module(path) for path in files}
     imports: set[tuple[str, str]] = set()

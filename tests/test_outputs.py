@@ -59,6 +59,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 # They write nothing, or change the knowledge base that they are given.
 OTHERS = {
     "sapbert explain",
+    "sapbert info",
     "sapbert kb add",
     "sapbert kb discard-edits",
     "sapbert kb discard-teaching",

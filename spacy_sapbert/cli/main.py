@@ -10,6 +10,7 @@ from . import (  # noqa: F401
     convert,
     evaluate,
     explain,
+    info,
     link,
     regress,
     teach,

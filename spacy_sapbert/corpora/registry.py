@@ -61,12 +61,23 @@ def read_corpus(
 
     Args:
         path: A file or a folder, as the format has it; files can be `.gz`.
+        format: One of the formats of docs/corpora.md, e.g. "pubtator".
         prefix: Added to ids without a colon, e.g. "MESH:".
         drop_prefix: Removed from ids, e.g. "UMLS:".
+        options: Of the reader of the format, see docs/corpora.md.
+
+    Yields:
+        Each document, in the order of the files.
 
     Raises:
         SapbertError: If the format is unknown, or has no such option; later, with file
             and line, at the first bad line; at the end, if there was no mention.
+
+    Examples:
+        >>> path = Path("assets/sample/annotated.txt")
+        >>> document = next(read_corpus(path, "pubtator"))
+        >>> document.spans[0].mention, document.spans[0].parts
+        ('itching', [['C0033774']])
     """
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters

@@ -79,6 +79,12 @@ class LinkBatches:
 
     Raises:
         SapbertError: If a setting is not possible; nothing is opened.
+
+    Examples:
+        >>> link = LinkBatches(kb="models/sample/kb")
+        >>> notes = {"id": ["1"], "text": ["She had a heart attack."]}
+        >>> link(pyarrow.table(notes))["cui"].to_pylist()
+        ['C0027051']
     """
 
     def __init__(

@@ -353,6 +353,11 @@ def write_linked(
 
     Raises:
         SapbertError: If the format is unknown, or needs a missing library.
+
+    Examples:
+        >>> nlp = spacy.blank("en")
+        >>> linker = nlp.add_pipe("sapbert_linker", config={"kb": "models/sample/kb"})
+        >>> write_linked([nlp("Fever.")], "linked.jsonl")
     """
     from .entities import ATTRIBUTE_NAMES, describe_docs
 
@@ -383,11 +388,22 @@ def read_docs(
         nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
         format: A format that is read; None = by the ending of the path or the content;
             of a folder brat.
+        spans_key: The group of spans for all mentions; `doc.ents` has those that are
+            aligned with tokens and do not overlap.
         label: Label of mentions without a type.
+
+    Yields:
+        The id of each document, and its Doc with the group of spans.
 
     Raises:
         SapbertError: If the format cannot be read; later, with the place in the file,
             at the first invalid document.
+
+    Examples:
+        >>> path = Path("assets/sample/annotated.txt")
+        >>> id, doc = next(read_docs(path, spacy.blank("en")))
+        >>> id, len(doc.spans["gold"])
+        ('visit-01', 7)
     """
     from .gold_docs import make_gold_docs
     from .inputs.files import detect_format

@@ -48,6 +48,11 @@ def load_kb(
     Raises:
         SapbertError: If there is none, or it is damaged, of another format or with a
             different digest.
+
+    Examples:
+        >>> kb = load_kb("models/sample/kb", encoder=EncoderConfig(names_per_pass=16))
+        >>> kb.link(["heart attack"])[0].cui
+        'C0027051'
     """
     return open_version(read_version(find_kb(name)), encoder=encoder, digest=digest)
 
@@ -98,6 +103,13 @@ class KnowledgeBase(Mapping[str, Concept]):
         folder: Its folder, an absolute path.
         manifest: Its meta.json.
         encoder_config: See `load_kb`.
+
+    Examples:
+        >>> kb = load_kb("models/sample/kb")
+        >>> kb["C0027051"].name
+        'Myocardial infarction'
+        >>> "C9999999" in kb
+        False
     """
 
     def __init__(
@@ -120,6 +132,9 @@ class KnowledgeBase(Mapping[str, Concept]):
 
         Args:
             digest: The digest that a new version must have; None = any.
+
+        Raises:
+            SapbertError: If the new version is damaged or has a different digest.
         """
         version = read_version(self.folder)
         if version.manifest.digest == self.manifest.digest:
@@ -162,11 +177,19 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     @property
     def ngrams(self) -> NgramIndex | NgramLayers:
-        """The character 3-grams of all names; an error if it was built without them."""
+        """The character 3-grams of all names, loaded when first used.
+
+        Raises:
+            SapbertError: If the knowledge base was built without them.
+        """
         return self.parts.ngrams
 
     def load(self) -> None:
-        """Load now what is otherwise loaded when first used."""
+        """Load now what is otherwise loaded when first used: index, encoder, 3-grams.
+
+        Raises:
+            SapbertError: If the library of the index or of the encoder is missing.
+        """
         self.parts.load()
 
     def embed(self, texts: Sequence[str], *, variants: bool = False) -> EmbeddedTexts:
@@ -175,6 +198,9 @@ class KnowledgeBase(Mapping[str, Concept]):
         Args:
             variants: A text that is not a name gets the vector of the name that is an
                 English variant of it, if there is one; see `list_variants`.
+
+        Returns:
+            The vectors, and what is known of each text.
         """
         return self.searcher.embed(texts, variants=variants)
 
@@ -195,7 +221,17 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.searcher.search(vectors, k, rows)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows, float32. Shape: (n,) → (n, width)."""
+        """Return the vectors of rows.
+
+        Args:
+            rows: From 0 to `self.rows` - 1. Shape: (n,).
+
+        Returns:
+            Unit vectors in float32. Shape: (n, width).
+
+        Raises:
+            SapbertError: If there is no such row.
+        """
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise SapbertError(Errors.E352.format(rows=self.rows))
@@ -206,7 +242,12 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.store.entries(rows)
 
     def resolve_filter(self, filter: Filter) -> FilterResult:
-        """Find what a filter leaves; the results of the last filters are cached."""
+        """Find what a filter leaves; the results of the last filters are cached.
+
+        Raises:
+            SapbertError: If it names a type, source, language or id that the knowledge
+                base lacks.
+        """
         return self.searcher.resolve_filter(filter)
 
     def foreign_origins(self, lang: str) -> frozenset[int]:
@@ -214,7 +255,11 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.searcher.foreign_origins(lang)
 
     def check_options(self, options: LinkOptions) -> None:
-        """Raise an error if options name something that the knowledge base lacks."""
+        """Check that the knowledge base has what options name.
+
+        Raises:
+            SapbertError: If it lacks a type, source or language that they name.
+        """
         check_options(self.store, self.manifest, options)
 
     def clear_cache(self) -> None:
@@ -240,9 +285,19 @@ class KnowledgeBase(Mapping[str, Concept]):
             options: How mentions are linked.
             settings: Options by name, which replace those of `options`.
 
+        Returns:
+            The link of each mention, in their order.
+
         Raises:
             SapbertError: If an option is not possible, or the mentions are not a list
                 of texts, with as many labels and documents.
+
+        Examples:
+            >>> heart, blood = kb.link(["heart attack", "high cholesterol"], k=3)
+            >>> heart.cui, heart.candidates[0]["name"], len(heart.candidates)
+            ('C0027051', 'Myocardial infarction', 3)
+            >>> blood.candidates[0]["score"]
+            1.0
         """
         options = change_options(options, settings)
         check_mentions(mentions, labels, documents)
@@ -301,7 +356,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         return next((other for other in others if other != cui and other in self), None)
 
     def children(self, cui: str) -> list[str]:
-        """Return the ids of the children of a concept, sorted."""
+        """Return the ids of the children of a concept, sorted; empty if unknown."""
         return self.store.children(cui)
 
     def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
@@ -317,6 +372,10 @@ class KnowledgeBase(Mapping[str, Concept]):
 
         Raises:
             SapbertError: If there is no such concept, or `k` is out of range.
+
+        Examples:
+            >>> len(kb.related("C0027051", k=5))
+            5
         """
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
         return self.searcher.related(self[cui].cui, k=k)
@@ -326,5 +385,9 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.store.cuis_of_code(source, code)
 
     def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes of a concept, which must exist, in a source."""
+        """Return the codes of a concept in a source, e.g. "ICD10CM"; may be empty.
+
+        Raises:
+            UnknownConceptError: If there is no such concept.
+        """
         return list(self[cui].codes.get(source, ()))

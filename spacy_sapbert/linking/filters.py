@@ -41,6 +41,10 @@ class Filter:
     """Limits concepts and names; an empty field allows everything, and all must hold.
 
     Lists of texts become sorted tuples, so that equivalent filters are equal.
+
+    Examples:
+        >>> Filter(types=["DISO"]).to_config()
+        {'types': ['DISO']}
     """
 
     types: Annotated[

@@ -31,8 +31,15 @@ EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 class LinkOptions:
     """How mentions are linked.
 
-    Each value is checked, and lists become tuples: a `SapbertError` says what is not
-    possible.
+    Each value is checked, and lists become tuples. docs/linker.md has a table of all.
+
+    Raises:
+        SapbertError: If a value is not possible.
+
+    Examples:
+        >>> options = LinkOptions(k=3, filter={"types": ["DISO"]})
+        >>> kb.link(["heart attack"], options=options)[0].cui
+        'C0027051'
     """
 
     k: Annotated[

@@ -63,7 +63,8 @@ def assemble_pipeline(
         output: Folder of the pipeline to write.
         detector: Folder or package of a pipeline that sets entities, e.g. of a trained
             NER; None = detect the names of the knowledge base.
-        name, version: Of the pipeline; the name without the language.
+        name: Of the pipeline, without the language.
+        version: Of the pipeline.
         lang: Language of the tokenizer; with a detector, its own counts.
         kb_package: Name under which `package_kb` packages the knowledge base: the
             pipeline refers to this package, and requires it.
@@ -72,6 +73,11 @@ def assemble_pipeline(
     Raises:
         SapbertError: If the knowledge base is damaged, the output exists, or the name
             of the package is not valid.
+
+    Examples:
+        >>> assemble_pipeline("models/sample/kb", Path("models/pipeline"))
+        >>> spacy.load("models/pipeline").pipe_names
+        ['sapbert_abbreviations', 'sapbert_mentions', 'sapbert_linker']
     """
     import spacy
 

@@ -78,13 +78,25 @@ def teach(
         docs: Entities with a `kb_id_`: an id of the knowledge base, or `NIL`. Others
             are not used. No text is kept but the mentions.
         spans_key: A span group; None = the entities.
-        output, add, force, progress: See `teach_documents`.
+        output: A folder for the new version; None = the folder of `kb`.
+        add: What it has learned from other documents counts further on.
+        force: Replace `output`, and change the knowledge base even if nothing gets
+            better.
+        progress: Show progress bars.
 
     Returns:
-        See `teach_documents`.
+        The new version, or `kb` if it was not changed; and the report.
 
     Raises:
-        SapbertError: See `teach_documents`.
+        SapbertError: If the documents have no mention or ids of another vocabulary, or
+            the folder has changed, is locked or cannot be written.
+
+    Examples:
+        >>> path = Path("assets/sample/annotated.txt")
+        >>> docs = [doc for _, doc in read_docs(path, spacy.blank("en"))]
+        >>> taught, report = teach(kb, docs, spans_key="gold", force=True)
+        >>> taught.manifest.taught.mentions > 200
+        True
     """
     from ..kb.teaching.teach import teach_documents
 

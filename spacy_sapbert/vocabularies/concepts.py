@@ -60,6 +60,11 @@ class Concept:
             names that it has: from 0, ascending, distinct. A name may be in several,
             and in none if its language is unknown.
         sources: The same by the vocabularies that the names come from, e.g. "MSH".
+
+    Examples:
+        >>> fever = Concept("C0015967", ["Fever", "Pyrexia"], types=["T184"])
+        >>> fever.name
+        'Fever'
     """
 
     cui: str
@@ -312,6 +317,13 @@ def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
 
     Raises:
         SapbertError: See `check_concept`; no file is left under the name.
+
+    Examples:
+        >>> fever = Concept("W1", ["blue fever", "azure fever"])
+        >>> write_concepts(Path("words.jsonl"), [fever])
+        1
+        >>> [concept.name for concept in read_concepts(Path("words.jsonl"))]
+        ['blue fever']
     """
     count = 0
     with write_atomically(path) as file:

@@ -259,10 +259,21 @@ def read_vocabulary(
         path: A file, or the folder of a release.
         format: A key of `READERS`; None = by the name of the file.
         on_error: "fail", or "skip" to count invalid rows and continue.
-        options: Fields of `ReadOptions`.
+        report: Filled with counts while the vocabulary is read.
+        options: Fields of `ReadOptions`, e.g. `languages`; docs/vocabularies.md has a
+            table of all.
+
+    Yields:
+        Each concept.
 
     Raises:
-        SapbertError: See `read_vocabularies`.
+        SapbertError: If the format is unknown or has no such option; later, with file
+            and line, at the first invalid row; at the end, if there was no concept.
+
+    Examples:
+        >>> concepts = read_vocabulary(Path("assets/sample"), languages=("ENG",))
+        >>> any("Heart attack" in concept.aliases for concept in concepts)
+        True
     """
     reports = None if report is None else [report]
     return read_vocabularies(

@@ -27,6 +27,8 @@ class Report:
     """Filled by a reader while it reads.
 
     Attributes:
+        path: What is read.
+        format: A key of `READERS`.
         rows: Rows (lines, terms) read, by file.
         rows_kept: Rows with names that were kept.
         names: Names of the concepts.
@@ -42,6 +44,12 @@ class Report:
         conflict: Called with a rule, the id of a concept of this file, the ids of the
             concepts that it conflicts with, with a bar between them, and the name, if
             it is a name that does.
+
+    Examples:
+        >>> report = Report()
+        >>> concepts = [*read_vocabulary(Path("assets/sample"), report=report)]
+        >>> report.concepts == len(concepts)
+        True
     """
 
     path: str = ""

@@ -257,10 +257,7 @@ def make_token_classifier(folder: Path) -> None:
 
 
 def make_gliner(folder: Path) -> None:
-    """Save a GLiNER that was not trained.
-
-    RAISES (ImportError): If GLiNER is not installed.
-    """
+    """Save a GLiNER that was not trained."""
     import torch
     from gliner import GLiNER
     from gliner.config import GLiNERConfig

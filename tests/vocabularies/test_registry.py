@@ -44,13 +44,14 @@ CLAML_CLASS = (
 class Example(NamedTuple):
     """A file of one concept, whose only name is "pain", with lines to break it.
 
-    name (str): A file name of the format.
-    good (str), bad (str): A record, and an invalid record with the name "fever".
-    code (str), rule (str): The error of the invalid record; how it is counted.
-    not_utf8 (str): How bytes that are not UTF-8 are counted; empty = always an error.
-    text (str): The file; `{}` stands for its records.
-    between (str): What separates records.
-    beside (dict[str, str]): Other files, by name.
+    Attributes:
+        name: A file name of the format.
+        good, bad: A record, and an invalid record with the name "fever".
+        code, rule: The error of the invalid record; how it is counted.
+        not_utf8: How bytes that are not UTF-8 are counted; empty = always an error.
+        text: The file; `{}` stands for its records.
+        between: What separates records.
+        beside: Other files, by name.
     """
 
     name: str

@@ -81,8 +81,9 @@ def read_plainly(
 ) -> tuple[list[Concept], dict[str, int], dict[str, int]]:
     """Read lines one by one, and skip what is bad.
 
-    RETURNS (tuple[list[Concept], dict[str, int], dict[str, int]]): The concepts; how
-        many rows each rule dropped; the first line that each kind of error is in.
+    Returns:
+        The concepts; how many rows each rule dropped; the first line that each kind of
+        error is in.
     """
     dropped, errors = Counter(), {}
     kept: dict[str, list[tuple[Any, ...]]] = {}

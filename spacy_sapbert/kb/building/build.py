@@ -56,13 +56,23 @@ def build_kb(
         concepts_path: concepts.jsonl.
         output: The folder to write.
         encoder: A folder or a hub id.
-        options: See `BuildOptions` in `kb.building.options`.
+        options: Fields of `BuildOptions` (in `kb.building.options`): `backend`,
+            `threshold`, `order`, `force`, `progress` … as `spacy sapbert kb build` has
+            them.
 
     Returns:
         The meta.json of the knowledge base.
 
     Raises:
         SapbertError: If input, encoder, options or folder are not usable.
+
+    Examples:
+        >>> concepts = read_vocabulary(Path("assets/sample"))
+        >>> count = write_concepts(Path("concepts.jsonl"), concepts)
+        >>> encoder = "models/sample/encoder"
+        >>> manifest = build_kb(Path("concepts.jsonl"), Path("models/kb"), encoder)
+        >>> manifest.counts.concepts == count
+        True
     """
     build = BuildOptions(**options)
     with open_build(concepts_path, output, encoder, build) as prepared:

@@ -23,6 +23,9 @@ def embed_shards(
     worker that was stopped does only its missing shards again.
 
     Args:
+        concepts_path: concepts.jsonl.
+        output: The folder of the knowledge base that `build_kb` will write.
+        encoder: A folder or a hub id.
         worker: Number of this worker, from 0, and of all.
         options: See `BuildOptions`. With `force` the knowledge base may exist; it is
             `build_kb` that replaces it.

@@ -83,6 +83,11 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
     Raises:
         SapbertError: If the encoder can read none of the names of a concept, or the
             folder has changed, is locked or cannot be written.
+
+    Examples:
+        >>> kb = add_concepts(kb, [Concept("C0027051", ["widow maker"])])
+        >>> kb.link(["widow maker"])[0].cui
+        'C0027051'
     """
 
     def change(edits: Edits) -> None:
@@ -126,6 +131,14 @@ def remove_concepts(
     Raises:
         SapbertError: If there is no such concept or name, it is the only name, or the
             folder has changed, is locked or cannot be written.
+
+    Examples:
+        >>> kb = remove_concepts(kb, ["C0027051"], alias="Heart attack")
+        >>> "C0027051" in remove_concepts(kb, ["C0027051"])
+        False
+        >>> kb = discard_edits("models/sample/kb")
+        >>> kb["C0027051"].name
+        'Myocardial infarction'
     """
 
     def change(edits: Edits) -> None:

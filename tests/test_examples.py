@@ -1,0 +1,58 @@
+"""The examples in the docstrings of the public names."""
+
+import doctest
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import spacy
+
+import spacy_sapbert
+from spacy_sapbert import load_kb
+
+ROOT = Path(__file__).parents[1]
+
+
+def find_examples() -> list[Any]:
+    """Return the docstrings of public names that have examples."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = [
+        test
+        for name in spacy_sapbert.PUBLIC
+        for test in finder.find(getattr(spacy_sapbert, name), name)
+        if test.examples
+    ]
+    assert len(found) > 15
+    return found
+
+
+@pytest.mark.parametrize("name", spacy_sapbert.PUBLIC)
+def test_public_name_has_a_docstring_of_its_own(name: str) -> None:
+    public = getattr(spacy_sapbert, name)
+    assert public.__doc__
+    members = vars(public).items() if isinstance(public, type) else ()
+    for member, value in members:
+        if not member.startswith("_") and callable(getattr(public, member)):
+            assert value.__doc__, member
+
+
+@pytest.mark.parametrize("example", find_examples(), ids=lambda test: test.name)
+def test_example_of_a_docstring_prints_its_output(
+    example: doctest.DocTest,
+    demo_folder: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(demo_folder / "models", tmp_path / "models")
+    (tmp_path / "models" / "sample" / "encoder").symlink_to(tiny_encoder)
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    monkeypatch.chdir(tmp_path)
+    public = {name: getattr(spacy_sapbert, name) for name in spacy_sapbert.PUBLIC}
+    others = {"Path": Path, "spacy": spacy, "pyarrow": pyarrow}
+    example.globs = {**public, **others, "kb": load_kb("models/sample/kb")}
+    output: list[str] = []
+    result = doctest.DocTestRunner().run(example, out=output.append)
+    assert not result.failed, "".join(output)
