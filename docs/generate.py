@@ -19,8 +19,7 @@ from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
-from spacy_sapbert.vocabularies.options import READ_OPTIONS
-from spacy_sapbert.vocabularies.registry import READERS, list_takers
+from spacy_sapbert.vocabularies.registry import READERS
 
 DOCS = Path(__file__).parent
 
@@ -143,16 +142,6 @@ def list_vocabularies() -> str:
     return make_table(*rows)
 
 
-def list_read_options() -> str:
-    """Return a table of the options of readers."""
-    rows = [("option", "formats", "meaning [default]")]
-    for name, declared in READ_OPTIONS.items():
-        takers = ", ".join(f"`{taker}`" for taker in list_takers(name))
-        doc = declared.doc.replace("|", r"\|")
-        rows.append((f"`--{name.replace('_', '-')}`", takers, doc))
-    return make_table(*rows)
-
-
 def generate_pages() -> dict[Path, Mapping[str, str]]:
     """Return the generated parts of each page, by name."""
     return {
@@ -168,10 +157,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
         },
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
-        DOCS / "vocabularies.md": {
-            "formats": list_vocabularies(),
-            "options": list_read_options(),
-        },
+        DOCS / "vocabularies.md": {"formats": list_vocabularies()},
     }
 
 
