@@ -125,20 +125,18 @@ def list_messages(messages: type) -> str:
 
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
-    rows = [("cause", "means", "what to do", "found by")]
+    rows = [("cause", "means", "what to do")]
     for name, cause in CAUSES.items():
-        by = "`explain`" if cause.of_linker else "both"
-        rows.append((f"`{name}`", cause.meaning, cause.advice, by))
+        rows.append((f"`{name}`", cause.meaning, cause.advice))
     return make_table(*rows)
 
 
 def list_vocabularies() -> str:
     """Return a table of the formats of vocabularies."""
-    rows = [("`--format`", "file names", "content", "options")]
+    rows = [("`--format`", "file names", "content")]
     for name, reader in READERS.items():
         names = [f"`{pattern}`" for pattern in reader.patterns if "/" not in pattern]
-        options = [f"`--{option.replace('_', '-')}`" for option in reader.takes]
-        rows.append((f"`{name}`", ", ".join(names), reader.content, ", ".join(options)))
+        rows.append((f"`{name}`", ", ".join(names), reader.content))
     return make_table(*rows)
 
 
