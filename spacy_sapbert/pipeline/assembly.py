@@ -63,7 +63,8 @@ def assemble_pipeline(
         output: Folder of the pipeline to write.
         detector: Folder or package of a pipeline that sets entities, e.g. of a trained
             NER; None = detect the names of the knowledge base.
-        name, version: Of the pipeline; the name without the language.
+        name: Of the pipeline, without the language.
+        version: Of the pipeline.
         lang: Language of the tokenizer; with a detector, its own counts.
         kb_package: Name under which `package_kb` packages the knowledge base: the
             pipeline refers to this package, and requires it.

@@ -70,7 +70,8 @@ class LinkJob:
             does not depend on it.
         input_format: See `list_inputs`; None = by the ending, else the content.
         encoding: Of texts, JSONL and CSV.
-        text_field, id_field: Of JSONL, CSV and Parquet; "a.b" = nested.
+        text_field: Of JSONL, CSV and Parquet; "a.b" = nested.
+        id_field: The same for the id of a document.
         keep: Fields of the input to repeat.
         on_error: "fail", or "skip" to leave out documents that are invalid or fail.
         pipeline: Folder or package; None = a blank one that detects names.
@@ -78,7 +79,8 @@ class LinkJob:
         kb: Folder or name of a knowledge base; None = the only one installed.
         mentions: "names" = detect the names of the knowledge base.
         options: Fields of `LinkOptions` that replace those of the linker.
-        engine, precision: See `EncoderConfig`; None = as the linker.
+        engine: See `EncoderConfig`; None = as the linker.
+        precision: See `EncoderConfig`; None = as the linker.
         format: See docs/formats.md; None = by the ending of the output, JSONL for
             parts, and else a table.
         shard_size: Documents in a part; None = one file.

@@ -78,7 +78,11 @@ def teach(
         docs: Entities with a `kb_id_`: an id of the knowledge base, or `NIL`. Others
             are not used. No text is kept but the mentions.
         spans_key: A span group; None = the entities.
-        output, add, force, progress: See `teach_documents`.
+        output: A folder for the new version; None = the folder of `kb`.
+        add: What it has learned from other documents counts further on.
+        force: Replace `output`, and change the knowledge base even if nothing gets
+            better.
+        progress: Show progress bars.
 
     Returns:
         See `teach_documents`.
