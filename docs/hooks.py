@@ -26,8 +26,14 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def plain_bars(row: re.Match[str]) -> str:
+    """Return a row of a table; GitHub wants `\\|` in code, Python-Markdown a bar."""
+    return re.sub(r"`[^`]*`", lambda code: code[0].replace(r"\|", "|"), row[0])
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Change links: the folder docs/ is the root of the site."""
+    """Change links, as docs/ is the root of the site, and bars in code of tables."""
+    markdown = re.sub(r"(?m)^\|.*", plain_bars, markdown)
     if page.file.generated_by:
         return re.sub(r"\]\(((?:\.\./)*)docs/", r"](\1", markdown)
     return markdown.replace("](../", "](")
