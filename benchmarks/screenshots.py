@@ -1,4 +1,4 @@
-"""Pictures of the page of a service for docs/serve.md, taken by a browser."""
+"""Pictures of pages for README.md and docs/serve.md, taken by a browser."""
 
 import csv
 import json
@@ -29,8 +29,10 @@ NOTES = {
 }
 TERMS = "heart attack\nH/O Asthma, NOS (J45.9)\nhigh blood presure\nMI\nzebra"
 NARROW, WIDE, HEIGHT = 390, 1280, 800  # pixels
+NOTE_SIZE = {"width": 1100, "height": 585}
 THEMES = ("light", "dark")
-CORRECTIONS = Path(__file__).parents[1] / "assets" / "sample" / "corrections.csv"
+SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
+CORRECTIONS = SAMPLE / "corrections.csv"
 
 
 def send(address: str, path: str, data: dict[str, Any]) -> Any:
@@ -64,9 +66,38 @@ def add_decisions(address: str) -> None:
             start = end + 2
 
 
+def take_picture(page: Any, path: Path) -> None:
+    """Write what the browser shows, with few colours."""
+    from PIL import Image
+
+    page.wait_for_timeout(400)
+    page.screenshot(path=path)
+    with Image.open(path) as image:  # 64 colours are enough, and small
+        image.convert("RGB").quantize(64).save(path, optimize=True)
+
+
+def take_linked_note(kb: Path, folder: Path, chromium: str) -> Path:
+    """Link the notes of the sample, and write a picture of the first one."""
+    from playwright.sync_api import sync_playwright
+
+    path = folder / "linked-note.png"
+    with TemporaryDirectory() as work, sync_playwright() as driver:
+        output = Path(work, "notes.html")
+        command = [sys.executable, "-m", "spacy_sapbert", "link", str(SAMPLE / "notes")]
+        options = ["--kb", str(kb), "--output", str(output)]
+        subprocess.run([*command, *options], check=True)
+        browser = driver.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport=NOTE_SIZE, color_scheme="light")
+        page.goto(output.as_uri())
+        take_picture(page, path)
+        browser.close()
+    return path
+
+
 def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
     """Use the page, and write pictures of it."""
-    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     taken: list[Path] = []
@@ -77,11 +108,8 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
     add_decisions(address)
 
     def take(page: Any, name: str) -> None:
-        page.wait_for_timeout(400)
         taken.append(folder / f"serve-{name}.png")
-        page.screenshot(path=taken[-1])
-        with Image.open(taken[-1]) as image:  # 64 colours are enough, and small
-            image.convert("RGB").quantize(64).save(taken[-1], optimize=True)
+        take_picture(page, taken[-1])
 
     def show(page: Any, part: str, element: str) -> None:
         page.goto(f"{address}/#{part}")
@@ -144,8 +172,9 @@ def main(
     output: Path = typer.Argument(..., help="Folder for the pictures."),
     chromium: str = typer.Option(shutil.which("chromium") or "chromium"),
 ) -> None:
-    """kb/ + the corrections of the sample -> pictures of each part of the page"""
+    """kb/ + notes and corrections of the sample -> pictures of the pages"""
     output.mkdir(parents=True, exist_ok=True)
+    msg.good(f"Wrote {take_linked_note(kb, output, chromium)}")
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
         service = subprocess.Popen(

@@ -19,8 +19,7 @@ from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
-from spacy_sapbert.vocabularies.options import READ_OPTIONS
-from spacy_sapbert.vocabularies.registry import READERS, list_takers
+from spacy_sapbert.vocabularies.registry import READERS
 
 DOCS = Path(__file__).parent
 
@@ -126,30 +125,18 @@ def list_messages(messages: type) -> str:
 
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
-    rows = [("cause", "means", "what to do", "found by")]
+    rows = [("cause", "means", "what to do")]
     for name, cause in CAUSES.items():
-        by = "`explain`" if cause.of_linker else "both"
-        rows.append((f"`{name}`", cause.meaning, cause.advice, by))
+        rows.append((f"`{name}`", cause.meaning, cause.advice))
     return make_table(*rows)
 
 
 def list_vocabularies() -> str:
     """Return a table of the formats of vocabularies."""
-    rows = [("`--format`", "file names", "content", "options")]
+    rows = [("`--format`", "file names", "content")]
     for name, reader in READERS.items():
         names = [f"`{pattern}`" for pattern in reader.patterns if "/" not in pattern]
-        options = [f"`--{option.replace('_', '-')}`" for option in reader.takes]
-        rows.append((f"`{name}`", ", ".join(names), reader.content, ", ".join(options)))
-    return make_table(*rows)
-
-
-def list_read_options() -> str:
-    """Return a table of the options of readers."""
-    rows = [("option", "formats", "meaning [default]")]
-    for name, declared in READ_OPTIONS.items():
-        takers = ", ".join(f"`{taker}`" for taker in list_takers(name))
-        doc = declared.doc.replace("|", r"\|")
-        rows.append((f"`--{name.replace('_', '-')}`", takers, doc))
+        rows.append((f"`{name}`", ", ".join(names), reader.content))
     return make_table(*rows)
 
 
@@ -168,10 +155,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
         },
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
-        DOCS / "vocabularies.md": {
-            "formats": list_vocabularies(),
-            "options": list_read_options(),
-        },
+        DOCS / "vocabularies.md": {"formats": list_vocabularies()},
     }
 
 

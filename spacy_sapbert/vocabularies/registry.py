@@ -125,7 +125,7 @@ READERS: dict[str, Reader] = {
         ("type",),
     ),
     "rdf": Reader(
-        "[SKOS and OWL](#skos-and-owl)",
+        "[SKOS and OWL](#ontologies-skos-and-owl)",
         "ontologies.rdf:read_rdf",
         ("*.owl", "*.rdf", "*.ttl", "*.nt"),
         ("languages", *ONTOLOGY),
@@ -150,7 +150,7 @@ READERS: dict[str, Reader] = {
         ("type",),
     ),
     "scispacy": Reader(
-        "a [knowledge base of scispaCy](#a-knowledge-base-of-scispacy): "
+        "a knowledge base of scispaCy: "
         '`{"concept_id": "C0015967", "canonical_name": "Fever"}`',
         "readers.jsonl:read_scispacy",
         ("*.jsonl",),
@@ -196,12 +196,12 @@ READERS: dict[str, Reader] = {
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml"),
     ),
     "sssom": Reader(
-        "[mappings](#unite-vocabularies)",
+        "[mappings](#several-vocabularies)",
         "readers.sssom:read_sssom",
         ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
     ),
     "table": Reader(
-        "any other table, of your own: see [Tables](#tables)",
+        "any other table, of your own: see [your own vocabulary](#your-own-vocabulary)",
         "tables.table:read_table",
         ("*.csv", "*.tsv", "*.xlsx", "*.xlsm"),
         ("columns", "separator", "encoding", "type"),
