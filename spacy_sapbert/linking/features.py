@@ -17,6 +17,8 @@ POOL_BY_NGRAMS = 12  # … and with the highest similarities of 3-grams
 POOL_ROWS = 32  # rows with the highest cosines, and as many with the most 3-grams
 SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MOST_EDITS = 5  # more are as many
+SHORTEST = 4  # letters of a misspelled word
+LETTERS_PER_SLIP, MOST_SLIPS = 3, 3  # one of three letters may be wrong
 MISSING = 30  # rank of a concept without such a name
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
 WORD = re.compile(r"\w+")
@@ -42,7 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "annotated_rank",
     ),
     "3-grams": ("ngrams", "ngrams_gap", "ngrams_share", "ngrams_rank"),
-    "characters": ("characters", "characters_gap", "edits", "edits_gap"),
+    "characters": ("characters", "characters_gap", "edits", "edits_gap", "slip"),
     "words": (
         "words_in_name",
         "words_in_mention",
@@ -63,6 +65,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concept_count_gap",
     ),
 }
+# Of each candidate: whether the mention or a word of it may be a misspelled name of it.
+# It has no weight; it decides which weights count, see `Ranker`.
+MISSPELLED = "misspelled"
 FEATURES = tuple(name for group in GROUPS.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (
@@ -265,16 +270,23 @@ def compute_features(
         concept_counts: How often each concept was annotated.
 
     Returns:
-        By name, as in `FEATURES`; one value for each concept of the pool, float64.
+        By name, as in `FEATURES`, and `MISSPELLED`; one value for each concept of the
+        pool, float64.
     """
     near = [*pool.near.values()]
     words = split_words(mention)
-    compared = [compare_words(words, split_words(names.alias)) for names in near]
+    aliases = [split_words(names.alias) for names in near]
+    compared = [compare_words(words, alias) for alias in aliases]
     table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPS["words"]))
     cosines = [names.cosine for names in near]
     similarities = [names.similarity for names in near]
     vocabulary = [names.vocabulary for names in near]
     edits, characters = count_edits(words.text, near)
+    slips = [edit <= most_slips(words.text) for edit in edits]
+    misspelled = [
+        slip or has_misspelled(words, alias)
+        for slip, alias in zip(slips, aliases, strict=True)
+    ]
     columns: dict[str, Sequence[float]] = {
         "cosine": cosines,
         "cosine_gap": find_gaps(cosines),
@@ -292,6 +304,8 @@ def compute_features(
         "characters_gap": find_gaps(characters),
         "edits": edits,
         "edits_gap": [edit - min(edits) for edit in edits],
+        "slip": slips,
+        MISSPELLED: misspelled,
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:
@@ -350,6 +364,24 @@ def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
         mention.words[:1] == name.words[:1],
         numbers == others,
         bool(numbers and others and numbers != others),
+    )
+
+
+def most_slips(text: str) -> int:
+    """Return how many letters of a text may be wrong by mistake."""
+    if len(text) < SHORTEST:
+        return 0
+    return min(len(text) // LETTERS_PER_SLIP, MOST_SLIPS)
+
+
+def has_misspelled(mention: Words, name: Words) -> bool:
+    """Return whether a word of a mention may be a misspelled word of a name."""
+    others = name.content - mention.content
+    return any(
+        OSA.distance(word, other, score_cutoff=slips) <= slips
+        for word in mention.content - name.content
+        if (slips := most_slips(word))
+        for other in others
     )
 
 

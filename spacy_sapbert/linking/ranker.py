@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from .features import FEATURES, Features
+from .features import FEATURES, MISSPELLED, Features
 
 CLIP = 4.0  # standard deviations: one odd value does not decide alone
 DIGITS = 6
@@ -77,9 +77,10 @@ class Ranker(BaseModel):
 
     Attributes:
         known: Learned from names: for mentions whose words all are words of two names
-            or more, of which most are names in other words.
-        unknown: Learned from names: for the other mentions, of which most have typing
-            errors.
+            or more, of which most are names in other words; and for mentions with new
+            words that are no misspelled words.
+        unknown: Learned from names: for mentions with other words, of which one may be
+            a misspelled word of a candidate (`MISSPELLED`).
         taught: Learned from annotated mentions; is added to the others.
         margin, cosine, share, intercept: The probability is the logistic function of
             `margin` · log-odds of the first candidate among the candidates + `cosine` ·
@@ -98,9 +99,10 @@ class Ranker(BaseModel):
     intercept: Weight = 0.0
     threshold: Share = 0.0
 
-    def parts(self, *, known: bool) -> list[Weights]:
-        """Return the weights that count for a mention with known words, or not."""
-        parts = (self.known if known else self.unknown, self.taught)
+    def parts(self, features: Features, *, known: bool) -> list[Weights]:
+        """Return the weights that count for a mention; see `scores`."""
+        as_known = known or not features[MISSPELLED].any()
+        parts = (self.known if as_known else self.unknown, self.taught)
         return [weights for weights in parts if weights is not None]
 
     def scores(self, features: Features, *, known: bool) -> np.ndarray:
@@ -114,7 +116,7 @@ class Ranker(BaseModel):
             Rounded to six digits. Shape: (candidates,).
         """
         scores = np.zeros(len(features["cosine"]))
-        for weights in self.parts(known=known):
+        for weights in self.parts(features, known=known):
             scores += weights.scores(features)
         return scores.round(DIGITS)
 

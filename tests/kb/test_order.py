@@ -29,6 +29,7 @@ from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     FEATURES,
+    MISSPELLED,
     OF_NAMES,
     FoundName,
     Provenance,
@@ -192,7 +193,7 @@ def test_features_of_three_concepts_by_hand() -> None:
     pool = pool_concepts(found, lambda _: OF_VOCABULARY)
     assert pool.cuis == ["A", "B", "C"]
     features = compute_features("hart atack", pool)
-    assert {*OF_NAMES} <= features.keys() <= {*FEATURES}
+    assert {*OF_NAMES} <= features.keys() <= {*FEATURES, MISSPELLED}
     assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
     assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
     assert features["ngrams"].tolist() == [0.5, 0.9, 0.0]
@@ -201,10 +202,32 @@ def test_features_of_three_concepts_by_hand() -> None:
     assert features["characters"][:2] == pytest.approx([10 / 12, 10 / 11])
     assert features["edits"].tolist() == [2, 1, 5]
     assert features["edits_gap"].tolist() == [1, 0, 4]
+    assert features["slip"].tolist() == [1, 1, 0]
+    assert features[MISSPELLED].tolist() == [1, 1, 0]
     assert features["same_first_word"].tolist() == [0, 1, 0]
     weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
     shares = [weights[0] + weights[1], weights[2], weights[3]]
     assert features["vocabulary_share"] == pytest.approx(shares / weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("hepatotoxicity", "phototoxicity", 0),  # four letters differ
+        ("hypertensoin", "hypertension", 1),
+        ("the old hypertensoin", "portal hypertension", 1),  # a word of it
+        ("CHD", "CHDM", 0),  # too short to say
+        ("MCAO", "MCOP", 0),  # two of four letters
+        ("MCPH2", "MCHP2", 1),
+        ("heart attack", "heart attack", 1),
+    ],
+)
+def test_features_tell_misspelled_words_from_new_ones(
+    mention: str, name: str, expected: int
+) -> None:
+    found = [FoundName(0.7, 0.5, entry(0, "A", name))]
+    features = compute_features(mention, pool_concepts(found, lambda _: OF_VOCABULARY))
+    assert features[MISSPELLED].tolist() == [expected]
 
 
 def test_ranker_scores_by_hand() -> None:
@@ -214,12 +237,19 @@ def test_ranker_scores_by_hand() -> None:
         weight={"ngrams": 2.0},
         temperature=10.0,
     )
-    features = {"cosine": np.array([0.8, 0.7]), "ngrams": np.array([0.5, 9.0])}
+    features = {
+        "cosine": np.array([0.8, 0.7]),
+        "ngrams": np.array([0.5, 9.0]),
+        MISSPELLED: np.array([0.0, 1.0]),
+    }
     # 34 standard deviations count as four
     assert weights.scores(features) == pytest.approx([8.0, 15.0])
     ranker = Ranker(known=weights, taught=weights)
     assert ranker.scores(features, known=True) == pytest.approx([16.0, 30.0])
     assert ranker.scores(features, known=False) == pytest.approx([8.0, 15.0])
+    # new words that are no misspelled words
+    features[MISSPELLED] = np.zeros(2)
+    assert ranker.scores(features, known=False) == pytest.approx([16.0, 30.0])
     with pytest.raises(ValueError, match="features"):
         Weights(mean={"x": 0.0}, scale={"x": 1.0}, weight={"x": 1.0})
 
@@ -257,7 +287,11 @@ def test_fit_weights_of_a_prior_keeps_its_order_without_evidence() -> None:
         mean={"ngrams": 0.0}, scale={"ngrams": 1.0}, weight={"ngrams": 5.0}
     )
     prior = Ranker(unknown=weights)
-    features = {"cosine": np.zeros(2), "ngrams": np.array([1.0, 0.0])}
+    features = {
+        "cosine": np.zeros(2),
+        "ngrams": np.array([1.0, 0.0]),
+        MISSPELLED: np.ones(2),
+    }
     examples = [NameExample("x", 0, features, False, by_cosine=False)]
     taught = fit_weights(examples, ["ngrams"], penalty=1.0, prior=prior)
     both = prior.model_copy(update={"taught": taught})

@@ -66,7 +66,7 @@ def compare_first(
     scores = ranker.scores(features, known=known)
     first, second = np.argsort(-scores, kind="stable")[:2]
     gains: dict[str, float] = defaultdict(float)
-    for weights in ranker.parts(known=known):
+    for weights in ranker.parts(features, known=known):
         parts = weights.contributions(features)
         for name, gain in zip(weights.names, parts[first] - parts[second], strict=True):
             gains[GROUP_OF[name]] += float(gain)
