@@ -3,7 +3,6 @@
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,9 +16,8 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.name_variants import list_text_starts, list_text_variants
 from ..linking.stop_names import STOP_NAMES
-from ..linking.surface_forms import list_windows, means_name, name_form
+from ..linking.surface_forms import means_name, name_form
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
 from .saved_settings import SavedSettings
@@ -91,33 +89,21 @@ def find_names(
     in other languages than those of the document do not count, see `choose_languages`.
 
     Args:
-        max_tokens: See `list_windows`.
+        max_tokens: See `NameIndex.find_windows`.
         min_length: See `means_name`.
 
     Yields:
         Start and end in characters.
     """
-    text, lang = doc.text, doc.vocab.lang
-
-    def find_starts(starts: set[str]) -> set[str]:
-        variants = {start: list_text_starts(start, lang) for start in starts}
-        known = kb.store.starts_of_names({*chain.from_iterable(variants.values())})
-        return {s for s, others in variants.items() if not known.isdisjoint(others)}
-
-    every = list_windows(text, max_tokens, find_starts=find_starts)
+    text = doc.text
+    every = kb.name_index.find_windows(text, max_tokens)
     windows = (window for window in every if window[0] not in stop_names)
     for batch in minibatch(windows, WINDOWS_AT_ONCE):
-        variants = {form: list_text_variants(form, lang) for form, _, _ in batch}
-        forms = {*variants, *chain.from_iterable(variants.values())}
-        spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
+        written = kb.find_written([form for form, _, _ in batch], doc.vocab.lang)
         for form, start, end in batch:
-            lists = map(spellings.get, (form, *variants[form]))
-            names = next(filter(None, lists), None)
-            if (
-                names
-                and means_name(text[start:end], names, min_length=min_length)
-                and has_content_word(form, doc.vocab)
-            ):
+            if means_name(
+                text[start:end], written[form], min_length=min_length
+            ) and has_content_word(form, doc.vocab):
                 yield start, end
 
 
