@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     explain,
     link,
     regress,
+    stop_names,
     teach,
 )
 from .kb import build, edit, inspect, search, versions  # noqa: F401

@@ -18,16 +18,27 @@ from spacy.vocab import Vocab
 from ..errors import SapbertError, check_range
 from ..linking.stop_names import STOP_NAMES
 from ..linking.surface_forms import means_name, name_form
+from .long_forms import find_short_forms
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
 from .saved_settings import SavedSettings
+from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from .linker import SapbertLinker
 
+Place = tuple[int, int]  # start and end in characters
 LINKER = "sapbert_linker"
-SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
+SETTINGS = (
+    "label",
+    "max_tokens",
+    "min_length",
+    "overwrite",
+    "short_forms",
+    "spans_key",
+    "stop_names",
+)
 WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
 
 
@@ -40,6 +51,7 @@ WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
         "max_tokens": 8,
         "min_length": 3,
         "overwrite": False,
+        "short_forms": False,
         "spans_key": None,
         "stop_names": None,
     },
@@ -52,6 +64,7 @@ def make_sapbert_mentions(
     max_tokens: int,
     min_length: int,
     overwrite: bool,
+    short_forms: bool,
     spans_key: str | None,
     stop_names: list[str] | None,
 ) -> "SapbertMentions":
@@ -64,6 +77,7 @@ def make_sapbert_mentions(
         max_tokens=max_tokens,
         min_length=min_length,
         overwrite=overwrite,
+        short_forms=short_forms,
         spans_key=spans_key,
         stop_names=stop_names,
     )
@@ -82,7 +96,7 @@ def find_names(
     max_tokens: int,
     min_length: int,
     stop_names: Container[str] = (),
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[Place]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
     In English other ways to write a name are found too, see `list_text_variants`. Names
@@ -107,6 +121,28 @@ def find_names(
                 yield start, end
 
 
+def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
+    """Return places of names, in which the short forms follow their long forms.
+
+    A short form that the text defines is among them if its long form is a name, or ends
+    with one; else it is not, even if it is a name itself.
+    """
+    text = doc.text
+    found = dict.fromkeys(places)
+    long_forms = find_long_forms(text)
+    if not long_forms:
+        return [*found]
+    names = {name_form(text[start:end]) for start, end in found}
+    for span, long in find_short_forms(doc, long_forms):
+        words = name_form(long).split(" ")
+        endings = (" ".join(words[first:]) for first in range(len(words)))
+        place = (span.start_char, span.end_char)
+        found.pop(place, None)
+        if not names.isdisjoint(endings):
+            found[place] = None
+    return sorted(found)
+
+
 def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """Return the spans that do not overlap other spans."""
     taken = {place for span in others for place in range(span.start, span.end)}
@@ -127,6 +163,8 @@ class SapbertMentions(Pipe):
         max_tokens: Maximum of words and other characters in a mention, 1 to 50.
         min_length: Minimum of characters in a mention, except for abbreviations.
         overwrite: Replace entities that a mention overlaps; else they are kept.
+        short_forms: Mark a short form that the document defines if its long form is a
+            name, and only then; else short forms are marked that are names themselves.
         spans_key: None = doc.ents, else doc.spans[spans_key].
         stop_names: Names that are not marked; None = common words of the language, of
             which there is a list for English.
@@ -145,6 +183,7 @@ class SapbertMentions(Pipe):
         max_tokens: int = 8,
         min_length: int = 3,
         overwrite: bool = False,
+        short_forms: bool = False,
         spans_key: str | None = None,
         stop_names: Iterable[str] | None = None,
     ) -> None:
@@ -154,6 +193,7 @@ class SapbertMentions(Pipe):
         self.max_tokens = max_tokens
         self.min_length = min_length
         self.overwrite = overwrite
+        self.short_forms = short_forms
         self.spans_key = spans_key
         common = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
         self.stop_names = set(
@@ -220,14 +260,11 @@ class SapbertMentions(Pipe):
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
         old = list(doc.ents if key is None else doc.spans.get(key, []))
-        offsets = find_names(
-            doc,
-            self.kb,
-            max_tokens=self.max_tokens,
-            min_length=self.min_length,
-            stop_names=self.stop_names,
-        )
-        spans = [s for p in offsets if (s := doc.char_span(*p, label=self.label))]
+        spans = [
+            span
+            for place in self.find_places(doc)
+            if (span := doc.char_span(*place, label=self.label))
+        ]
         if self.overwrite:
             spans = filter_spans(spans)
             old = drop_overlapping(old, spans)
@@ -238,6 +275,23 @@ class SapbertMentions(Pipe):
         else:
             doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *spans]))
         return doc
+
+    def find_places(self, doc: Doc) -> list[Place]:
+        """Return what may be marked, also inside other such places."""
+        places = find_names(
+            doc,
+            self.kb,
+            max_tokens=self.max_tokens,
+            min_length=self.min_length,
+            stop_names=self.stop_names,
+        )
+        if not self.short_forms:
+            return [*places]
+        followed = follow_long_forms(doc, places)
+        text = doc.text
+        return [
+            p for p in followed if name_form(text[slice(*p)]) not in self.stop_names
+        ]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings, as a config has them."""

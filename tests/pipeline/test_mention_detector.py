@@ -193,6 +193,23 @@ def test_detector_finds_names_inside_words_without_blanks(name, text, expected):
     assert texts(make_mentions(nlp, [name])(doc)) == expected
 
 
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (["heart attack"], "Heart attack (HA). HA, HAs", ["HA", "HA", "HAs"]),
+        (["heart attack"], "A late heart attack (LHA). LHA", ["LHA"] * 2),
+        (["MI", "fever"], "Mild irritation (MI), fever. MI", []),
+        (["MI"], "MI, mi", ["MI"]),
+        (["HISTORY"], "History (HIS). HIS", []),
+    ],
+)
+def test_detector_marks_short_forms_by_their_long_forms(names, text, expected):
+    found = find("en", names, text, short_forms=True)
+    long = ("heart attack", "fever")
+    assert [short for short in found if short.lower() not in long] == expected
+    assert find("en", ["MI"], "Mild irritation (MI). MI") == ["MI", "MI"]
+
+
 def make_doc_with_entity():
     doc = NLP.make_doc("a heart attack and fever")
     doc.ents = [Span(doc, 1, 2, label="ORGAN", kb_id="C1")]
@@ -399,7 +416,7 @@ def test_detector_taken_in_a_config_uses_the_linker_of_its_pipeline(
 # --- saving ---
 
 SETTINGS: dict = {"label": "X", "max_tokens": 3, "min_length": 4, "overwrite": True}
-SETTINGS |= {"spans_key": "sc", "stop_names": ["gout", "type - 2"]}
+SETTINGS |= {"short_forms": True, "spans_key": "sc", "stop_names": ["gout", "type - 2"]}
 
 
 def change(mentions):

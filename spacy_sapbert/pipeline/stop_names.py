@@ -1,0 +1,151 @@
+"""Names of a knowledge base that are mostly not mentions, learned from texts."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import filter_spans
+
+from ..errors import Errors, SapbertError
+from ..io.reading import read_lines
+from ..io.writing import write_atomically
+from ..linking.stop_names import STOP_NAMES
+from ..linking.surface_forms import name_form
+from .mention_detector import Place, SapbertMentions
+
+SHARE = 0.2
+FEWEST_IN_BACKGROUND = 2
+HEADER = ("name", "mentions", "occurrences")
+COMMENT = "#"
+
+
+class AnnotatedText(NamedTuple):
+    """A text, and the offsets of all mentions in it."""
+
+    text: str
+    mentions: Sequence[Place]
+
+
+class NameCount(NamedTuple):
+    """How often a name occurs, and how many of its occurrences are mentions."""
+
+    name: str
+    mentions: int
+    occurrences: int
+
+
+class Occurrence(NamedTuple):
+    """A name in a text; `start` and `end` in characters."""
+
+    start: int
+    end: int
+    name: str
+    is_mention: bool
+
+
+def list_occurrences(
+    detector: SapbertMentions, doc: Doc, mentions: Iterable[Place]
+) -> list[Occurrence]:
+    """Return the names in a text, also those inside other names."""
+    annotated = {*mentions}
+    return [
+        Occurrence(*place, name_form(doc.text[slice(*place)]), place in annotated)
+        for place in detector.find_places(doc)
+        if doc.char_span(*place)
+    ]
+
+
+def learn_stop_names(
+    nlp: Language,
+    detector: SapbertMentions,
+    annotated: Iterable[AnnotatedText],
+    *,
+    background: Iterable[str] = (),
+    share: float = SHARE,
+) -> list[NameCount]:
+    """Find the names that are a mention in less than a share of their occurrences.
+
+    An occurrence is what the detector marks: the longest name. If that is a stop name,
+    the names inside it occur, so the names are counted again until none is new.
+
+    Args:
+        nlp: The pipeline that splits texts into tokens.
+        detector: Its stop names are not counted.
+        background: Texts of another kind, in which no name is taken for a mention. Only
+            names that are not in the annotated texts are learned from them, if they
+            occur at least twice.
+        share: 0 to 1.
+
+    Returns:
+        The names, the most frequent first.
+    """
+    texts = [
+        list_occurrences(detector, nlp.make_doc(text), mentions)
+        for text, mentions in annotated
+    ]
+    learned: dict[str, NameCount] = {}
+    seen: set[str] = set()
+    while True:
+        counts = count_names(texts, learned)
+        seen |= counts.keys()
+        new = {n: c for n, c in counts.items() if c.mentions < share * c.occurrences}
+        if not new:
+            break
+        learned |= new
+    others = (list_occurrences(detector, nlp.make_doc(text), ()) for text in background)
+    for name, count in count_names(others, learned).items():
+        if name not in seen and count.occurrences >= FEWEST_IN_BACKGROUND:
+            learned[name] = count
+    return sorted(learned.values(), key=lambda count: (-count.occurrences, count.name))
+
+
+def count_names(
+    texts: Iterable[list[Occurrence]], stop_names: Iterable[str]
+) -> dict[str, NameCount]:
+    """Count the names that are marked in texts if some of them are not."""
+    occurrences: Counter[str] = Counter()
+    mentions: Counter[str] = Counter()
+    stopped = {*stop_names}
+    for text in texts:
+        left: Any = (found for found in text if found.name not in stopped)
+        marked: Any = filter_spans(left)
+        for found in marked:
+            occurrences[found.name] += 1
+            mentions[found.name] += found.is_mention
+    return {n: NameCount(n, mentions[n], count) for n, count in occurrences.items()}
+
+
+def write_stop_names(path: Path, learned: Iterable[NameCount], *, lang: str) -> None:
+    """Write learned names, and the common words of a language without counts."""
+    counted = [[name, str(m), str(n)] for name, m, n in learned]
+    common = STOP_NAMES.get(lang, frozenset()) - {name for name, _, _ in counted}
+    with write_atomically(path) as file:
+        for row in (HEADER, *counted, *([name] for name in sorted(common))):
+            file.write("\t".join(row).encode() + b"\n")
+
+
+def read_stop_names(path: str | Path) -> list[str]:
+    """Read the list that `spacy sapbert stop-names` wrote, or one name a line.
+
+    What follows a tab is ignored, and so are lines that start with `#`.
+
+    Raises:
+        SapbertError: If there is no such file, or it has no names.
+    """
+    names = [*iter_names(Path(path))]
+    if not names:
+        raise SapbertError(Errors.E572.format(path=path))
+    return names
+
+
+def iter_names(path: Path) -> Iterator[str]:
+    """Yield the names in a file."""
+    for number, line in read_lines(path):
+        cells = line.rstrip("\r\n").split("\t")
+        is_header = number == 1 and cells == [*HEADER]
+        name = cells[0].strip()
+        if name and not is_header and not line.startswith(COMMENT):
+            yield name
