@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,9 +12,6 @@ from ..io.reading import read_lines
 from ..io.terminal import msg
 from ..io.writing import check_outputs
 from .app import app
-
-if TYPE_CHECKING:
-    from ..pipeline.stop_names import AnnotatedText
 
 MOST_LISTED = 10
 
@@ -30,10 +26,14 @@ def stop_names(
     format: str | None = typer.Option(
         None, help=f"One of {', '.join(ANNOTATED_FORMATS)}. [detected]"
     ),
+    text: list[Path] = typer.Option(
+        [], help="Text file like those in which names are to be found; repeatable."
+    ),
     background: list[Path] = typer.Option(
         [],
-        help="Text file in which hardly any name is a mention; can be repeated. Names "
-        "that occur twice in its lines, and not in the annotated files, are written.",
+        help="Text file of another kind, with few mentions; repeatable. Names that "
+        "are as frequent in it as in the other files are written, if the annotated "
+        "ones do not have them.",
     ),
     share: float = typer.Option(
         0.2, help="Write names that are a mention in a smaller share of the places."
@@ -54,14 +54,15 @@ def stop_names(
 
     Example: spacy sapbert stop-names models/kb stop_names.tsv corpus/train.txt
 
-    Example: spacy sapbert stop-names models/kb stop_names.tsv --background news.txt
+    Example: spacy sapbert stop-names models/kb stop_names.tsv --text notes.txt
+    --background news.txt
 
     Then: spacy sapbert assemble models/kb models/pipeline --stop-names stop_names.tsv
     """
     import spacy
 
     from ..pipeline.mention_detector import SapbertMentions
-    from ..pipeline.stop_names import learn_stop_names, write_stop_names
+    from ..pipeline.stop_names import AnnotatedText, learn_stop_names, write_stop_names
 
     check_outputs(output, force=force)
     check_range("--share", share, 0, 1)
@@ -71,9 +72,12 @@ def stop_names(
     detector = SapbertMentions(nlp, kb=kb, short_forms=short_forms)
     detector.initialize()
 
-    def read_all() -> "Iterator[AnnotatedText]":
+    def read_all() -> Iterator[AnnotatedText]:
         for path in annotated or ():
             yield from read_annotated_texts(path, format)
+        for path in text:
+            for _, line in read_lines(path):
+                yield AnnotatedText(line, None)
 
     learned = learn_stop_names(
         nlp,

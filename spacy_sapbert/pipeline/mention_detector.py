@@ -247,14 +247,14 @@ class SapbertMentions(Pipe):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base, so that errors show before the first text.
+        """Open the knowledge base and read its names, before the first text.
 
         Raises:
             SapbertError: If there is none, or it is damaged.
         """
         if nlp is not None:
             self.pipeline = ref(nlp)
-        self.kb  # noqa: B018
+        self.kb.name_index  # noqa: B018
 
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""

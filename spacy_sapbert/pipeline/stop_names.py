@@ -17,16 +17,16 @@ from ..linking.surface_forms import name_form
 from .mention_detector import Place, SapbertMentions
 
 SHARE = 0.2
-FEWEST_IN_BACKGROUND = 2
+FEWEST = 2  # occurrences in a background
 HEADER = ("name", "mentions", "occurrences")
 COMMENT = "#"
 
 
 class AnnotatedText(NamedTuple):
-    """A text, and the offsets of all mentions in it."""
+    """A text, and the offsets of all mentions in it; None = it is not annotated."""
 
     text: str
-    mentions: Sequence[Place]
+    mentions: Sequence[Place] | None
 
 
 class NameCount(NamedTuple):
@@ -61,43 +61,56 @@ def list_occurrences(
 def learn_stop_names(
     nlp: Language,
     detector: SapbertMentions,
-    annotated: Iterable[AnnotatedText],
+    texts: Iterable[AnnotatedText],
     *,
     background: Iterable[str] = (),
     share: float = SHARE,
 ) -> list[NameCount]:
-    """Find the names that are a mention in less than a share of their occurrences.
+    """Find the names that are mostly not mentions.
 
-    An occurrence is what the detector marks: the longest name. If that is a stop name,
-    the names inside it occur, so the names are counted again until none is new.
+    In annotated texts they are a mention in less than a share of their occurrences. An
+    occurrence is what the detector marks: the longest name. If that is a stop name, the
+    names inside it occur, so names are counted again until none is new.
+
+    Names that the annotated texts do not have are learned from a background: those that
+    occur there at least twice, and as often as in the texts, relative to the length.
 
     Args:
         nlp: The pipeline that splits texts into tokens.
         detector: Its stop names are not counted.
-        background: Texts of another kind, in which no name is taken for a mention. Only
-            names that are not in the annotated texts are learned from them, if they
-            occur at least twice.
+        texts: Of the kind in which names are to be found.
+        background: Texts of another kind, with few mentions.
         share: 0 to 1.
 
     Returns:
         The names, the most frequent first.
     """
-    texts = [
-        list_occurrences(detector, nlp.make_doc(text), mentions)
-        for text, mentions in annotated
-    ]
+    annotated: list[list[Occurrence]] = []
+    others: list[list[Occurrence]] = []
+    length = 0
+    for text, mentions in texts:
+        found = list_occurrences(detector, nlp.make_doc(text), mentions or ())
+        (others if mentions is None else annotated).append(found)
+        length += len(text)
     learned: dict[str, NameCount] = {}
     seen: set[str] = set()
     while True:
-        counts = count_names(texts, learned)
+        counts = count_names(annotated, learned)
         seen |= counts.keys()
         new = {n: c for n, c in counts.items() if c.mentions < share * c.occurrences}
         if not new:
             break
         learned |= new
-    others = (list_occurrences(detector, nlp.make_doc(text), ()) for text in background)
-    for name, count in count_names(others, learned).items():
-        if name not in seen and count.occurrences >= FEWEST_IN_BACKGROUND:
+    usual = count_names(others, learned)
+    unusual: list[list[Occurrence]] = []
+    length_there = 0
+    for text in background:
+        unusual.append(list_occurrences(detector, nlp.make_doc(text), ()))
+        length_there += len(text)
+    for name, count in count_names(unusual, learned).items():
+        here = usual[name].occurrences if name in usual else 0
+        is_usual = count.occurrences * length < here * length_there
+        if count.occurrences >= FEWEST and name not in seen and not is_usual:
             learned[name] = count
     return sorted(learned.values(), key=lambda count: (-count.occurrences, count.name))
 

@@ -84,6 +84,20 @@ def test_names_of_a_background_are_learned_if_they_are_not_annotated(
     assert {"fever", "febrile"}.isdisjoint(count.name for count in learned)
 
 
+@pytest.mark.parametrize(("more", "expected"), [(0, ["fever"]), (100, [])])
+def test_names_that_are_more_frequent_in_other_texts_are_not_learned(
+    sample_kb: Path, more: int, expected: list[str]
+) -> None:
+    # Fever is a quarter of the words of the text, and a quarter of the background, or
+    # less.
+    texts = [AnnotatedText("fever aaaaa bbbbb ccccc", None)]
+    background = ["fever aaaaa bbbbb ccccc"] * 2 + ["nothing"] * more
+    learned = learn_stop_names(
+        spacy.blank("en"), make_detector(sample_kb), texts, background=background
+    )
+    assert [count.name for count in learned] == expected
+
+
 def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "stop_names.tsv"
     write_stop_names(path, [NameCount("type - 2", 0, 3)], lang="en")
