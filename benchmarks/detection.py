@@ -10,7 +10,7 @@ import typer
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.pipeline.stop_names import read_stop_names
+from spacy_sapbert.pipeline.stop_list import read_stop_names
 
 HEADER = ("sapbert_mentions", "found", "P", "R", "F", "tokens/s")
 

@@ -23,6 +23,7 @@ from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
 from .saved_settings import SavedSettings
 from .schwartz_hearst import find_long_forms
+from .stop_list import read_stop_names
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -66,7 +67,7 @@ def make_sapbert_mentions(
     overwrite: bool,
     short_forms: bool,
     spans_key: str | None,
-    stop_names: list[str] | None,
+    stop_names: list[str] | str | None,
 ) -> "SapbertMentions":
     """Make the component; see `SapbertMentions` for its settings."""
     return SapbertMentions(
@@ -166,8 +167,9 @@ class SapbertMentions(Pipe):
         short_forms: Mark a short form that the document defines if its long form is a
             name, and only then; else short forms are marked that are names themselves.
         spans_key: None = doc.ents, else doc.spans[spans_key].
-        stop_names: Names that are not marked; None = common words of the language, of
-            which there is a list for English.
+        stop_names: Names that are not marked, or the file with them, see
+            `read_stop_names`; the names are saved with the pipeline. None = common
+            words of the language, of which there is a list for English.
 
     Raises:
         SapbertError: If a number is out of its range.
@@ -185,7 +187,7 @@ class SapbertMentions(Pipe):
         overwrite: bool = False,
         short_forms: bool = False,
         spans_key: str | None = None,
-        stop_names: Iterable[str] | None = None,
+        stop_names: Iterable[str] | str | None = None,
     ) -> None:
         self.name = name
         self.opened = OpenedKb(kb)
@@ -195,12 +197,20 @@ class SapbertMentions(Pipe):
         self.overwrite = overwrite
         self.short_forms = short_forms
         self.spans_key = spans_key
-        common = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
-        self.stop_names = set(
-            map(name_form, common if stop_names is None else stop_names)
-        )
+        given: str | list[str] | None = None
+        names: Iterable[str] = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
+        # A saved pipeline has the names, and needs no file.
+        self.missing_file: str | None = None
+        if isinstance(stop_names, str):
+            given = stop_names
+            if Path(stop_names).exists():
+                names = read_stop_names(stop_names)
+            else:
+                self.missing_file = stop_names
+        elif stop_names is not None:
+            given = names = sorted(stop_names)
+        self.stop_names = set(map(name_form, names))
         self.check_numbers()
-        given = None if stop_names is None else sorted(stop_names)
         self.config = {**self.settings(), "stop_names": given}
         # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
@@ -213,6 +223,12 @@ class SapbertMentions(Pipe):
         """Raise an error if a number is out of its range."""
         check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
         check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
+
+    def read_missing_file(self) -> None:
+        """Read the file of stop names if it was not there before."""
+        if self.missing_file is not None:
+            self.stop_names = set(map(name_form, read_stop_names(self.missing_file)))
+            self.missing_file = None
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -250,10 +266,12 @@ class SapbertMentions(Pipe):
         """Open the knowledge base and read its names, before the first text.
 
         Raises:
-            SapbertError: If there is none, or it is damaged.
+            SapbertError: If there is none, it is damaged, or the file of stop names is
+                missing.
         """
         if nlp is not None:
             self.pipeline = ref(nlp)
+        self.read_missing_file()
         self.kb.name_index  # noqa: B018
 
     def __call__(self, doc: Doc) -> Doc:
@@ -278,6 +296,7 @@ class SapbertMentions(Pipe):
 
     def find_places(self, doc: Doc) -> list[Place]:
         """Return what may be marked, also inside other such places."""
+        self.read_missing_file()
         places = find_names(
             doc,
             self.kb,
@@ -305,6 +324,7 @@ class SapbertMentions(Pipe):
 
         They do not name the knowledge base of the linker, which the linker saves.
         """
+        self.read_missing_file()
         now, source = self.settings(), self.opened.source
         linker = self.find_linker()
         if source is not None and linker is not None:
@@ -332,6 +352,8 @@ class SapbertMentions(Pipe):
         for name in SETTINGS:
             if name in kept:
                 setattr(self, name, kept[name])
+        if "stop_names" in kept:
+            self.missing_file = None
         self.stop_names = {*self.stop_names}
         self.check_numbers()
         return self

@@ -1,25 +1,19 @@
 """Names of a knowledge base that are mostly not mentions, learned from texts."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import filter_spans
 
-from ..errors import Errors, SapbertError
-from ..io.reading import read_lines
-from ..io.writing import write_atomically
-from ..linking.stop_names import STOP_NAMES
 from ..linking.surface_forms import name_form
 from .mention_detector import Place, SapbertMentions
+from .stop_list import NameCount
 
 SHARE = 0.2
 FEWEST = 2  # occurrences in a background
-HEADER = ("name", "mentions", "occurrences")
-COMMENT = "#"
 
 
 class AnnotatedText(NamedTuple):
@@ -27,14 +21,6 @@ class AnnotatedText(NamedTuple):
 
     text: str
     mentions: Sequence[Place] | None
-
-
-class NameCount(NamedTuple):
-    """How often a name occurs, and how many of its occurrences are mentions."""
-
-    name: str
-    mentions: int
-    occurrences: int
 
 
 class Occurrence(NamedTuple):
@@ -129,36 +115,3 @@ def count_names(
             occurrences[found.name] += 1
             mentions[found.name] += found.is_mention
     return {n: NameCount(n, mentions[n], count) for n, count in occurrences.items()}
-
-
-def write_stop_names(path: Path, learned: Iterable[NameCount], *, lang: str) -> None:
-    """Write learned names, and the common words of a language without counts."""
-    counted = [[name, str(m), str(n)] for name, m, n in learned]
-    common = STOP_NAMES.get(lang, frozenset()) - {name for name, _, _ in counted}
-    with write_atomically(path) as file:
-        for row in (HEADER, *counted, *([name] for name in sorted(common))):
-            file.write("\t".join(row).encode() + b"\n")
-
-
-def read_stop_names(path: str | Path) -> list[str]:
-    """Read the list that `spacy sapbert stop-names` wrote, or one name a line.
-
-    What follows a tab is ignored, and so are lines that start with `#`.
-
-    Raises:
-        SapbertError: If there is no such file, or it has no names.
-    """
-    names = [*iter_names(Path(path))]
-    if not names:
-        raise SapbertError(Errors.E572.format(path=path))
-    return names
-
-
-def iter_names(path: Path) -> Iterator[str]:
-    """Yield the names in a file."""
-    for number, line in read_lines(path):
-        cells = line.rstrip("\r\n").split("\t")
-        is_header = number == 1 and cells == [*HEADER]
-        name = cells[0].strip()
-        if name and not is_header and not line.startswith(COMMENT):
-            yield name

@@ -10,13 +10,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
-from spacy_sapbert.pipeline.stop_names import (
-    AnnotatedText,
+from spacy_sapbert.pipeline.stop_list import (
     NameCount,
-    learn_stop_names,
     read_stop_names,
     write_stop_names,
 )
+from spacy_sapbert.pipeline.stop_names import AnnotatedText, learn_stop_names
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TEXTS = [
@@ -111,6 +110,29 @@ def test_list_can_be_written_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "stop_names.txt"
     path.write_text("# mine\nHistory\n\nBeta-blocker\t1\n")
     assert read_stop_names(path) == ["History", "Beta-blocker"]
+
+
+def test_list_is_saved_with_the_pipeline(sample_kb: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.tsv"
+    path.write_text("Fever")
+    nlp = spacy.blank("en")
+    config = {"kb": str(sample_kb), "stop_names": str(path)}
+    nlp.add_pipe("sapbert_mentions", config=config)
+    text = "heart attack, fever"
+    assert [ent.text for ent in nlp(text).ents] == ["heart attack"]
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    path.unlink()
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert [ent.text for ent in loaded(text).ents] == ["heart attack"]
+    copy = spacy.blank("en")
+    copy.add_pipe("sapbert_mentions", config=config)
+    with pytest.raises(SapbertError, match="stop_names.tsv"):
+        copy(text)
+    with pytest.raises(SapbertError, match="stop_names.tsv"):
+        copy.to_bytes()
+    copy.from_bytes(data)
+    assert [ent.text for ent in copy(text).ents] == ["heart attack"]
 
 
 def test_list_without_names_is_an_error(tmp_path: Path) -> None:
