@@ -55,6 +55,11 @@ def assemble(
     Example: spacy sapbert assemble models/kb models/pipeline --pipeline
     models/ner/model-best
     """
+    if pipeline is not None and (short_forms or stop_names is not None):
+        raise typer.BadParameter(
+            "`--pipeline` detects mentions in its own way: remove it, or remove "
+            "`--stop-names` and `--short-forms`."
+        )
     mentions: dict[str, Any] = {"short_forms": short_forms}
     if stop_names is not None:
         mentions["stop_names"] = read_stop_names(stop_names)

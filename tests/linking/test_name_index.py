@@ -109,6 +109,10 @@ def test_index_without_names_or_of_an_empty_text_finds_nothing() -> None:
     assert find(["-", "'s"], "- 's a-b") == []
 
 
+def test_windows_of_a_text_with_a_lone_surrogate() -> None:
+    assert find(["heart", "a ! b"], "a\ud800b, heart") == ["heart"]
+
+
 def test_hashes_of_parts_do_not_depend_on_the_text_around() -> None:
     text = "heart attack, heart"
     starts, ends = np.array([0, 14, 6]), np.array([5, 19, 12])

@@ -155,6 +155,11 @@ def test_command_writes_the_list_that_assemble_takes(
     words = ["assemble", str(sample_kb), str(tmp_path / "pipeline"), "--short-forms"]
     done = CliRunner().invoke(app, [*words, "--stop-names", str(output)])
     assert done.exit_code == 0, done.output
+    other = ["--pipeline", str(tmp_path / "pipeline")]
+    done = CliRunner().invoke(
+        app, [*words[:2], str(tmp_path / "new"), *words[3:], *other]
+    )
+    assert done.exit_code == 2
     nlp = spacy.load(tmp_path / "pipeline")
     doc = nlp("A heart attack with fever")
     assert [ent.text for ent in doc.ents] == ["fever"]
