@@ -31,6 +31,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert link": [[NONE, "--kb", NONE, "--output", OUT]],
     "sapbert map": [[NONE, "--column", "a", "--kb", NONE, "--output", OUT]],
     "sapbert regress": [[NONE, "--kb", NONE, "--output", OUT]],
+    "sapbert stop-names": [[NONE, OUT, NONE]],
     "sapbert teach": [[NONE, NONE, "--output", OUT], [NONE, NONE, "--report", OUT]],
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
     "sapbert kb diff": [[NONE, NONE, "--output", OUT]],

@@ -1,11 +1,13 @@
 """`spacy sapbert assemble`: write a pipeline that detects names and links them."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from ..io.terminal import msg
 from ..pipeline.assembly import assemble_pipeline
+from ..pipeline.stop_list import read_stop_names
 from .app import app
 
 
@@ -26,6 +28,17 @@ def assemble(
         help="Refer to the knowledge base by the name that `kb package` gives it, "
         "and do not copy it.",
     ),
+    stop_names: Path | None = typer.Option(
+        None,
+        help="Names that are not detected, from `stop-names`. [common words of the "
+        "language]",
+    ),
+    short_forms: bool = typer.Option(
+        False,
+        "--short-forms",
+        help="Detect a short form that the document defines if its long form is a "
+        "name, and only then.",
+    ),
     force: bool = typer.Option(False, "--force", help="Replace the folder."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -42,6 +55,14 @@ def assemble(
     Example: spacy sapbert assemble models/kb models/pipeline --pipeline
     models/ner/model-best
     """
+    if pipeline is not None and (short_forms or stop_names is not None):
+        raise typer.BadParameter(
+            "`--pipeline` detects mentions in its own way: remove it, or remove "
+            "`--stop-names` and `--short-forms`."
+        )
+    mentions: dict[str, Any] = {"short_forms": short_forms}
+    if stop_names is not None:
+        mentions["stop_names"] = read_stop_names(stop_names)
     assemble_pipeline(
         kb,
         output,
@@ -50,6 +71,7 @@ def assemble(
         version=version,
         lang=lang,
         kb_package=kb_package,
+        mentions=mentions,
         force=force,
     )
     if not quiet:

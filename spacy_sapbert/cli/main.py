@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     info,
     link,
     regress,
+    stop_names,
     teach,
 )
 from .kb import build, edit, inspect, search, versions  # noqa: F401

@@ -13,6 +13,7 @@ from ..formats.inputs.rows import Columns
 from ..io.formulas import undefuse
 from ..kb.teaching.documents import AnnotatedDocument
 from ..mapping.reviewed import is_mapped
+from ..pipeline.stop_names import AnnotatedText
 from ..pipeline.teaching import annotate, annotate_docs
 from .registry import FORMATS, change_prefixes, read_corpus
 
@@ -74,6 +75,27 @@ def detect_annotated(path: Path) -> str:
     format = "tsv" if path.name.endswith(TABLES) else ""
     format = MAPPED if is_mapped(path) else format
     return format or ("brat" if path.is_dir() else detect_format(path))
+
+
+def read_annotated_texts(
+    path: Path, format: str | None = None
+) -> Iterator[AnnotatedText]:
+    """Read texts and the offsets of their mentions; see `read_annotated`.
+
+    Documents without a text, such as those of tables, are left out.
+    """
+    format = format or detect_annotated(path)
+    if format == DOCS:
+        for document in read_docbin(path, path.name, None):
+            doc = document.doc
+            if doc is not None:
+                spans = doc.spans.get(GOLD, doc.ents)
+                places = [(span.start_char, span.end_char) for span in spans]
+                yield AnnotatedText(doc.text, places)
+        return
+    for gold in read_corpus(path, format):
+        if gold.text:
+            yield AnnotatedText(gold.text, [(s.start, s.end) for s in gold.spans])
 
 
 def read_docs(path: Path) -> Iterator[AnnotatedDocument]:

@@ -12,6 +12,7 @@ from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
+from ..linking.name_index import NameIndex
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
@@ -253,6 +254,20 @@ class KnowledgeBase(Mapping[str, Concept]):
     def foreign_origins(self, lang: str) -> frozenset[int]:
         """Return the origins of names in other languages than those of a document."""
         return self.searcher.foreign_origins(lang)
+
+    @property
+    def name_index(self) -> NameIndex:
+        """The hashes of all names, which find the parts of a text that may be names."""
+        return self.parts.name_index
+
+    def find_written(self, forms: Sequence[str], lang: str) -> dict[str, list[str]]:
+        """Return the names that are written in parts of a text, by form.
+
+        Args:
+            forms: From `name_form`.
+            lang: Language of the text.
+        """
+        return self.searcher.find_written(forms, lang)
 
     def check_options(self, options: LinkOptions) -> None:
         """Check that the knowledge base has what options name.

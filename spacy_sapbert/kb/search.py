@@ -34,7 +34,7 @@ from ..linking.link import (
     link_results,
     make_queries,
 )
-from ..linking.name_variants import choose_variant, list_variants
+from ..linking.name_variants import choose_variant, list_text_variants, list_variants
 from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
@@ -59,6 +59,8 @@ MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change resu
 FILTER_CACHE = 16  # filters, or more if the options have more
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
+FORM_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
+LONGEST_KEPT = 200  # characters of these parts
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 
 Ranked = list[RankedEntry]
@@ -123,6 +125,7 @@ class MentionSearch:
         self.results: LruCache[Any, SearchResult] = LruCache(SEARCH_CACHE)
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
+        self.written: LruCache[tuple[str, str], list[str]] = LruCache(FORM_CACHE)
         self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
         self.check_codes = cache(lambda codes: check_sources_of_codes(store, codes))
         self.provenance = {
@@ -203,6 +206,35 @@ class MentionSearch:
         names = self.store.names(forms, without=self.foreign_origins("en"))
         rows = {text: choose_variant(v, names) for text, v in variants.items()}
         return {text: row for text, row in rows.items() if row is not None}
+
+    def find_written(self, forms: Sequence[str], lang: str) -> dict[str, list[str]]:
+        """Return the names that are written in parts of a text.
+
+        Args:
+            forms: Of the parts, from `name_form`.
+            lang: Language of the text. Names in other languages do not count.
+
+        Returns:
+            The names by form: those of the form itself, else of the first variant that
+            has any, see `list_text_variants`. Empty lists if there are none.
+        """
+        keys = [(lang, form) for form in dict.fromkeys(forms)]
+        written = self.written.get_many(keys)
+        new = {
+            key: [key[1], *list_text_variants(key[1], lang)]
+            for key in keys
+            if key not in written
+        }
+        if new:
+            spellings = self.store.spellings(
+                chain.from_iterable(new.values()), without=self.foreign_origins(lang)
+            )
+            for key, variants in new.items():
+                lists = filter(None, map(spellings.get, variants))
+                written[key] = next(lists, [])
+            kept = (key for key in new if len(key[1]) <= LONGEST_KEPT)
+            self.written.put_many({key: written[key] for key in kept})
+        return {form: names for (_, form), names in written.items()}
 
     # Find
 

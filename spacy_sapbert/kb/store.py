@@ -1,7 +1,6 @@
 """concepts.db: the concepts and names of a knowledge base, in SQLite."""
 
 import hashlib
-import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -191,13 +190,10 @@ class Store:
                 same.concepts.add(concept)
         return names
 
-    def starts_of_names(self, starts: Iterable[str]) -> set[str]:
-        """Return with which of some texts the normalised form of a name starts."""
-        sql = (
-            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM aliases "
-            "WHERE form >= value AND form < value || char(1114111))"
-        )
-        return {*self.column(sql, json.dumps([*starts]))}
+    def forms(self) -> Iterator[str]:
+        """Yield the normalised form of each name, of all origins."""
+        for (form,) in self.database.stream("SELECT form FROM aliases"):
+            yield form
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""

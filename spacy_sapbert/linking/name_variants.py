@@ -47,7 +47,6 @@ BRITISH = re.compile("|".join(AMERICAN))
 POSSESSIVE = re.compile(" ['\u2019](?: s)?(?= |$)")
 MARKS = re.compile(f" [-/'\u2019] |{BRITISH.pattern}")
 REORDERED = range(2, 4)  # words of a form in running text
-LAST_MARK = re.compile(" [-/'\u2019]$")
 
 
 Rule = Callable[[str], Iterable[str]]
@@ -131,8 +130,13 @@ RULES = (
     drop_slashes,
 )
 
-START_RULES = (drop_possessive, drop_slashes, drop_hyphens, change_to_american)
-MARKED_RULES = (*START_RULES, singular_forms)
+MARKED_RULES = (
+    drop_possessive,
+    drop_slashes,
+    drop_hyphens,
+    change_to_american,
+    singular_forms,
+)
 
 
 def list_variants(form: str) -> list[str]:
@@ -170,23 +174,6 @@ def list_text_variants(form: str, lang: str) -> list[str]:
         for each in (form, *variants):
             variants += [*change_order(each), *insert_hyphens(each)]
     return variants
-
-
-def list_text_starts(start: str, lang: str) -> list[str]:
-    """Return with what the longer parts of a text, and their variants, may start.
-
-    Args:
-        start: Form of the first `START_PIECES` pieces of these parts.
-
-    Returns:
-        Starts of forms, not all of whole words. No variant of such a part has its words
-        in another order.
-    """
-    # What a mark at the end does depends on the piece after it.
-    whole = LAST_MARK.sub("", start)
-    if lang != "en" or (whole == start and not MARKS.search(start)):
-        return [start]
-    return [start, whole, *apply_rules(whole, START_RULES)]
 
 
 def apply_rules(form: str, rules: Iterable[Rule]) -> list[str]:

@@ -1,8 +1,9 @@
 """Normalised forms of names, which find mentions without an encoder."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from unicodedata import category, is_normalized, normalize
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from unicodedata import is_normalized, normalize
 
 # Combining accents belong to their letter, so that NFC and NFD give equal pieces.
 PIECE = re.compile(r"\w[\w\u0300-\u036f]*|[^\w\s]")
@@ -10,18 +11,16 @@ PIECE = re.compile(r"\w[\w\u0300-\u036f]*|[^\w\s]")
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 )
+SURROGATE = re.compile("[\ud800-\udfff]")
 UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
 UNSPACED_PART = re.compile(f"[{UNSPACED}]|[^{UNSPACED}]+")
 CHARACTERS_A_WORD = 3  # of such a script
 MAX_ABBREVIATION = 4  # letters
-START_PIECES = 3  # of a window, which decide whether longer ones are listed
 # other plurals than those in -s
 PLURALS = (("ies", "y"), ("ses", "sis"), ("mata", "ma"))
 
 # A form, and its start and end in the text, in characters.
 Window = tuple[str, int, int]
-# A piece, its start and end, and whether it belongs to the same word as the one before.
-Piece = tuple[str, int, int, bool]
 
 
 def split_name(text: str) -> Iterator[tuple[str, int, int]]:
@@ -31,13 +30,15 @@ def split_name(text: str) -> Iterator[tuple[str, int, int]]:
         The piece in lower case, and its start and end in the text, in characters.
     """
     plain = is_normalized("NFC", text)
+    # SQLite refuses a lone surrogate.
+    encodable = SURROGATE.search(text) is None
     for match in PIECE.finditer(text):
         piece = match.group().lower()
         if not plain:
             piece = normalize("NFC", piece)
-        # SQLite refuses a lone surrogate.
-        piece = piece.encode("utf8", "replace").decode("utf8")
-        yield piece, match.start(), match.end()
+        if not encodable:
+            piece = piece.encode("utf8", "replace").decode("utf8")
+        yield piece, *match.span()
 
 
 def name_form(text: str) -> str:
@@ -71,73 +72,52 @@ def is_abbreviation(name: str) -> bool:
     )
 
 
-def list_windows(
-    text: str,
-    max_tokens: int,
-    *,
-    find_starts: Callable[[set[str]], Container[str]] | None = None,
-) -> Iterator[Window]:
-    """Yield the parts of a text that could be a name.
+class Pieces(NamedTuple):
+    """The pieces of a text, as of `split_name`, with words of some scripts split.
 
-    Args:
-        max_tokens: Maximum of words and other characters in a name. Three characters of
-            a script without blanks count as a word.
-        find_starts: Returns with which of some forms of `START_PIECES` pieces a name
-            may start, so that few of the longer parts are listed; None = with all.
-
-    Yields:
-        Parts that start and end with a word, have a letter and do not cross a blank
-        line. In a script without blanks each character may start or end a word.
+    Attributes:
+        forms: In lower case.
+        spans: Their starts and ends in the text, in characters.
+        joined: Numbers of those that belong to the same word as the one before.
     """
-    pieces = list(split_unspaced(text))
-    words = [piece[0].isalnum() for piece, _, _, _ in pieces]
-    # A word of Thai may end with a mark, which is a piece of its own.
-    ends = [
-        word or category(piece[0][-1])[0] == "M"
-        for word, piece in zip(words, pieces, strict=True)
-    ]
-    starts: Container[str] | None = None
-    if find_starts is not None and max_tokens > START_PIECES:
-        firsts = range(len(pieces) - START_PIECES)
-        starts = find_starts(
-            {join_start(pieces, first) for first in firsts if words[first]}
-        )
-    for first, (_, start, _, _) in enumerate(pieces):
-        if not words[first]:
-            continue
-        form, stop, size = "", start, 0.0
-        for number in range(first, len(pieces)):
-            piece, begin, end, joined = pieces[number]
-            unspaced = UNSPACED_CHARACTER.match(piece) is not None
-            size += 1 / CHARACTERS_A_WORD if unspaced else 1
-            if size > max_tokens + 1e-6 or text.count("\n", stop, begin) > 1:
-                break
-            longer = number == first + START_PIECES
-            if longer and starts is not None and form not in starts:
-                break
-            form = f"{form}{piece}" if joined or not form else f"{form} {piece}"
-            stop = end
-            if ends[number] and end - start > 1 and any(map(str.isalpha, form)):
-                yield form, start, end
+
+    forms: list[str]
+    spans: list[tuple[int, int]]
+    joined: frozenset[int]
+
+    def join(self, first: int, last: int) -> Window:
+        """Return the form, start and end of pieces that follow each other."""
+        forms = self.forms[first : last + 1]
+        if self.joined:
+            numbers = range(first + 1, last + 1)
+            forms[1:] = [
+                form if number in self.joined else f" {form}"
+                for number, form in zip(numbers, forms[1:], strict=True)
+            ]
+        form = ("" if self.joined else " ").join(forms)
+        return form, self.spans[first][0], self.spans[last][1]
 
 
-def join_start(pieces: Sequence[Piece], first: int) -> str:
-    """Return the form of some pieces, the first of which has a number."""
-    form = pieces[first][0]
-    for piece, _, _, joined in pieces[first + 1 : first + START_PIECES]:
-        form = f"{form}{piece}" if joined else f"{form} {piece}"
-    return form
-
-
-def split_unspaced(text: str) -> Iterator[Piece]:
+def split_unspaced(text: str) -> Pieces:
     """Split a text as `split_name`, and words of a script without blanks further."""
+    if text.isascii():  # the same in half of the time
+        spans = [match.span() for match in PIECE.finditer(text)]
+        return Pieces([*map(str.lower, PIECE.findall(text))], spans, frozenset())
+    forms: list[str] = []
+    spans = []
+    joined: list[int] = []
+    unspaced = UNSPACED_CHARACTER.search(text) is not None
     for piece, start, end in split_name(text):
-        if len(piece) == end - start and UNSPACED_CHARACTER.search(piece):
+        if unspaced and len(piece) == end - start and UNSPACED_CHARACTER.search(piece):
             for part in UNSPACED_PART.finditer(piece):
-                span = start + part.start(), start + part.end()
-                yield part.group(), *span, part.start() > 0
+                if part.start() > 0:
+                    joined.append(len(forms))
+                forms.append(part.group())
+                spans.append((start + part.start(), start + part.end()))
         else:
-            yield piece, start, end, False
+            forms.append(piece)
+            spans.append((start, end))
+    return Pieces(forms, spans, frozenset(joined))
 
 
 def means_name(mention: str, spellings: Iterable[str], *, min_length: int) -> bool:

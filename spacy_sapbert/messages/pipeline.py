@@ -61,6 +61,10 @@ class PipelineErrors:
     E571 = (
         "Expected a pipeline in {path}, but it is a knowledge base. Pass it as `--kb`."
     )
+    E572 = (
+        "{path}: Expected names that are not marked, one a line, but got none. Write "
+        "the file with `spacy sapbert stop-names`, or leave it out."
+    )
     E601 = (
         "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
         "{got}. Correct it, or remove one of the two."

@@ -1,7 +1,7 @@
 """Knowledge base → a pipeline that detects mentions and links them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..io.writing import (
     FolderKind,
@@ -53,6 +53,7 @@ def assemble_pipeline(
     version: str = "0.1.0",
     lang: str = "en",
     kb_package: str | None = None,
+    mentions: dict[str, Any] | None = None,
     force: bool = False,
 ) -> None:
     """Write a pipeline of mention detector, abbreviation detector and linker.
@@ -68,6 +69,7 @@ def assemble_pipeline(
         lang: Language of the tokenizer; with a detector, its own counts.
         kb_package: Name under which `package_kb` packages the knowledge base: the
             pipeline refers to this package, and requires it.
+        mentions: Settings of `sapbert_mentions`, without a detector.
         force: Replace an existing folder.
 
     Raises:
@@ -97,7 +99,7 @@ def assemble_pipeline(
     )
     nlp.add_pipe("sapbert_abbreviations")
     if detector is None:
-        nlp.add_pipe("sapbert_mentions")
+        nlp.add_pipe("sapbert_mentions", config=mentions or {})
     # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
     config: dict[str, str] = {"ambiguous": "nil"}
     left_out: list[str] = []

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,19 +16,30 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.name_variants import list_text_starts, list_text_variants
 from ..linking.stop_names import STOP_NAMES
-from ..linking.surface_forms import list_windows, means_name, name_form
+from ..linking.surface_forms import means_name, name_form
+from .long_forms import find_short_forms
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
 from .saved_settings import SavedSettings
+from .schwartz_hearst import find_long_forms
+from .stop_list import read_stop_names
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from .linker import SapbertLinker
 
+Place = tuple[int, int]  # start and end in characters
 LINKER = "sapbert_linker"
-SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
+SETTINGS = (
+    "label",
+    "max_tokens",
+    "min_length",
+    "overwrite",
+    "short_forms",
+    "spans_key",
+    "stop_names",
+)
 WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
 
 
@@ -42,6 +52,7 @@ WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
         "max_tokens": 8,
         "min_length": 3,
         "overwrite": False,
+        "short_forms": False,
         "spans_key": None,
         "stop_names": None,
     },
@@ -54,8 +65,9 @@ def make_sapbert_mentions(
     max_tokens: int,
     min_length: int,
     overwrite: bool,
+    short_forms: bool,
     spans_key: str | None,
-    stop_names: list[str] | None,
+    stop_names: list[str] | str | None,
 ) -> "SapbertMentions":
     """Make the component; see `SapbertMentions` for its settings."""
     return SapbertMentions(
@@ -66,6 +78,7 @@ def make_sapbert_mentions(
         max_tokens=max_tokens,
         min_length=min_length,
         overwrite=overwrite,
+        short_forms=short_forms,
         spans_key=spans_key,
         stop_names=stop_names,
     )
@@ -84,41 +97,51 @@ def find_names(
     max_tokens: int,
     min_length: int,
     stop_names: Container[str] = (),
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[Place]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
     In English other ways to write a name are found too, see `list_text_variants`. Names
     in other languages than those of the document do not count, see `choose_languages`.
 
     Args:
-        max_tokens: See `list_windows`.
+        max_tokens: See `NameIndex.find_windows`.
         min_length: See `means_name`.
 
     Yields:
         Start and end in characters.
     """
-    text, lang = doc.text, doc.vocab.lang
-
-    def find_starts(starts: set[str]) -> set[str]:
-        variants = {start: list_text_starts(start, lang) for start in starts}
-        known = kb.store.starts_of_names({*chain.from_iterable(variants.values())})
-        return {s for s, others in variants.items() if not known.isdisjoint(others)}
-
-    every = list_windows(text, max_tokens, find_starts=find_starts)
+    text = doc.text
+    every = kb.name_index.find_windows(text, max_tokens)
     windows = (window for window in every if window[0] not in stop_names)
     for batch in minibatch(windows, WINDOWS_AT_ONCE):
-        variants = {form: list_text_variants(form, lang) for form, _, _ in batch}
-        forms = {*variants, *chain.from_iterable(variants.values())}
-        spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
+        written = kb.find_written([form for form, _, _ in batch], doc.vocab.lang)
         for form, start, end in batch:
-            lists = map(spellings.get, (form, *variants[form]))
-            names = next(filter(None, lists), None)
-            if (
-                names
-                and means_name(text[start:end], names, min_length=min_length)
-                and has_content_word(form, doc.vocab)
-            ):
+            if means_name(
+                text[start:end], written[form], min_length=min_length
+            ) and has_content_word(form, doc.vocab):
                 yield start, end
+
+
+def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
+    """Return places of names, in which the short forms follow their long forms.
+
+    A short form that the text defines is among them if its long form is a name, or ends
+    with one; else it is not, even if it is a name itself.
+    """
+    text = doc.text
+    found = dict.fromkeys(places)
+    long_forms = find_long_forms(text)
+    if not long_forms:
+        return [*found]
+    names = {name_form(text[start:end]) for start, end in found}
+    for span, long in find_short_forms(doc, long_forms):
+        words = name_form(long).split(" ")
+        endings = (" ".join(words[first:]) for first in range(len(words)))
+        place = (span.start_char, span.end_char)
+        found.pop(place, None)
+        if not names.isdisjoint(endings):
+            found[place] = None
+    return sorted(found)
 
 
 def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
@@ -141,9 +164,12 @@ class SapbertMentions(Pipe):
         max_tokens: Maximum of words and other characters in a mention, 1 to 50.
         min_length: Minimum of characters in a mention, except for abbreviations.
         overwrite: Replace entities that a mention overlaps; else they are kept.
+        short_forms: Mark a short form that the document defines if its long form is a
+            name, and only then; else short forms are marked that are names themselves.
         spans_key: None = doc.ents, else doc.spans[spans_key].
-        stop_names: Names that are not marked; None = common words of the language, of
-            which there is a list for English.
+        stop_names: Names that are not marked, or the file with them, see
+            `read_stop_names`; the names are saved with the pipeline. None = common
+            words of the language, of which there is a list for English.
 
     Raises:
         SapbertError: If a number is out of its range.
@@ -159,8 +185,9 @@ class SapbertMentions(Pipe):
         max_tokens: int = 8,
         min_length: int = 3,
         overwrite: bool = False,
+        short_forms: bool = False,
         spans_key: str | None = None,
-        stop_names: Iterable[str] | None = None,
+        stop_names: Iterable[str] | str | None = None,
     ) -> None:
         self.name = name
         self.opened = OpenedKb(kb)
@@ -168,13 +195,22 @@ class SapbertMentions(Pipe):
         self.max_tokens = max_tokens
         self.min_length = min_length
         self.overwrite = overwrite
+        self.short_forms = short_forms
         self.spans_key = spans_key
-        common = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
-        self.stop_names = set(
-            map(name_form, common if stop_names is None else stop_names)
-        )
+        given: str | list[str] | None = None
+        names: Iterable[str] = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
+        # A saved pipeline has the names, and needs no file.
+        self.missing_file: str | None = None
+        if isinstance(stop_names, str):
+            given = stop_names
+            if Path(stop_names).exists():
+                names = read_stop_names(stop_names)
+            else:
+                self.missing_file = stop_names
+        elif stop_names is not None:
+            given = names = sorted(stop_names)
+        self.stop_names = set(map(name_form, names))
         self.check_numbers()
-        given = None if stop_names is None else sorted(stop_names)
         self.config = {**self.settings(), "stop_names": given}
         # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
@@ -187,6 +223,12 @@ class SapbertMentions(Pipe):
         """Raise an error if a number is out of its range."""
         check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
         check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
+
+    def read_missing_file(self) -> None:
+        """Read the file of stop names if it was not there before."""
+        if self.missing_file is not None:
+            self.stop_names = set(map(name_form, read_stop_names(self.missing_file)))
+            self.missing_file = None
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -221,27 +263,26 @@ class SapbertMentions(Pipe):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base, so that errors show before the first text.
+        """Open the knowledge base and read its names, before the first text.
 
         Raises:
-            SapbertError: If there is none, or it is damaged.
+            SapbertError: If there is none, it is damaged, or the file of stop names is
+                missing.
         """
         if nlp is not None:
             self.pipeline = ref(nlp)
-        self.kb  # noqa: B018
+        self.read_missing_file()
+        self.kb.name_index  # noqa: B018
 
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
         old = list(doc.ents if key is None else doc.spans.get(key, []))
-        offsets = find_names(
-            doc,
-            self.kb,
-            max_tokens=self.max_tokens,
-            min_length=self.min_length,
-            stop_names=self.stop_names,
-        )
-        spans = [s for p in offsets if (s := doc.char_span(*p, label=self.label))]
+        spans = [
+            span
+            for place in self.find_places(doc)
+            if (span := doc.char_span(*place, label=self.label))
+        ]
         if self.overwrite:
             spans = filter_spans(spans)
             old = drop_overlapping(old, spans)
@@ -252,6 +293,24 @@ class SapbertMentions(Pipe):
         else:
             doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *spans]))
         return doc
+
+    def find_places(self, doc: Doc) -> list[Place]:
+        """Return what may be marked, also inside other such places."""
+        self.read_missing_file()
+        places = find_names(
+            doc,
+            self.kb,
+            max_tokens=self.max_tokens,
+            min_length=self.min_length,
+            stop_names=self.stop_names,
+        )
+        if not self.short_forms:
+            return [*places]
+        followed = follow_long_forms(doc, places)
+        text = doc.text
+        return [
+            p for p in followed if name_form(text[slice(*p)]) not in self.stop_names
+        ]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings, as a config has them."""
@@ -265,6 +324,7 @@ class SapbertMentions(Pipe):
 
         They do not name the knowledge base of the linker, which the linker saves.
         """
+        self.read_missing_file()
         now, source = self.settings(), self.opened.source
         linker = self.find_linker()
         if source is not None and linker is not None:
@@ -292,6 +352,8 @@ class SapbertMentions(Pipe):
         for name in SETTINGS:
             if name in kept:
                 setattr(self, name, kept[name])
+        if "stop_names" in kept:
+            self.missing_file = None
         self.stop_names = {*self.stop_names}
         self.check_numbers()
         return self

@@ -13,6 +13,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]
 
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import GROUPS
+from ..linking.name_index import find_places
 from ..linking.name_variants import change_order, change_to_american
 from ..linking.surface_forms import is_abbreviation, singular_forms, split_name
 from .schwartz_hearst import find_long_forms
@@ -93,10 +94,7 @@ class LabelTable(NamedTuple):
         """Return the numbers of the labels of texts, 0 for those without."""
         found = np.zeros(len(texts), dtype=np.uint8)
         if texts and len(self.hashes):
-            hashes = hash_texts(texts)
-            places = np.searchsorted(self.hashes, hashes)
-            places[places == len(self.hashes)] = 0
-            same = self.hashes[places] == hashes
+            places, same = find_places(self.hashes, hash_texts(texts))
             found[same] = self.numbers[places[same]]
         return found
 

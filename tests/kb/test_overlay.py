@@ -394,7 +394,6 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         store.children("C0000004"),
         store.spellings(["fever"]),
         store.names(["fever"]),
-        store.starts_of_names(["fev"]),
         store.rows_of_keys([b"0"]),
         find_prefix(kb, "fev", k=3),
     ]

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.linking.surface_forms import (
     is_abbreviation,
-    list_windows,
     means_name,
     name_form,
     singular_forms,
@@ -62,40 +61,6 @@ def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
     assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
-
-
-def test_iter_windows_start_and_end_with_words():
-    text = "(a heart-attack)"
-    found = {text[start:end]: form for form, start, end in list_windows(text, 8)}
-    assert found == {
-        "a heart": "a heart",
-        "a heart-attack": "a heart - attack",
-        "heart": "heart",
-        "heart-attack": "heart - attack",
-        "attack": "attack",
-    }
-
-
-def test_iter_windows_have_a_letter_and_two_characters():
-    assert [form for form, _, _ in list_windows("4.5 12 x y1", 1)] == ["y1"]
-
-
-def test_iter_windows_have_a_maximal_length():
-    forms = [form for form, _, _ in list_windows("one two three", 2)]
-    assert forms == ["one", "one two", "two", "two three", "three"]
-
-
-def test_iter_windows_cross_a_line_but_no_blank_line():
-    forms = {form for form, _, _ in list_windows("heart\nattack\n \nright away", 4)}
-    assert {"heart attack", "right away"} < forms
-    assert "attack right" not in forms
-
-
-@given(TEXTS, st.integers(1, 9))
-def test_iter_windows_have_the_form_of_their_text(text, most):
-    for form, start, end in list_windows(text, most):
-        assert name_form(text[start:end]) == form
-        assert len(form.split(" ")) <= most
 
 
 @pytest.mark.parametrize(

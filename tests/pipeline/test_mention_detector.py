@@ -11,8 +11,12 @@ from spacy.util import filter_spans
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.linking.name_index import NameIndex
+from spacy_sapbert.linking.name_variants import list_text_variants
 from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions, find_names
+from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = [
     "heart",
@@ -40,22 +44,18 @@ class FakeKb:
     def __init__(self, names):
         self.names = names
         self.asked = []
-        self.store = self
+        self.name_index = NameIndex.from_forms(map(name_form, names))
 
-    def foreign_origins(self, lang):
-        return frozenset()
-
-    def starts_of_names(self, starts):
-        forms = [name_form(name) for name in self.names]
-        return {s for s in starts if any(form.startswith(s) for form in forms)}
-
-    def spellings(self, forms, *, without=()):
+    def find_written(self, forms, lang):
         self.asked.append(forms)
-        found = {}
+        names = {}
         for name in self.names:
-            if name_form(name) in forms:
-                found.setdefault(name_form(name), []).append(name)
-        return found
+            names.setdefault(name_form(name), []).append(name)
+        written = {form: [form, *list_text_variants(form, lang)] for form in forms}
+        return {
+            form: next(filter(None, map(names.get, variants)), [])
+            for form, variants in written.items()
+        }
 
 
 class FakeLinker:
@@ -114,35 +114,6 @@ def test_detector_finds_the_longest_names(text, expected):
         expected = [ent for ent in expected if ent in {t.text for t in doc}]
     assert texts(doc) == expected
     assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
-
-
-class EveryStart(FakeKb):
-    """Names that may start with anything, so that all parts of a text are looked up."""
-
-    def starts_of_names(self, starts):
-        return starts
-
-
-BLANK = {lang: spacy.blank(lang) for lang in ("en", "de")}
-WORDS = st.sampled_from(
-    ["acute", "small", "non", "cell", "lung", "cancers", "cancer", "tumour", "tumor"]
-    + ["haemo", "hemo", "metastases", "crohn", "s", "of", "2", "-", "/", "'", ","]
-)
-PARTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", " ", ""])), max_size=12)
-JOINED = PARTS.map(lambda parts: "".join(word + blank for word, blank in parts))
-
-
-@given(JOINED, st.lists(JOINED, max_size=6), st.sampled_from(["en", "de"]))
-def test_find_names_without_looking_up_all_parts(text, names, lang):
-    doc = BLANK[lang].make_doc(text)
-    # Names that are a part of the text, written in another way, are among them.
-    names += [text, text.replace("-", " "), text.replace("-", ""), text.lower()[:-1]]
-    names += [text.replace("'s", ""), text.replace("tumour", "tumor")]
-    found, expected = (
-        [*find_names(doc, kb(names), max_tokens=8, min_length=3)]
-        for kb in (FakeKb, EveryStart)
-    )
-    assert found == expected
 
 
 def test_detector_skips_names_inside_tokens():
@@ -222,6 +193,23 @@ def test_detector_finds_names_inside_words_without_blanks(name, text, expected):
     assert texts(make_mentions(nlp, [name])(doc)) == expected
 
 
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (["heart attack"], "Heart attack (HA). HA, HAs", ["HA", "HA", "HAs"]),
+        (["heart attack"], "A late heart attack (LHA). LHA", ["LHA"] * 2),
+        (["MI", "fever"], "Mild irritation (MI), fever. MI", []),
+        (["MI"], "MI, mi", ["MI"]),
+        (["HISTORY"], "History (HIS). HIS", []),
+    ],
+)
+def test_detector_marks_short_forms_by_their_long_forms(names, text, expected):
+    found = find("en", names, text, short_forms=True)
+    long = ("heart attack", "fever")
+    assert [short for short in found if short.lower() not in long] == expected
+    assert find("en", ["MI"], "Mild irritation (MI). MI") == ["MI", "MI"]
+
+
 def make_doc_with_entity():
     doc = NLP.make_doc("a heart attack and fever")
     doc.ents = [Span(doc, 1, 2, label="ORGAN", kb_id="C1")]
@@ -272,11 +260,12 @@ def test_detector_pipe_equals_call():
 
 def test_detector_searches_a_long_doc_in_parts(monkeypatch):
     monkeypatch.setattr("spacy_sapbert.pipeline.mention_detector.WINDOWS_AT_ONCE", 100)
+    monkeypatch.setattr("spacy_sapbert.linking.name_index.STARTS_AT_ONCE", 100)
     mentions = make_mentions()
     doc = NLP.make_doc("a heart attack or gout " * 450)
     assert len(doc.text) > 10_000
     assert texts(mentions(doc)) == ["heart attack", "gout"] * 450
-    assert max(map(len, mentions.kb.asked)) <= 600  # with their variants
+    assert max(map(len, mentions.kb.asked)) <= 100
 
 
 PARTS = st.sampled_from([*NAMES, " ", "\n\n"]) | st.text(
@@ -427,7 +416,7 @@ def test_detector_taken_in_a_config_uses_the_linker_of_its_pipeline(
 # --- saving ---
 
 SETTINGS: dict = {"label": "X", "max_tokens": 3, "min_length": 4, "overwrite": True}
-SETTINGS |= {"spans_key": "sc", "stop_names": ["gout", "type - 2"]}
+SETTINGS |= {"short_forms": True, "spans_key": "sc", "stop_names": ["gout", "type - 2"]}
 
 
 def change(mentions):
@@ -527,6 +516,24 @@ def test_detector_saved_pipeline_has_one_kb_and_can_be_moved(
     assert links(moved("heart attack and fever")) == expected
     folder = tmp_path / "two" / "sapbert_linker" / "kb"
     assert moved.get_pipe("sapbert_mentions").kb.folder == folder
+
+
+def test_detector_finds_names_of_the_version_that_is_used(own_kb):
+    nlp = make_linking_pipeline(own_kb)
+    linker = nlp.get_pipe("sapbert_linker")
+    text = "fever and ward chill"
+    assert texts(nlp(text)) == ["fever"]
+    (cui,) = (ent.kb_id_ for ent in nlp(text).ents)
+    add_concepts(linker.kb, [Concept("X1", ["Ward chill"])])
+    assert texts(nlp(text)) == ["fever"]
+    linker.reload()
+    assert "name_index" in vars(linker.kb.parts)  # read before the version is used
+    assert texts(nlp(text)) == ["fever", "ward chill"]
+    remove_concepts(linker.kb, [cui])
+    linker.reload()
+    assert texts(nlp(text)) == ["ward chill"]
+    texts_of_workers = [texts(doc) for doc in nlp.pipe([text] * 4, n_process=2)]
+    assert texts_of_workers == [["ward chill"]] * 4
 
 
 def test_detector_from_bytes_uses_the_kb_of_the_linker(sample_kb):

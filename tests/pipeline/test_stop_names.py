@@ -1,0 +1,173 @@
+"""Names that are mostly not mentions, learned from texts."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import spacy
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.pipeline.mention_detector import SapbertMentions
+from spacy_sapbert.pipeline.stop_list import (
+    NameCount,
+    read_stop_names,
+    write_stop_names,
+)
+from spacy_sapbert.pipeline.stop_names import AnnotatedText, learn_stop_names
+from spacy_sapbert.vocabularies.concepts import Concept
+
+TEXTS = [
+    ("Fever of a heart attack.", ["Fever"]),
+    ("A heart attack, fever.", ["fever"]),
+    ("Myocardial infarction.", ["Myocardial infarction"]),
+    ("No fever, no MI.", []),
+]
+PUBTATOR = """\
+1|t|A heart attack.
+1|a|It was a heart attack, with fever.
+1\t44\t49\tfever\tDisease\tC0000004
+
+"""
+
+
+def annotate(texts: list[tuple[str, list[str]]]) -> list[AnnotatedText]:
+    return [
+        AnnotatedText(t, [(t.index(m), t.index(m) + len(m)) for m in mentions])
+        for t, mentions in texts
+    ]
+
+
+def make_detector(folder: Path) -> SapbertMentions:
+    return SapbertMentions(spacy.blank("en"), kb=folder)
+
+
+def learn(folder: Path, share: float = 0.5, background: tuple[str, ...] = ()) -> list:
+    return learn_stop_names(
+        spacy.blank("en"),
+        make_detector(folder),
+        annotate(TEXTS),
+        background=background,
+        share=share,
+    )
+
+
+def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
+    # Fever is a mention in two of three places.
+    assert learn(sample_kb) == [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
+    assert learn(sample_kb, 0.7)[0] == NameCount("fever", 2, 3)
+    assert learn(sample_kb, 0) == []
+
+
+def test_names_inside_stop_names_are_counted_too(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = [Concept("D1", ["heart"]), Concept("D2", ["heart rate"])]
+    folder = make_kb(tmp_path, concepts)
+    texts = annotate([("heart rate", ["heart"]), ("heart rate", [])])
+    learned = learn_stop_names(spacy.blank("en"), make_detector(folder), texts)
+    assert learned == [NameCount("heart rate", 0, 2)]  # heart is one of two
+    learned = learn_stop_names(
+        spacy.blank("en"), make_detector(folder), texts, share=0.6
+    )
+    assert learned == [NameCount("heart", 1, 2), NameCount("heart rate", 0, 2)]
+
+
+def test_names_of_a_background_are_learned_if_they_are_not_annotated(
+    sample_kb: Path,
+) -> None:
+    background = ("fever pitch", "fever", "head pain", "Head pain", "febrile")
+    learned = learn(sample_kb, background=background)
+    assert NameCount("head pain", 0, 2) in learned
+    assert {"fever", "febrile"}.isdisjoint(count.name for count in learned)
+
+
+@pytest.mark.parametrize(("more", "expected"), [(0, ["fever"]), (100, [])])
+def test_names_that_are_more_frequent_in_other_texts_are_not_learned(
+    sample_kb: Path, more: int, expected: list[str]
+) -> None:
+    # Fever is a quarter of the words of the text, and a quarter of the background, or
+    # less.
+    texts = [AnnotatedText("fever aaaaa bbbbb ccccc", None)]
+    background = ["fever aaaaa bbbbb ccccc"] * 2 + ["nothing"] * more
+    learned = learn_stop_names(
+        spacy.blank("en"), make_detector(sample_kb), texts, background=background
+    )
+    assert [count.name for count in learned] == expected
+
+
+def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.tsv"
+    write_stop_names(path, [NameCount("type - 2", 0, 3)], lang="en")
+    names = read_stop_names(path)
+    assert names[0] == "type - 2"
+    assert {"history", "negative"} < {*names}
+    assert "name\tmentions\toccurrences\ntype - 2\t0\t3\nabnormal" in path.read_text()
+
+
+def test_list_can_be_written_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.txt"
+    path.write_text("# mine\nHistory\n\nBeta-blocker\t1\n")
+    assert read_stop_names(path) == ["History", "Beta-blocker"]
+
+
+def test_list_is_saved_with_the_pipeline(sample_kb: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.tsv"
+    path.write_text("Fever")
+    nlp = spacy.blank("en")
+    config = {"kb": str(sample_kb), "stop_names": str(path)}
+    nlp.add_pipe("sapbert_mentions", config=config)
+    text = "heart attack, fever"
+    assert [ent.text for ent in nlp(text).ents] == ["heart attack"]
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    path.unlink()
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert [ent.text for ent in loaded(text).ents] == ["heart attack"]
+    copy = spacy.blank("en")
+    copy.add_pipe("sapbert_mentions", config=config)
+    with pytest.raises(SapbertError, match="stop_names.tsv"):
+        copy(text)
+    with pytest.raises(SapbertError, match="stop_names.tsv"):
+        copy.to_bytes()
+    copy.from_bytes(data)
+    assert [ent.text for ent in copy(text).ents] == ["heart attack"]
+
+
+def test_list_without_names_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.txt"
+    path.write_text("# nothing\n")
+    with pytest.raises(SapbertError, match="E572"):
+        read_stop_names(path)
+
+
+def test_command_writes_the_list_that_assemble_takes(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    corpus, output = tmp_path / "train.txt", tmp_path / "stop_names.tsv"
+    corpus.write_text(PUBTATOR)
+    done = CliRunner().invoke(
+        app, ["stop-names", str(sample_kb), str(output), str(corpus)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "heart attack\t0\t2" in output.read_text()
+    words = ["assemble", str(sample_kb), str(tmp_path / "pipeline"), "--short-forms"]
+    done = CliRunner().invoke(app, [*words, "--stop-names", str(output)])
+    assert done.exit_code == 0, done.output
+    other = ["--pipeline", str(tmp_path / "pipeline")]
+    done = CliRunner().invoke(
+        app, [*words[:2], str(tmp_path / "new"), *words[3:], *other]
+    )
+    assert done.exit_code == 2
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp("A heart attack with fever")
+    assert [ent.text for ent in doc.ents] == ["fever"]
+    assert nlp.get_pipe("sapbert_mentions").short_forms  # type: ignore[attr-defined]
+
+
+def test_command_without_texts_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
+    words = ["stop-names", str(sample_kb), str(tmp_path / "stop_names.tsv")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "--background" in done.output
