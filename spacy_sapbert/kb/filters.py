@@ -136,7 +136,7 @@ def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> Non
 
 def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
     """Raise an error if a store has no codes of a vocabulary."""
-    known = store.sources_of_codes() if sources else []
+    known = store.sources_of_codes if sources else []
     normal = {*map(normalize_prefix, known)}
     for source in sources:
         if normalize_prefix(source) not in normal:

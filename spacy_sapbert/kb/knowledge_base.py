@@ -397,7 +397,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def cuis(self, source: str, code: str) -> list[str]:
         """Return the ids of concepts with a code, e.g. "E11.9" of "ICD10CM", sorted."""
-        return self.store.cuis_of_code(source, code)
+        return self.store.cuis_with_code([source], code)
 
     def codes(self, cui: str, source: str) -> list[str]:
         """Return the codes of a concept in a source, e.g. "ICD10CM"; may be empty.

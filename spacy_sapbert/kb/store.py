@@ -119,23 +119,22 @@ class Store:
             by_cui[cui].setdefault(source, []).append(code)
         return dict(by_cui)
 
-    def cuis_of_code(self, source: str, code: str) -> list[str]:
-        """Return the ids of the concepts with a code of a source, sorted."""
+    def find_codes(
+        self, sources: Sequence[str], codes: Sequence[str]
+    ) -> list[tuple[str, str, str]]:
+        """Return concept, source and code of some codes in some sources, sorted."""
+        # `source` is named, since the index of the codes begins with it
+        of_sources, of_codes = (", ".join("?" * len(part)) for part in (sources, codes))
         sql = (
-            "SELECT cui FROM codes JOIN concepts ON id = concept "
-            "WHERE source = ? AND code = ? ORDER BY cui"
+            "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
+            f"WHERE source IN ({of_sources}) AND code IN ({of_codes}) "
+            "ORDER BY cui, source, code"
         )
-        return self.column(sql, source, code)
+        return self.query(sql, [*sources, *codes])
 
     def cuis_with_code(self, sources: Sequence[str], code: str) -> list[str]:
         """Return the ids of the concepts with a code in any of some sources, sorted."""
-        # `source` is named, since the index of the codes begins with it
-        marks = ", ".join("?" * len(sources))
-        sql = (
-            "SELECT DISTINCT cui FROM codes JOIN concepts ON id = concept "
-            f"WHERE source IN ({marks}) AND code = ? ORDER BY cui"
-        )
-        return self.column(sql, *sources, code)
+        return [*dict.fromkeys(cui for cui, *_ in self.find_codes(sources, [code]))]
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
@@ -358,6 +357,7 @@ class Store:
         """Return all semantic types."""
         return {*self.column("SELECT DISTINCT type FROM types")}
 
+    @cached_property
     def sources_of_codes(self) -> list[str]:
         """Return the vocabularies of which there are codes, sorted."""
         # from one to the next in the index, without reading all codes

@@ -318,7 +318,7 @@ def make_writer_options(
         options["system"] = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
     if "first_id" in format.takes:
         options["first_id"] = job.first_id
-        known = linker.options.codes or linker.kb.store.sources_of_codes()
+        known = linker.options.codes or linker.kb.store.sources_of_codes
         if OMOP not in known:  # no mention would have the id of a concept
             raise SapbertError(Errors.E471.format(got=", ".join(known) or "none"))
     return options

@@ -107,7 +107,7 @@ def make_agent_server(service: Service) -> MCPServer:
             "digest": manifest.digest,
             "counts": manifest.counts.model_dump(mode="json"),
             "sources": manifest.sources,
-            "codes": service.kb.store.sources_of_codes(),
+            "codes": service.kb.store.sources_of_codes,
             "threshold": manifest.threshold,
         }
         return json.dumps(described)

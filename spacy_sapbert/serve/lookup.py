@@ -1,6 +1,7 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from typing_extensions import TypedDict
 
@@ -9,6 +10,7 @@ from ..formats.page.addresses import concept_url
 from ..kb.database import is_encodable
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
+from ..linking.sources import normalize_prefix
 from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import Concept
 from .problems import RequestError
@@ -161,35 +163,48 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     ]
 
 
-def find_code(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
-    """Find concepts by an id, a retired id, or a code of a source.
+def find_code(kb: KnowledgeBase, text: str) -> dict[str, str]:
+    """Return the concepts that a text names by an id, a retired id, or a code.
 
     Args:
-        text: As people write it, e.g. "C0027051", "I21", "ICD10CM:I21".
+        text: As people write it, e.g. "C0027051", "i21", "ICD10CM:I21".
+
+    Returns:
+        What the text names, by id of the concept: an id, or a source and its code.
     """
     text = text.strip()
-    if not is_encodable(text) or " " in text:
-        return []
+    if " " in text or not is_encodable(text):
+        return {}
     found: dict[str, str] = {}
-    for spelled in dict.fromkeys((text, text.upper())):
+    spellings = [*dict.fromkeys((text, text.upper()))]
+    for spelled in spellings:
         if concept := kb.concept(spelled):
             found.setdefault(concept.cui, spelled)
-        source, _, code = spelled.rpartition(":")
-        for known in kb.store.sources_of_codes():
-            if source.casefold() in ("", known.casefold()):
-                for cui in kb.store.cuis_of_code(known, code):
-                    found.setdefault(cui, f"{known} {code}")
-    cuis = [*found][:k]
-    names, types = kb.store.names_of_cuis(cuis), kb.store.types(cuis)
+    sources = kb.store.sources_of_codes
+    rows = kb.store.find_codes(sources, spellings)
+    prefix, colon, _ = text.partition(":")
+    if colon:
+        wanted = normalize_prefix(prefix)
+        same = [source for source in sources if normalize_prefix(source) == wanted]
+        rows += kb.store.find_codes(same, [s.partition(":")[2] for s in spellings])
+    for cui, source, code in rows:
+        found.setdefault(cui, f"{source} {code}")
+    return found
+
+
+def describe_codes(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
+    """Return the concepts of `find_code` as a search shows them."""
+    found = dict(islice(find_code(kb, text).items(), k))
+    names, types = kb.store.names_of_cuis(found), kb.store.types(found)
     return [
         FoundConcept(
             cui=cui,
             name=names.get(cui, cui),
-            alias=found[cui],
+            alias=named,
             score=None,
             types=types.get(cui, []),
         )
-        for cui in cuis
+        for cui, named in found.items()
     ]
 
 

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from ..formats.page.groups import BY_TYPE
 from ..formats.page.type_names import name_type as words_of
 from ..kb.knowledge_base import KnowledgeBase
-from .lookup import FoundConcept, find_code, find_prefix, find_words, merge_found
+from .lookup import FoundConcept, describe_codes, find_prefix, find_words, merge_found
 from .service import Service
 
 TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
@@ -45,7 +45,7 @@ def find_names(
 ) -> tuple[list[FoundConcept], list[FoundConcept]]:
     """Return what is found by codes, and by words of names."""
     prefixed = find_prefix(kb, text, k)
-    return find_code(kb, text, k), [*prefixed, *find_words(kb, text, k)]
+    return describe_codes(kb, text, k), [*prefixed, *find_words(kb, text, k)]
 
 
 def count_types(kb: KnowledgeBase) -> dict[str, int]:

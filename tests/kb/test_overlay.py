@@ -390,7 +390,7 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         store.types([cui]),
         store.parents([cui]),
         store.current_cuis([cui]),
-        store.cuis_of_code("LOCAL", "7"),
+        store.cuis_with_code(["LOCAL"], "7"),
         store.children("C0000004"),
         store.spellings(["fever"]),
         store.names(["fever"]),

@@ -69,7 +69,7 @@ ROUTES: dict[str, Role | None] = {
     "POST /reviews/decisions": REVIEW,
     "GET /reviews/agreement": REVIEW,
     "GET /reviews/export": REVIEW,
-    "GET /reviews/quality": REVIEW,
+    "POST /reviews/quality": REVIEW,
     "GET /reviews/teach": REVIEW,
     "POST /reviews/teach": MANAGE,
     "DELETE /reviews/teach/{number}": MANAGE,

@@ -58,9 +58,14 @@ def ask(client: LocalClient, **query: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "query",
-    ["C0000001", "C9999999", "I21", "ICD10CM:I21", "icd10cm:I21", " 22298006 "],
+    [
+        *("C0000001", "C9999999", "c0000001", "I21", "i21", " 22298006 "),
+        *("ICD10CM:I21", "icd10cm:i21", "SNOMEDCT:22298006"),
+    ],
 )
 def test_an_id_or_a_code_is_a_query(refined: LocalClient, query: str) -> None:
+    searched = refined.get("/search", {"q": query}).json()["concepts"]
+    assert searched[0]["cui"] == "C0000001"
     first, *others = ask(refined, query=query)
     assert (first["id"], first["match"], first["score"]) == ("C0000001", True, 100.0)
     assert not any(one["match"] for one in others)

@@ -99,7 +99,8 @@ def test_agreement_is_that_of_mentions_of_both(reviewed: Client) -> None:
 
 
 def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) -> None:
-    found = reviewed.get("/reviews/quality").json()
+    assert reviewed.get("/reviews/quality").status == 405  # it costs
+    found = reviewed.post("/reviews/quality", {}).json()
     # fever twice, MI as either of its concepts, and a word that means nothing
     assert (found["mentions"], found["without_concept"]) == (5, 1)
     assert found["shares"]["first"] == 0.75

@@ -398,9 +398,12 @@ def export(
     return to_file(data, f"reviews{ending}", media)
 
 
-@router.get("/quality", response_model=Quality)
+@router.post("/quality", response_model=Quality)
 async def quality(service: ServiceDep, store: StoreDep) -> Response:
-    """How the knowledge base in use answers the mentions that were decided."""
+    """How the knowledge base in use answers the mentions that were decided.
+
+    It is a POST, since it links all of them again.
+    """
     kb = service.kb
     mentions = await run_in_threadpool(list_mentions, store, kb)
     ranked: list[list[Candidate]] = []

@@ -1,6 +1,6 @@
 // Quality: how the knowledge base in use answers the mentions that were decided.
 
-import { attempt, get } from "./api.js";
+import { attempt, post } from "./api.js";
 import { fill, make, pairs, say, table } from "./dom.js";
 import { placesOf } from "./places.js";
 import { plot } from "./plot.js";
@@ -12,7 +12,7 @@ export async function render(main, info) {
     main.append(make("p", {}, "The service was started without reviews: nothing is kept."));
     return;
   }
-  const found = await attempt("Measuring …", () => get("/reviews/quality"));
+  const found = await attempt("Measuring …", () => post("/reviews/quality", {}));
   if (!found) return;
   say("");
   if (!found.mentions) {

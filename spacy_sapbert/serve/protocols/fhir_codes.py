@@ -89,7 +89,7 @@ def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
 def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     """Return what `list_systems` remembers."""
     sources: dict[str, list[str]] = {}
-    for source in kb.store.sources_of_codes():
+    for source in kb.store.sources_of_codes:
         sources.setdefault(address_of(source), []).append(source)
     named = [CodeSystem(url, tuple(names)) for url, names in sources.items()]
     return [CodeSystem(OWN), *named]

@@ -13,13 +13,12 @@ from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
-from ...linking.sources import normalize_prefix
 from ...vocabularies.concepts import Concept
+from ..lookup import find_code
 from ..problems import status_of
 from ..requests import check_texts
 from ..search import count_types, name_type
 from ..service import MentionResult, Service
-from .fhir_codes import list_systems
 
 VERSIONS = ["0.2"]
 SCHEMA = "http://www.w3.org/2004/02/skos/core"
@@ -162,28 +161,6 @@ def describe_candidates(kb: KnowledgeBase, linked: Linked) -> list[dict[str, Any
     return found
 
 
-def find_ids(kb: KnowledgeBase, text: str) -> list[str]:
-    """Return the concepts that a text names by id, retired id or code.
-
-    Args:
-        text: E.g. "C0027051", "I21" or "ICD10CM:I21".
-    """
-    text = text.strip()
-    # Codes have digits; so most terms need no look-up.
-    if " " in text or not any(map(str.isdigit, text)) or not is_encodable(text):
-        return []
-    own = kb.concept(text)
-    found = [own.cui] if own else []
-    sources = [source for system in list_systems(kb) for source in system.sources]
-    found += kb.store.cuis_with_code(sources, text)
-    prefix, colon, local = text.partition(":")
-    if colon:
-        wanted = normalize_prefix(prefix)
-        same = [each for each in sources if normalize_prefix(each) == wanted]
-        found += kb.store.cuis_with_code(same, local)
-    return [*dict.fromkeys(found)]
-
-
 Filter = dict[str, list[str]]  # the fields of a filter that are set
 
 
@@ -219,7 +196,9 @@ def describe_coded(
     Args:
         filter: Of the query; only its `types` and `allow` narrow ids.
     """
-    concepts = [kb.concept(cui) for cui in find_ids(kb, query.query)]
+    # A term without digits is not looked up: a code such as "MI" is also a name.
+    is_code = any(map(str.isdigit, query.query))
+    concepts = map(kb.concept, find_code(kb, query.query) if is_code else [])
     allowed = [
         concept
         for concept in concepts
@@ -325,7 +304,7 @@ def list_values(kb: KnowledgeBase, concept: Concept, property: str) -> list[Any]
 
 def list_properties(kb: KnowledgeBase) -> dict[str, str]:
     """Return the names of all properties by their ids."""
-    codes = {f"{CODE}{s}": f"Code: {s}" for s in kb.store.sources_of_codes()}
+    codes = {f"{CODE}{s}": f"Code: {s}" for s in kb.store.sources_of_codes}
     others = {NAMES: "All names", PARENTS: "Parents", SOURCES: "Vocabulary"}
     return {**PROPERTIES, **others, **codes}
 
