@@ -229,9 +229,8 @@ def test_load_kb_missing_folder_is_an_error(
 def test_build_kb_twice_writes_the_same_bytes(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
-    build_kb(
-        concepts_file, tmp_path / "kb", str(tiny_encoder), backend="hnsw", threads=1
-    )
+    build = {"backend": "hnsw", "threads": 1, "engine": "torch"}
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), **build)
     for path in sorted(sample_kb.rglob("[!.]*")):
         if path.is_file():
             again = tmp_path / "kb" / path.relative_to(sample_kb)
