@@ -47,7 +47,7 @@ FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
 PENALTIES = {True: 0.03, False: 0.002}
-LOST = 0.005  # of the right answers that the threshold turns into no concept, at most
+LOST = 0.003  # of the right answers that the threshold turns into no concept, at most
 DIGITS = 4
 LEFT_OUT = "left out"
 NO_CONCEPT = "without its concept"
