@@ -55,16 +55,23 @@ def stop_on_signals() -> Iterator[None]:
     """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP, if they would end the process.
 
     Those that are ignored, e.g. SIGHUP under nohup, are still ignored.
+
+    Raises:
+        typer.Exit: If the command ended while a signal waited to be sent again.
     """
     old: dict[int, Any] = {}
     old_hook = sys.unraisablehook
+    repeats: dict[threading.Timer, int] = {}  # and their signals
 
     def repeat_signal(lost: Any) -> None:
         if isinstance(lost.exc_value, Stopped) and hasattr(signal, "pthread_kill"):
-            thread_and_signal = (threading.main_thread().ident, lost.exc_value.number)
-            threading.Timer(
+            number = lost.exc_value.number
+            thread_and_signal = (threading.main_thread().ident, number)
+            timer = threading.Timer(
                 REPEAT_SECONDS, signal.pthread_kill, thread_and_signal
-            ).start()
+            )
+            repeats[timer] = number
+            timer.start()
         else:
             old_hook(lost)
 
@@ -79,8 +86,13 @@ def stop_on_signals() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = old_hook
+        waiting = [number for timer, number in repeats.items() if timer.is_alive()]
+        for timer in repeats:  # or it would kill what runs after the command
+            timer.cancel()
         for number, handler in old.items():
             signal.signal(number, handler)
+        if waiting:
+            raise typer.Exit(BY_SIGNAL + waiting[0])
 
 
 def name_error(error: Exception) -> SapbertError | None:

@@ -14,7 +14,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
+from spacy_sapbert.cli.app import (
+    REPEAT_SECONDS,
+    ErrorReportingGroup,
+    make_app,
+    stop_on_signals,
+)
 from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
@@ -82,6 +87,12 @@ def start_link(new_process, kb, output, *words, **options):
     return process, next(folder.glob(pattern))
 
 
+def wait_for_end(process):
+    """Return exit code and errors; the input stays open, or it would end in a line."""
+    code = process.wait(timeout=120)
+    return code, process.stderr.read()
+
+
 @POSIX
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_process):
@@ -91,8 +102,8 @@ def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_proces
     assert part.stat().st_mode & 0o777 == 0o600
     process.send_signal(number)
     process.send_signal(number)  # as a shell and its terminal do together
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 128 + number, stderr
+    code, stderr = wait_for_end(process)
+    assert code == 128 + number, stderr
     assert f"Interrupted: {output} was not written." in stderr.decode()
     assert SENTINEL.encode() not in stderr
     assert list(tmp_path.iterdir()) == []
@@ -103,8 +114,8 @@ def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path, new_process):
     output = tmp_path / "out"
     process, _ = start_link(new_process, sample_kb, output, "--shard-size", 3)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 143, stderr
+    code, stderr = wait_for_end(process)
+    assert code == 143, stderr
     assert b"Interrupted: 0 documents in " in stderr
     assert [path.name for path in output.iterdir()] == ["_state.json"]
 
@@ -118,9 +129,20 @@ def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path, new_process):
     assert process.poll() is None
     assert part.exists()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
-    assert process.returncode == 143
+    assert wait_for_end(process)[0] == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+def test_signal_lost_when_the_command_ends_is_its_exit_code():
+    class Deleted:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)  # Python drops what is raised here
+
+    with pytest.raises(typer.Exit) as error, stop_on_signals():
+        Deleted()
+    assert error.value.exit_code == 143
+    time.sleep(3 * REPEAT_SECONDS)  # and it is not sent to what runs next
 
 
 def run_full(new_process, program, *words):
