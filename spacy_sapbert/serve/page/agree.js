@@ -1,11 +1,11 @@
 // Agree: where reviewers differ, what they agree on, and files of the decisions.
 
-import { attempt, get, randomKey, send } from "./api.js";
+import { attempt, get, hasName, randomKey, reviewer, send } from "./api.js";
 import { download, fill, make, say, table } from "./dom.js";
 import { dispatch } from "./session.js";
 import { NIL, NO_MENTION } from "./state.js";
 
-const AGREED = "agreed";
+const AGREED = "agreed";  // in exports: what holds
 
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
@@ -17,7 +17,7 @@ export async function render(main, info) {
     return { ...listed, ...agreement, differences };
   });
   if (!found) return;
-  const people = found.reviewers.filter((/** @type {string} */ one) => one !== AGREED);
+  const people = found.reviewers;
   fill(main,
     make("h2", {}, "Where reviewers differ"),
     drawDifferences(found.differences, info),
@@ -46,8 +46,9 @@ function drawDifferences(found, info) {
     const draw = () => fill(cell, ...answers.map((cui) => make("button", {
       type: "button", class: "chip", "aria-pressed": String(one.agreed === cui),
       onclick: () => {
+        if (!hasName()) return;
         if (one.agreed === null) open -= 1;
-        settle(place, /** @type {string} */ (cui), info.digest);
+        settle({ ...place, chosen: one.agreed }, /** @type {string} */ (cui), info.digest);
         one.agreed = cui;
         draw();
         count();
@@ -69,7 +70,7 @@ function drawDifferences(found, info) {
 
 /** @param {any} place @param {string} chosen @param {string} kb */
 function settle(place, chosen, kb) {
-  dispatch({ type: "together", places: [place], chosen, reviewer: AGREED, key: randomKey(), kb, candidates: [] });
+  dispatch({ type: "together", places: [place], chosen, reviewer: reviewer(), key: randomKey(), kb, candidates: [], settles: true });
 }
 
 /** @param {any} found @param {string[]} people */

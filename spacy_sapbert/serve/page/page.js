@@ -65,7 +65,7 @@ async function settleName() {
   field.value = field.value.trim();
   try {
     const found = await get("/reviews/documents");
-    const reviewers = found.reviewers.filter((/** @type {string} */ one) => one !== "agreed");
+    const { reviewers } = found;
     fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((/** @type {string} */ one) => make("option", { value: one })));
     const known = reviewers.find((/** @type {string} */ one) => one.toLowerCase() === field.value.toLowerCase());
     if (known) field.value = known;
