@@ -483,6 +483,100 @@ def test_where_reviewers_differ_is_seen_and_settled(
     page.wait_for_selector(".bench .text")
 
 
+TOKENS = {"reader": "r" * 20, "Ida": "i" * 20, "admin": "m" * 20}
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    start_service: Start, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Client:
+    """A service with a token for each role; that of the reviewer has a name."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "tokens").write_text(
+        f"reader {TOKENS['reader']}\nreviewer {TOKENS['Ida']} Ida\n"
+        f"admin {TOKENS['admin']}\n"
+    )
+    options = ["--token-file", folder / "tokens", "--reviews", folder / "reviews.db"]
+    return start_service("--kb", sample_kb, *options)
+
+
+@pytest.fixture
+def enter(browser: Any, guarded: Client) -> Iterator[Any]:
+    """Opens the page with the token of somebody, which it asks for once."""
+    contexts = []
+
+    def open_page(who: str) -> Any:
+        contexts.append(browser.new_context())
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        asked: list[str] = []
+        page.on("dialog", lambda d: asked.append(d.message) or d.accept(TOKENS[who]))
+        page.goto(f"http://127.0.0.1:{guarded.port}/")
+        page.wait_for_selector("body[data-part='notes']")
+        assert asked == ["The token of this service:"]
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def is_seen(page: Any, *selectors: str) -> list[bool]:
+    return [page.locator(one).first.is_visible() for one in selectors]
+
+
+def test_a_page_shows_what_its_token_may_do(enter: Any, guarded: Client) -> None:
+    page = enter("Ida")
+    name = page.locator("#reviewer")
+    assert (name.input_value(), name.is_editable()) == ("Ida", False)
+    link(page, "Roles: fever.", "roles.txt")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    page.click("summary:has-text('More')")
+    assert not page.locator("button:has-text('Delete this note')").count()
+    page.click("nav a[href='#notes']")
+    page.wait_for_selector("#list tr:has-text('roles.txt')")
+    assert not page.locator("#list button").count()
+    page.click("nav a[href='#teach']")
+    page.wait_for_selector("main:has-text('An admin can')")
+    assert not page.locator("main button").count()
+
+    page = enter("admin")
+    assert page.locator("#reviewer").is_editable()
+    page.wait_for_selector("#list tr:has-text('roles.txt') button")
+    page.click("nav a[href='#teach']")
+    page.wait_for_selector("#teach")
+
+    page = enter("reader")
+    of_reviewers = [f"nav a[href='#{one}']" for one in ("queue", "agree", "teach")]
+    assert is_seen(page, *of_reviewers, "#list table") == [False] * 4
+    page.wait_for_selector("main:has-text('for linking and search only')")
+    link(page, "Only read: fever.")
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator(".text .decided[role]")).to_have_count(1)
+    headers = {"authorization": f"Bearer {TOKENS['admin']}"}
+    listed = guarded.get("/reviews/documents", **headers).json()["documents"]
+    assert [one["name"] for one in listed] == ["roles.txt"]
+    base = page.url.partition("#")[0]
+    for part in ("queue", "agree", "teach", "quality"):
+        page.goto(f"{base}#{part}")
+        page.wait_for_selector("main:has-text('for linking and search only')")
+
+
+def test_a_column_says_who_chose(enter: Any, tmp_path: Path) -> None:
+    page = enter("Ida")
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "fever")
+    page.click("#map")
+    page.click("tr:has-text('fever') .chip")
+    with page.expect_download() as waiting:
+        page.click("text=Download sssom.tsv")
+    path = tmp_path / "mapped.sssom.tsv"
+    waiting.value.save_as(path)
+    assert "ManualMappingCuration" in path.read_text("utf8")
+    assert "Ida" in path.read_text("utf8")
+
+
 def test_a_note_is_done_and_deleted(page: Any) -> None:
     become(page, "Dora")
     link(page, "Done: fever.", "done.txt")

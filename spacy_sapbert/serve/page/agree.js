@@ -10,7 +10,7 @@ const AGREED = "agreed";  // in exports: what holds
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Agree"));
-  if (!info.reviews) { main.append(make("p", {}, "The service was started without reviews: nothing is kept.")); return; }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
   const found = await attempt("Reading …", async () => {
     const [listed, agreement, differences] = await Promise.all(
       ["/reviews/documents", "/reviews/agreement", "/reviews/differences"].map(get));

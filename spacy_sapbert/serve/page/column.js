@@ -1,7 +1,7 @@
 // Column: a table with a column of terms, mapped, corrected and downloaded. It stays in
 // this browser until it is cleared.
 
-import { attempt, get, post, postFor, send } from "./api.js";
+import { attempt, get, post, postFor, reviewer, send } from "./api.js";
 import { countOf, download, dropZone, fill, make, say, strength } from "./dom.js";
 import { searchField } from "./search.js";
 import { NIL } from "./state.js";
@@ -296,7 +296,7 @@ async function save(format) {
   const places = new Map(state.terms.map((term, number) => [term, number]));
   const terms = state.rows.map((row) => row[state.place]);
   const of = (/** @type {any[]} */ list) => terms.map((term) => list[places.get(term) ?? 0]);
-  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen) };
+  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen), reviewer: reviewer() };
   const blob = await attempt("Writing …", async () => (await postFor(`/column/write?format=${format}`, body)).blob());
   if (!blob) return;
   download(blob, `mapped.${format}`);

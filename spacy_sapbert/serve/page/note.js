@@ -11,7 +11,7 @@ import { groupOf, legendOf } from "./words.js";
 /** @type {any} */
 let view = null;
 /** @type {any} */
-let info = { reviews: false, threshold: null };
+let info = { threshold: null };
 /** What others chose, by place. @type {any[]} */
 let others = [];
 
@@ -96,13 +96,13 @@ export async function render(main, about, id, start) {
     make("div", { class: "bar" },
       make("a", { href: "#notes", class: "back" }, "All notes"),
       make("h2", { dir: "auto" }, note?.name ?? ""), view.progress, view.counts,
-      kept ? view.done : make("span", { class: "dim" }, "Not kept: the service was started without reviews."),
+      kept ? view.done : make("span", { class: "dim" }, info.why),
       make("details", { class: "menu" }, make("summary", {}, "More"),
         make("div", {},
           make("label", {}, names, " Names in the text"),
           kept && make("label", {}, blind, " Show what others chose"),
           make("p", {}, keyHelp()), make("h3", {}, "Colours"), view.legend, markHelp(),
-          kept && sureButton("Delete this note for good", "Really delete it, and what was learned from it?",
+          kept && info.manages && sureButton("Delete this note for good", "Really delete it, and what was learned from it?",
             () => deleteNote(kept))))),
     make("div", { class: "pane" }, view.shown, view.selection),
     make("div", { class: "side" }, view.panel.element,

@@ -24,7 +24,7 @@ export async function render(main, asked) {
   const take = async (/** @type {File[]} */ files) => {
     const [first] = files;
     const info = await asked;
-    if (info.reviews && !(files.length === 1 && /\.txt$/i.test(first.name) && first.size < 20_000)) {
+    if (info?.reviews && !(files.length === 1 && /\.txt$/i.test(first.name) && first.size < 20_000)) {
       await importFiles(files, info, list);
       return;
     }
@@ -69,8 +69,8 @@ export async function render(main, asked) {
   const info = await asked;
   if (!info || !list.isConnected) return;
   fill(about, info.reviews ? "Files: texts, or notes with their links as JSONL, PubTator, brat, BioC, CSV. Ctrl+Enter links."
-    : "Nothing is kept: the service was started without reviews.");
-  if (info.reviews) await drawList(list);
+    : info.why);
+  if (info.reviews) await drawList(list, info);
 }
 
 /** @param {File} one */
@@ -85,12 +85,11 @@ async function encode(one) {
 
 /** @param {File[]} files @param {any} info @param {HTMLElement} list */
 async function importFiles(files, info, list) {
-  if (!info.reviews) return;
   const body = { files: await Promise.all(files.map(encode)) };
   const found = await attempt("Reading …", () => post("/reviews/import", body));
   if (!found) return;
   say(`${countOf(found.documents.length, "note")} read${found.mentions ? `, with ${countOf(found.mentions, "link")} to check` : ""}.`);
-  await drawList(list);
+  await drawList(list, info);
 }
 
 /** Links the notes that are not linked yet, some at a time. @param {() => void} [onstep] */
@@ -103,8 +102,8 @@ export async function prepare(onstep = () => {}) {
   }
 }
 
-/** @param {HTMLElement} list */
-async function drawList(list) {
+/** @param {HTMLElement} list @param {any} info */
+async function drawList(list, info) {
   const path = `/reviews/documents?reviewer=${encodeURIComponent(reviewer())}`;
   const read = () => attempt("", () => get(path));
   const found = await read();
@@ -127,7 +126,7 @@ async function drawList(list) {
         ` ${one.decisions} of ${Math.max(one.mentions, one.decisions)}`)),
       make("td", {}, isDone(one) ? "done ✓" : "open"),
       make("td", { class: "dim" }, localTime(one.time)),
-      make("td", {}, sureButton("Delete", "Really delete?", async () => {
+      make("td", {}, info.manages && sureButton("Delete", "Really delete?", async () => {
         if (!(await attempt("Deleting …", () => remove(`/reviews/documents/${one.id}`)))) return;
         found.documents = found.documents.filter((/** @type {any} */ other) => other !== one);
         say("Deleted for good.");

@@ -8,10 +8,7 @@ import { plot } from "./plot.js";
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Quality"));
-  if (!info.reviews) {
-    main.append(make("p", {}, "The service was started without reviews: nothing is kept."));
-    return;
-  }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
   const found = await attempt("Measuring …", () => post("/reviews/quality", {}));
   if (!found) return;
   say("");
