@@ -1,7 +1,7 @@
 // Agree: where reviewers differ, what they agree on, and files of the decisions.
 
 import { attempt, get, hasName, randomKey, reviewer, send } from "./api.js";
-import { download, fill, make, say, table } from "./dom.js";
+import { download, fill, growingList, make, say, table } from "./dom.js";
 import { dispatch } from "./session.js";
 import { NIL, NO_MENTION } from "./state.js";
 
@@ -39,7 +39,8 @@ function drawDifferences(found, info) {
   const left = make("p", { role: "status" });
   let open = found.open;
   const count = () => fill(left, `${open} of ${found.total} are not settled.`);
-  const rows = found.places.map((/** @type {any} */ one) => {
+  const rows = make("tbody");
+  const shown = growingList(rows, (one) => {
     const { place, choices } = one;
     const answers = [...new Set(Object.values(choices).map((each) => each ?? NO_MENTION))];
     const cell = make("td", { class: "choices" });
@@ -61,11 +62,12 @@ function drawDifferences(found, info) {
       ...people.map((who) => make("td", {}, who in choices ? name(choices[who]) : "–")), cell);
   });
   count();
+  shown.draw(found.places);
   const head = ["Where", ...people, "Agreed"];
   return make("div", {}, left,
     make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" },
       make("table", {}, make("thead", {}, make("tr", {}, ...head.map((one) => make("th", { scope: "col" }, one)))),
-        make("tbody", {}, ...rows))));
+        rows)), shown.more);
 }
 
 /** @param {any} place @param {string} chosen @param {string} kb */

@@ -10,7 +10,7 @@ from .queue import Place, show_place
 from .store import NO_MENTION, Decision, ReviewStore
 
 DIGITS = 4
-MOST_DIFFERENCES = 500
+MOST_DIFFERENCES = 10_000
 Spot = tuple[str, int, int]  # id of a document, start and end
 
 
