@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,6 +68,20 @@ def share_path(path: Path) -> None:
         path.chmod((0o777 & ~UMASK) | (mode & stat.S_ISGID))
     elif stat.S_ISREG(mode):
         path.chmod(0o666 & ~UMASK)
+
+
+def finish_folder(folder: Path) -> None:
+    """Flush a folder to the disk, with the permissions of a new one.
+
+    A file that has a name elsewhere too keeps its permissions.
+    """
+    paths = [*sorted(folder.rglob("*")), folder]
+    names = Counter(path.lstat().st_ino for path in paths)
+    for path in paths:
+        status = path.lstat()
+        if path.is_dir() or status.st_nlink == names[status.st_ino]:
+            share_path(path)
+        sync_path(path)
 
 
 def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
@@ -287,7 +302,7 @@ def link_file(source: Path, target: Path) -> None:
         source: The file, which must not be changed in its place any more.
     """
     try:
-        os.link(source, target)
+        os.link(source.resolve(), target)  # the file of a symbolic link
     except OSError:
         shutil.copyfile(source, target)
 
@@ -331,9 +346,7 @@ def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Pat
         remove_leftovers(path)
         part, lock = make_part(path, folder=True)
         yield part
-        for file in (*sorted(part.rglob("*")), part):
-            share_path(file)
-            sync_path(file)
+        finish_folder(part)
         if kind is not None:  # filling it may have taken hours
             check_kind(path, kind)
         if os.path.lexists(path):

@@ -17,12 +17,12 @@ from typing import Any
 from ...errors import Errors, SapbertError, Warnings
 from ...io.reading import file_digest
 from ...io.writing import (
+    finish_folder,
     link_file,
     make_part,
     name_refusal,
     remove_leftovers,
     remove_path,
-    share_path,
     sync_path,
     write_atomically,
     write_folder_atomically,
@@ -71,9 +71,7 @@ class Draft:
 
     def publish(self, *, current: bool = True) -> Version:
         """Publish the version under the next name, and use it if it is `current`."""
-        for path in (*sorted(self.path.rglob("*")), self.path):
-            share_path(path)
-            sync_path(path)
+        finish_folder(self.path)
         last = ["v0", *list_versions(self.root)][-1]
         name = f"v{int(last[1:]) + 1}"
         os.rename(self.path, self.root / name)
@@ -182,10 +180,15 @@ def change_manifest(version: Version, **changes: Any) -> Version:
         return draft.publish()
 
 
-def copy_version(version: Version, root: Path, *, current: bool = True) -> Version:
+def copy_version(
+    version: Version, root: Path, *, current: bool = True, link: bool = False
+) -> Version:
     """Publish a copy of a version in a folder of `open_target`; see `Draft.publish`.
 
     Files that the knowledge base there already has are not copied.
+
+    Args:
+        link: Link the files instead of copying them, where the disk can.
     """
     there: dict[str, FileRecord] = {}
     if (root / CURRENT).is_file():
@@ -204,7 +207,11 @@ def copy_version(version: Version, root: Path, *, current: bool = True) -> Versi
     if not of_encoder <= kept.keys():
         kept = {n: record for n, record in kept.items() if n not in of_encoder}
     with draft_version(root) as draft:
-        for name in version.manifest.files.keys() - kept.keys():
+        missing = version.manifest.files.keys() - kept.keys()
+        if link:
+            link_files(version, missing, draft.path)
+            missing = set()
+        for name in missing:
             target = draft.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
             # An error of `shutil.copyfile` would name the file that is read.
