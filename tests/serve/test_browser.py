@@ -488,16 +488,24 @@ TOKENS = {"reader": "r" * 20, "Ida": "i" * 20, "admin": "m" * 20}
 
 @pytest.fixture(scope="module")
 def guarded(
-    start_service: Start, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+    start_service: Start,
+    make_kb: Any,
+    few_concepts: list[Concept],
+    letters_order: Any,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Client:
-    """A service with a token for each role; that of the reviewer has a name."""
+    """A service with probabilities, and with a token for each role.
+
+    That of the reviewer has a name.
+    """
     folder = tmp_path_factory.mktemp("guarded")
+    kb = make_kb(folder, few_concepts, learned=letters_order)
     (folder / "tokens").write_text(
         f"reader {TOKENS['reader']}\nreviewer {TOKENS['Ida']} Ida\n"
         f"admin {TOKENS['admin']}\n"
     )
     options = ["--token-file", folder / "tokens", "--reviews", folder / "reviews.db"]
-    return start_service("--kb", sample_kb, *options)
+    return start_service("--kb", kb, *options)
 
 
 @pytest.fixture
@@ -530,7 +538,7 @@ def test_a_page_shows_what_its_token_may_do(enter: Any, guarded: Client) -> None
     name = page.locator("#reviewer")
     assert (name.input_value(), name.is_editable()) == ("Ida", False)
     link(page, "Roles: fever.", "roles.txt")
-    page.keyboard.press("Enter")
+    page.keyboard.press("1")
     expect_decided(page, 1)
     page.click("summary:has-text('More')")
     assert not page.locator("button:has-text('Delete this note')").count()
@@ -552,7 +560,7 @@ def test_a_page_shows_what_its_token_may_do(enter: Any, guarded: Client) -> None
     assert is_seen(page, *of_reviewers, "#list table") == [False] * 4
     page.wait_for_selector("main:has-text('for linking and search only')")
     link(page, "Only read: fever.", "Only read")
-    page.keyboard.press("Enter")
+    page.keyboard.press("1")
     playwright.expect(page.locator(".text .decided[role]")).to_have_count(1)
     headers = {"authorization": f"Bearer {TOKENS['admin']}"}
     listed = guarded.get("/reviews/documents", **headers).json()["documents"]
@@ -603,6 +611,18 @@ def test_long_lists_show_more(enter: Any, guarded: Client) -> None:
     page.fill("#terms", "\n".join(f"term {number}" for number in range(205)))
     page.click("#map")
     grow("table.terms", 205)
+
+
+def test_quality_shows_how_many_mentions_have_which_probability(enter: Any) -> None:
+    page = enter("Ida")
+    link(page, "Sure: fever, aspirin, headache.", "quality.txt")
+    for _ in range(3):
+        page.keyboard.press("1")
+    expect_decided(page, 3)
+    page.click("nav a[href='#quality']")
+    page.wait_for_selector("figure svg[aria-label^='Decided mentions'] rect")
+    rows = page.locator("[aria-label^='Right first candidates'] tbody tr")
+    assert page.locator("figure rect").count() == rows.count()
 
 
 def test_a_column_says_who_chose(enter: Any, tmp_path: Path) -> None:
