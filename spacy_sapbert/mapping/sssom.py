@@ -100,8 +100,9 @@ def list_cells(
         cells += [first["name"] if first else None]
         cells += [PERSON if by_person else justification]
         score = first["score"] if first else 0.0
+        sure = first["probability"] if first and not by_person else None
         # a concept that a person found has no score
-        cells += [first["probability"] if first else None, score if score > 0 else None]
+        cells += [sure, score if score > 0 else None]
     tool = [None, None] if by_person else ["spacy-sapbert", __version__]
     return [
         *cells,

@@ -27,7 +27,7 @@ def candidate(cui: str, score: float = 1.0) -> Candidate:
         types=[],
         codes={},
         tie=None,
-        probability=None,
+        probability=0.3,
     )
 
 
@@ -74,8 +74,7 @@ def test_what_nobody_decided_is_left_out() -> None:
     assert sssom.list_cells("x", found(NONE, None), TODAY) is None
 
 
-@pytest.fixture
-def mapped(sample_kb: Path) -> bytes:
+def map_terms(sample_kb: Path, reviewer: str) -> bytes:
     """A table of the page: two links, a choice, a rejection, one not decided."""
     from spacy_sapbert import load_kb
 
@@ -98,12 +97,12 @@ def mapped(sample_kb: Path) -> bytes:
         terms,
         results,
         chosen,
-        "Anna",
+        reviewer,
     )
 
 
-def test_rows_say_who_decided(mapped: bytes) -> None:
-    _, rows = read_rows(mapped)
+def test_rows_say_who_decided(sample_kb: Path) -> None:
+    _, rows = read_rows(map_terms(sample_kb, "Anna"))
     shown = [
         (
             row["subject_label"],
@@ -127,6 +126,8 @@ def test_rows_say_who_decided(mapped: bytes) -> None:
         ("term 5", exact, infarct, person, "0.9", "Anna", ""),
     ]
     assert all(row["mapping_date"] for row in rows)
+    # what the machine thinks is no confidence of the person
+    assert [row["confidence"] for row in rows] == ["0.3", "0.3", "", "", ""]
 
 
 def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
@@ -156,15 +157,19 @@ print(len(parse_sssom_table(path).df))
 """
 
 
+@pytest.mark.parametrize("reviewer", ["Anna", ""])
 def test_the_library_of_sssom_validates_it(
-    mapped: bytes, new_process: Any, tmp_path: Path
+    sample_kb: Path, new_process: Any, tmp_path: Path, reviewer: str
 ) -> None:
-    """`SSSOM_PYTHON` names a Python that has the library `sssom`."""
+    """`SSSOM_PYTHON` names a Python that has the library `sssom`.
+
+    The name of who decided is optional, for `ManualMappingCuration` too.
+    """
     python = os.environ.get("SSSOM_PYTHON")
     if not python:
         pytest.skip("SSSOM_PYTHON names no Python with the library sssom")
     path = tmp_path / "mapped.sssom.tsv"
-    path.write_bytes(mapped)
+    path.write_bytes(map_terms(sample_kb, reviewer))
     script = tmp_path / "validate.py"
     script.write_text(VALIDATE)
     done = new_process.run([python, script, path])
