@@ -666,6 +666,19 @@ def test_single_keys_can_be_switched_off(page: Any) -> None:
     page.check("#keys")
 
 
+def test_the_page_comes_with_its_first_answers(page: Any) -> None:
+    """So that somebody far away waits twice, for the page and for its script."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(page.url.partition("#")[0])
+    page.wait_for_selector("body[data-part='notes']")
+    paths = {url.partition("?")[0].rpartition("/")[2] for url in asked}
+    assert paths - {"icon.svg", "documents"} == {"", "page.css", "page.js"}
+    page.click("nav a[href='#look']")
+    page.wait_for_selector("body[data-part='look']")
+    assert any(url.endswith("/kb") for url in asked)
+
+
 @pytest.mark.smoke
 def test_markup_in_texts_and_names_stays_text(page: Any) -> None:
     link(page, f"{SCRIPT} with {NAME} and fever")

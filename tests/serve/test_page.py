@@ -1,6 +1,7 @@
 """The files of the page, and the requests that only the page sends."""
 
 import io
+import json
 import re
 from urllib.parse import quote
 
@@ -55,6 +56,17 @@ def test_the_page_needs_no_token_but_its_requests_do(strict: Client) -> None:
     assert strict.get("/").status == 200
     assert strict.get("/page/page.js").status == 200
     assert strict.get("/kb").status == 401
+    assert b'id="answers">{}<' in strict.get("/").body
+
+
+def test_the_page_has_the_first_answers_of_a_service_without_tokens(
+    service: Client,
+) -> None:
+    text = service.get("/").body.decode()
+    found = re.search(r'id="answers">(.*?)</script>', text)
+    assert found is not None
+    answers = json.loads(found[1])
+    assert answers == {path: service.get(path).json() for path in ("/kb", "/access")}
 
 
 def test_kb_and_roots_describe_the_vocabulary(service: Client) -> None:

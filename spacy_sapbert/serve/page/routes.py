@@ -1,6 +1,7 @@
 """The page: files of this package, and nothing else.
 
-Its modules are sent as one script, so that a browser far away waits once for it.
+Its modules are sent as one script, and its first answers in the page itself, so that a
+browser far away waits once for each.
 """
 
 import hashlib
@@ -14,6 +15,10 @@ from fastapi import APIRouter, Request, Response
 from ...errors import Errors
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles
 from ...formats.page.type_names import name_type
+from ..api.answers import to_json
+from ..api.concepts import describe
+from ..api.health import access
+from ..depends import OptionalStoreDep, ServiceDep, SettingsDep
 from ..problems import RequestError
 
 router = APIRouter(include_in_schema=False)
@@ -31,6 +36,7 @@ POLICY = (
 )
 
 
+ANSWERS = b"{}"  # of requests, in the page
 FOREVER = "max-age=31536000, immutable"
 IMPORT = re.compile(
     r'^import (?:\{([^}]*)\}|\* as (\w+)) from "\./(\w+)\.js";\n', re.MULTILINE
@@ -112,21 +118,31 @@ FILES = load_files()
 
 
 @router.get("/")
-def index(request: Request) -> Response:
-    """The page."""
-    return send_file("index.html")
+async def index(
+    request: Request,
+    service: ServiceDep,
+    store: OptionalStoreDep,
+    settings: SettingsDep,
+) -> Response:
+    """The page, with the answers that it asks for first, unless they need a token."""
+    answers: dict[str, Any] = {}
+    if not settings.tokens:
+        found = {"/kb": describe(service, store), "/access": await access(request)}
+        answers = {path: json.loads(answer.body) for path, answer in found.items()}
+    data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
+    return send_file("index.html", FILES["index.html"].replace(ANSWERS, data))
 
 
 @router.get("/page/{name}")
 def page_file(request: Request, name: str) -> Response:
     """A script or a style sheet; with the query that the page has, for ever."""
-    return send_file(name, FOREVER if request.url.query else "no-cache")
-
-
-def send_file(name: str, cache: str = "no-cache") -> Response:
-    """Return a file of the page."""
     if name not in FILES:
         raise RequestError(Errors.E464, 404)
+    return send_file(name, FILES[name], FOREVER if request.url.query else "no-cache")
+
+
+def send_file(name: str, data: bytes, cache: str = "no-cache") -> Response:
+    """Return a file of the page."""
     kind = KINDS[name[name.rindex(".") :]]
     headers = {"content-security-policy": POLICY, "cache-control": cache}
-    return Response(FILES[name], headers=headers, media_type=kind)
+    return Response(data, headers=headers, media_type=kind)
