@@ -1,7 +1,6 @@
 """A knowledge base that learns from annotated documents."""
 
 import csv
-import hashlib
 import json
 import os
 import pickle
@@ -23,11 +22,11 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import discard_teaching
 from spacy_sapbert.kb.edits.edits import read_edits
-from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
+from spacy_sapbert.kb.folder.records import FILE
 from spacy_sapbert.kb.folder.versions import (
-    format_manifest,
+    compute_digest,
     list_versions,
-    read_version,
+    read_current,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
@@ -665,19 +664,14 @@ def test_load_kb_with_a_crafted_order_is_an_error(
     taught_kb: Path, change: dict[str, Any], tmp_path: Path
 ) -> None:
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    manifest = read_version(kb).manifest
-    assert manifest.overlay is not None
-    name, version = f"overlay/{RANKER_FILE}", read_version(kb)
-    data = json.loads(version.path(name).read_text())
-    content = json.dumps({**data, **change}).encode()
-    version.path(name).write_bytes(content)
-    with pytest.raises(SapbertError, match="E306"):
-        load_kb(kb)
-    sha256 = hashlib.sha256(content).hexdigest()
-    manifest.files[name] = FileRecord(size=len(content), sha256=sha256)
-    content, _ = format_manifest(manifest)
-    (version.folder / version.name / "meta.json").write_bytes(content)
-    with pytest.raises(SapbertError, match="E360"):
+    path = kb / read_current(kb) / FILE
+    data = json.loads(path.read_text("utf8"))
+    ranker = data["overlay"]["ranker"]
+    ranker["taught"] |= {n: v for n, v in change.items() if n in ranker["taught"]}
+    ranker |= {n: v for n, v in change.items() if n not in ranker["taught"]}
+    data["digest"] = compute_digest(data)
+    path.write_text(json.dumps(data), "utf8")
+    with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):
         load_kb(kb)
 
 
