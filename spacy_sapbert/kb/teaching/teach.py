@@ -129,7 +129,7 @@ def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
     """Open a copy of a version in another folder, which is removed after an error."""
     with open_target(output) as root, lock_kb(root):
         used = read_current(root) if (root / CURRENT).exists() else None
-        copy = copy_version(kb.version, root, current=False)
+        copy = copy_version(kb.version, root, current=False, link=True)
         try:
             yield open_version(copy, encoder=kb.encoder_config)
         except BaseException:
