@@ -65,8 +65,13 @@ def share_path(path: Path) -> None:
     if stat.S_ISDIR(mode):
         # the group of files in it may be inherited
         path.chmod((0o777 & ~UMASK) | (mode & stat.S_ISGID))
-    elif stat.S_ISREG(mode):
+    elif stat.S_ISREG(mode) and not has_shared_permissions(path):
         path.chmod(0o666 & ~UMASK)
+
+
+def has_shared_permissions(path: Path) -> bool:
+    """Return whether a file has the permissions of a new one by the umask."""
+    return stat.S_IMODE(path.stat().st_mode) == 0o666 & ~UMASK
 
 
 def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
@@ -281,15 +286,23 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Link a file to a second name, or copy it where the disk has no links.
+    """Give a file a second name, or copy it where the disk has no hard links.
 
     Args:
-        source: The file, which must not be changed in its place any more.
+        source: The file, which must not be changed in its place any more. A symbolic
+            link is followed.
     """
     try:
-        os.link(source, target)
+        os.link(os.path.realpath(source), target)
     except OSError:
-        shutil.copyfile(source, target)
+        copy_file(source, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file; the error of a full disk names the copy."""
+    # An error of `shutil.copyfile` would name the file that is read.
+    with open(source, "rb") as file, open(target, "wb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -6,7 +6,6 @@ CURRENT is replaced. A process goes on with the version that it has opened.
 
 import errno
 import os
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from typing import Any
 from ...errors import Errors, SapbertError, Warnings
 from ...io.reading import file_digest
 from ...io.writing import (
+    copy_file,
+    has_shared_permissions,
     link_file,
     make_part,
     name_refusal,
@@ -182,10 +183,17 @@ def change_manifest(version: Version, **changes: Any) -> Version:
         return draft.publish()
 
 
-def copy_version(version: Version, root: Path, *, current: bool = True) -> Version:
+def copy_version(
+    version: Version, root: Path, *, current: bool = True, link: bool = False
+) -> Version:
     """Publish a copy of a version in a folder of `open_target`; see `Draft.publish`.
 
     Files that the knowledge base there already has are not copied.
+
+    Args:
+        link: The copy has hard links to the files, where the disk allows it: nothing
+            changes a published file in its place. Files with permissions of their own
+            are copied, since both names would get those of the copy.
     """
     there: dict[str, FileRecord] = {}
     if (root / CURRENT).is_file():
@@ -207,9 +215,11 @@ def copy_version(version: Version, root: Path, *, current: bool = True) -> Versi
         for name in version.manifest.files.keys() - kept.keys():
             target = draft.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            # An error of `shutil.copyfile` would name the file that is read.
-            with open(version.path(name), "rb") as source, open(target, "wb") as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            source = version.path(name)
+            if link and has_shared_permissions(source):
+                link_file(source, target)
+            else:
+                copy_file(source, target)
         draft.describe(version.manifest, kept)
         return draft.publish(current=current)
 

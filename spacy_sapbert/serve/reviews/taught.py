@@ -211,7 +211,10 @@ class Teacher:
                 about = {"time": current_time(), "documents": documents}
                 write_json(folder / ABOUT, {**about, "report": self.report})
                 for path in (folder, *folder.rglob("*")):
-                    path.chmod(0o700 if path.is_dir() else 0o600)
+                    if path.is_dir():
+                        path.chmod(0o700)
+                    elif path.stat().st_nlink == 1:  # others are of the original too
+                        path.chmod(0o600)
                 self.last = int(folder.name)
             self.state = DONE
             self.log.write("taught", changed=report.changed)
