@@ -117,16 +117,24 @@ def find_access(tokens: Sequence[Access], header: str) -> Access:
     return same[0]
 
 
-def check_access(access: Access, method: str, path: str, body: bytes) -> None:
-    """Check that a request may be made, and under the name that it has.
+def check_role(access: Access, method: str, path: str) -> None:
+    """Check that a request may be made.
 
     Raises:
-        RequestError: If the role may not, or a reviewer's name is another one.
+        RequestError: If the role may not.
     """
     needed = needed_role(method, path) or Role.READER
     if access.role < needed:
         names = {"needed": needed.name.lower(), "role": access.role.name.lower()}
         raise RequestError(Errors.E485.format(**names), 403)
+
+
+def check_name(access: Access, method: str, path: str, body: bytes) -> None:
+    """Check that a request is made under the name of its token.
+
+    Raises:
+        RequestError: If a reviewer's name is another one.
+    """
     bound = access.reviewer is not None and path.startswith(SIGNED)
     if bound and method not in READ and body:
         try:

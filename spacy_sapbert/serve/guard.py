@@ -1,6 +1,7 @@
 """What every request passes before the application sees it, and its line in the log.
 
-Host → Origin → token → room for this client → whole body in time → role → application.
+Host → Origin → token → role → room for this client → whole body in time → name →
+application.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from .access import ALL, OPEN, Access, check_access, find_access, is_open
+from .access import ALL, OPEN, Access, check_name, check_role, find_access, is_open
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
 from .problems import RequestError, failed
@@ -110,12 +111,12 @@ class Guard:
             await answer.send_preflight()
             return {}
         access = self.find_access(scope["path"], headers)
-        check_access(access, scope["method"], scope["path"], b"")
+        check_role(access, scope["method"], scope["path"])
         if self.of_client[client] > self.limits.of_client:
             limit = self.limits.of_client
             raise RequestError(Errors.E459.format(limit=limit), 429, retry_after=1)
         body = await self.read_body(headers, receive)
-        check_access(access, scope["method"], scope["path"], body)
+        check_name(access, scope["method"], scope["path"], body)
         scope.setdefault("state", {})["access"] = access
         waits = Replay(body, receive)
         try:

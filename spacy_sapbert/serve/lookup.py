@@ -1,7 +1,6 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
 from collections.abc import Iterable
-from itertools import islice
 
 from typing_extensions import TypedDict
 
@@ -141,19 +140,22 @@ def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
     return [{"cui": cui, "name": name} for cui, name in rows]
 
 
-def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
-    """Find concepts with a name that begins with a text, in the order of the names.
+def show_names(
+    kb: KnowledgeBase, rows: Iterable[tuple[str, str, str]], k: int
+) -> list[FoundConcept]:
+    """Return the first concepts of rows, each once, as a search shows them.
+
+    Args:
+        rows: Id, preferred name, and the name that was found.
 
     Returns:
         The scores are None.
     """
-    form = name_form(text)
-    if not form or not is_encodable(form):
-        return []
     first: dict[str, tuple[str, str]] = {}
-    for _, cui, name, alias in kb.store.names_from(form, form + LAST, 10 * k):
-        if cui not in first and len(first) < k:
-            first[cui] = name, alias
+    for cui, name, alias in rows:
+        if len(first) == k:
+            break
+        first.setdefault(cui, (name, alias))
     types = kb.store.types(first)
     return [
         FoundConcept(
@@ -161,6 +163,15 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
         )
         for cui, (name, alias) in first.items()
     ]
+
+
+def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
+    """Find concepts with a name that begins with a text, in the order of the names."""
+    form = name_form(text)
+    if not form or not is_encodable(form):
+        return []
+    rows = kb.store.names_from(form, form + LAST, 10 * k)
+    return show_names(kb, (row[1:] for row in rows), k)
 
 
 def find_code(kb: KnowledgeBase, text: str) -> dict[str, str]:
@@ -194,18 +205,10 @@ def find_code(kb: KnowledgeBase, text: str) -> dict[str, str]:
 
 def describe_codes(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     """Return the concepts of `find_code` as a search shows them."""
-    found = dict(islice(find_code(kb, text).items(), k))
-    names, types = kb.store.names_of_cuis(found), kb.store.types(found)
-    return [
-        FoundConcept(
-            cui=cui,
-            name=names.get(cui, cui),
-            alias=named,
-            score=None,
-            types=types.get(cui, []),
-        )
-        for cui, named in found.items()
-    ]
+    found = find_code(kb, text)
+    names = kb.store.names_of_cuis(found)
+    rows = ((cui, names.get(cui, cui), named) for cui, named in found.items())
+    return show_names(kb, rows, k)
 
 
 def find_words(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
@@ -219,17 +222,8 @@ def find_words(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
         return []
     if not words or len(max(words, key=len)) < LEAST_WORD:
         return []
-    first: dict[str, tuple[str, str]] = {}
-    for _, cui, name, alias in kb.store.names_with(words, 10 * k):
-        if cui not in first and len(first) < k:
-            first[cui] = name, alias
-    types = kb.store.types(first)
-    return [
-        FoundConcept(
-            cui=cui, name=name, alias=alias, score=None, types=types.get(cui, [])
-        )
-        for cui, (name, alias) in first.items()
-    ]
+    rows = kb.store.names_with(words, 10 * k)
+    return show_names(kb, (row[1:] for row in rows), k)
 
 
 def merge_found(

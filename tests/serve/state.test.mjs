@@ -125,6 +125,19 @@ test("what the service refuses is shown as before", () => {
   assert.equal(state.writes.length, 1);
 });
 
+test("what settles a difference is written, and changes no answer", () => {
+  const place = { document: "d", name: "note", start: 0, end: 1, label: "", chosen: "C1" };
+  let state = decide(opened(sure(0, 1)), "C1", "own");
+  state = update(state, { type: "together", places: [place], chosen: "C2", reviewer: "Ada", key: "k", kb: "k", candidates: [], settles: true });
+  assert.deepEqual(chosen(state), ["C1"]);
+  assert.deepEqual(state.writes.map((one) => [one.chosen, one.settles]), [["C1", false], ["C2", true]]);
+  state = update(state, { type: "written", keys: ["own-0"] });
+  assert.equal(isUnsaved(state, state.note.mentions[0]), false);
+  state = update(state, { type: "undone", key: "u" });
+  assert.deepEqual(chosen(state), ["C1"]);
+  assert.deepEqual(state.writes.map((one) => [one.chosen, one.settles]), [["C2", true], ["C1", true]]);
+});
+
 test("equal mentions of several notes are decided and undone together", () => {
   const places = ["d", "e", "e"].map((document, at) => ({ document, name: document, start: at, end: at + 1, label: "" }));
   let state = update(EMPTY, { type: "together", places, chosen: "C1", reviewer: "Ada", key: "k", kb: "k", candidates: [] });

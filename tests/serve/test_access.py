@@ -156,6 +156,54 @@ def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
     }
 
 
+def test_who_settles_a_difference_has_the_name_of_the_token(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"reviewer {ANNA} Anna Huber\nreviewer {REVIEWER} Ben\n")
+    store = ReviewStore(tmp_path / "reviews.db")
+    client = open_local(sample_kb, store, tokens=read_tokens(path))
+    note = {"name": "n", "text": "Fever."}
+    id = send(client, ANNA, "POST /reviews/documents", note).json()["document"]
+    place = {"document": id, "start": 0, "end": 5}
+
+    def decide(token: str, reviewer: str, chosen: str, **more: Any) -> Reply:
+        key = f"{token[0]}-{chosen}-{len(more)}"
+        body = {**place, "key": key, "reviewer": reviewer, "chosen": chosen, **more}
+        return send(client, token, "POST /reviews/decisions", body)
+
+    assert decide(ANNA, "Anna Huber", "C0000004").status == 200
+    assert decide(REVIEWER, "Ben", "C0000001").status == 200
+    assert decide(ANNA, "agreed", "C0000005").code == "E486"
+    assert decide(ANNA, "Ben", "C0000005", settles=True).code == "E486"
+    assert decide(ANNA, "Anna Huber", "C0000005", settles=True).status == 200
+    assert decide(REVIEWER, "Ben", "C0000004", settles=True).status == 200
+    (found,) = find(client, "differences")["places"]
+    assert found["choices"] == {"Anna Huber": "C0000004", "Ben": "C0000001"}
+    assert found["agreed"] == "C0000004"  # the last one, whoever said it
+    settled = find(client, f"documents/{id}")["decisions"]
+    assert [one["reviewer"] for one in settled if one["settles"]] == ["Ben"]
+    assert find(client, "documents")["reviewers"] == ["Anna Huber", "Ben"]
+    agreed = find(client, "export?reviewer=agreed")
+    assert (agreed["id"], agreed["entities"][0]["cui"]) == ("n", "C0000004")
+    assert find(client, "export?reviewer=Ben")["entities"][0]["cui"] == "C0000001"
+
+
+def find(client: LocalClient, path: str) -> Any:
+    return send(client, ANNA, f"GET /reviews/{path}").json()
+
+
+def test_no_person_is_called_agreed(
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
+) -> None:
+    client = open_local(sample_kb, ReviewStore(tmp_path / "reviews.db"))
+    note = {"name": "n", "text": "Fever."}
+    id = client.post("/reviews/documents", note).json()["document"]
+    place = {"document": id, "start": 0, "end": 5}
+    body = {**place, "key": "k" * 8, "reviewer": "agreed", "chosen": "NIL"}
+    assert client.post("/reviews/decisions", body).code == "E457"
+
+
 def test_a_service_without_tokens_allows_everything(local: LocalClient) -> None:
     assert local.get("/access").json() == {"role": "admin", "reviewer": None}
 

@@ -475,12 +475,168 @@ def test_where_reviewers_differ_is_seen_and_settled(
     assert "Mitral insufficiency" in row.inner_text()
     row.locator("button:has-text('Mitral')").click()
     expect_saved(page)
-    (agreed,) = (
-        d for d in decisions(reviewed, "differ.txt") if d["reviewer"] == "agreed"
-    )
-    assert agreed["chosen"] == "C0000002"
+    found = decisions(reviewed, "differ.txt")
+    (agreed,) = (one for one in found if one["settles"])
+    assert (agreed["chosen"], agreed["reviewer"]) == ("C0000002", "Ben")
+    assert len(found) == 3  # the answers stay as they were
     row.locator("a").click()
     page.wait_for_selector(".bench .text")
+
+
+TOKENS = {"reader": "r" * 20, "Ida": "i" * 20, "admin": "m" * 20}
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    start_service: Start,
+    make_kb: Any,
+    few_concepts: list[Concept],
+    letters_order: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Client:
+    """A service with probabilities, and with a token for each role.
+
+    That of the reviewer has a name.
+    """
+    folder = tmp_path_factory.mktemp("guarded")
+    kb = make_kb(folder, few_concepts, learned=letters_order)
+    (folder / "tokens").write_text(
+        f"reader {TOKENS['reader']}\nreviewer {TOKENS['Ida']} Ida\n"
+        f"admin {TOKENS['admin']}\n"
+    )
+    options = ["--token-file", folder / "tokens", "--reviews", folder / "reviews.db"]
+    return start_service("--kb", kb, *options)
+
+
+@pytest.fixture
+def enter(browser: Any, guarded: Client) -> Iterator[Any]:
+    """Opens the page with the token of somebody, which it asks for once."""
+    contexts = []
+
+    def open_page(who: str) -> Any:
+        contexts.append(browser.new_context())
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        asked: list[str] = []
+        page.on("dialog", lambda d: asked.append(d.message) or d.accept(TOKENS[who]))
+        page.goto(f"http://127.0.0.1:{guarded.port}/")
+        page.wait_for_selector("body[data-part='notes']")
+        assert asked == ["The token of this service:"]
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def is_seen(page: Any, *selectors: str) -> list[bool]:
+    return [page.locator(one).first.is_visible() for one in selectors]
+
+
+def test_a_page_shows_what_its_token_may_do(enter: Any, guarded: Client) -> None:
+    page = enter("Ida")
+    name = page.locator("#reviewer")
+    assert (name.input_value(), name.is_editable()) == ("Ida", False)
+    link(page, "Roles: fever.", "roles.txt")
+    page.keyboard.press("1")
+    expect_decided(page, 1)
+    page.click("summary:has-text('More')")
+    assert not page.locator("button:has-text('Delete this note')").count()
+    page.click("nav a[href='#notes']")
+    page.wait_for_selector("#list tr:has-text('roles.txt')")
+    assert not page.locator("#list button").count()
+    page.click("nav a[href='#teach']")
+    page.wait_for_selector("main:has-text('An admin can')")
+    assert not page.locator("main button").count()
+
+    page = enter("admin")
+    assert page.locator("#reviewer").is_editable()
+    page.wait_for_selector("#list tr:has-text('roles.txt') button")
+    page.click("nav a[href='#teach']")
+    page.wait_for_selector("#teach")
+
+    page = enter("reader")
+    of_reviewers = [f"nav a[href='#{one}']" for one in ("queue", "agree", "teach")]
+    assert is_seen(page, *of_reviewers, "#list table") == [False] * 4
+    page.wait_for_selector("main:has-text('for linking and search only')")
+    link(page, "Only read: fever.", "Only read")
+    page.keyboard.press("1")
+    playwright.expect(page.locator(".text .decided[role]")).to_have_count(1)
+    headers = {"authorization": f"Bearer {TOKENS['admin']}"}
+    listed = guarded.get("/reviews/documents", **headers).json()["documents"]
+    assert "Only read" not in {one["name"] for one in listed}
+    base = page.url.partition("#")[0]
+    for part in ("queue", "agree", "teach", "quality"):
+        page.goto(f"{base}#{part}")
+        page.wait_for_selector("main:has-text('for linking and search only')")
+
+
+def test_long_lists_show_more(enter: Any, guarded: Client) -> None:
+    """Each of 205 rows: notes, differences, terms."""
+    headers = {"authorization": f"Bearer {TOKENS['admin']}"}
+
+    def send(path: str, data: Any) -> Any:
+        answer = guarded.post(f"/reviews/{path}", data, **headers)
+        assert answer.status == 200, answer.body
+        return answer.json()
+
+    for number in range(205):
+        send("documents", {"name": f"many-{number}", "text": f"Note {number}."})
+    id = send("documents", {"name": "differ", "text": "x " * 205})["document"]
+    decided = [
+        {
+            "key": f"{who}-{start:06}",
+            **{"reviewer": who, "document": id, "chosen": chosen},
+            **{"start": start, "end": start + 1},
+        }
+        for who, chosen in (("Ada", "NIL"), ("Ben", "NO_MENTION"))
+        for start in range(0, 410, 2)
+    ]
+    send("decisions/all", {"decisions": decided})
+    page = enter("admin")
+
+    def grow(table: str, number: int) -> None:
+        rows = playwright.expect(page.locator(f"{table} tbody tr"))
+        rows.to_have_count(200)
+        page.click(f"button:has-text('Show more ({number - 200} left)')")
+        rows.to_have_count(number)
+        playwright.expect(page.locator("button:has-text('Show more')")).to_have_count(0)
+
+    page.fill("#filter", "many-")
+    grow("#list", 205)
+    page.click("nav a[href='#agree']")
+    page.wait_for_selector("main:has-text('205 of 205 are not settled')")
+    grow("[aria-label=Differences]", 205)
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "\n".join(f"term {number}" for number in range(205)))
+    page.click("#map")
+    grow("table.terms", 205)
+
+
+def test_quality_shows_how_many_mentions_have_which_probability(enter: Any) -> None:
+    page = enter("Ida")
+    link(page, "Sure: fever, aspirin, headache.", "quality.txt")
+    for _ in range(3):
+        page.keyboard.press("1")
+    expect_decided(page, 3)
+    page.click("nav a[href='#quality']")
+    page.wait_for_selector("figure svg[aria-label^='Decided mentions'] rect")
+    rows = page.locator("[aria-label^='Right first candidates'] tbody tr")
+    assert page.locator("figure rect").count() == rows.count()
+
+
+def test_a_column_says_who_chose(enter: Any, tmp_path: Path) -> None:
+    page = enter("Ida")
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "fever")
+    page.click("#map")
+    page.click("tr:has-text('fever') .chip")
+    with page.expect_download() as waiting:
+        page.click("text=Download sssom.tsv")
+    path = tmp_path / "mapped.sssom.tsv"
+    waiting.value.save_as(path)
+    assert "ManualMappingCuration" in path.read_text("utf8")
+    assert "Ida" in path.read_text("utf8")
 
 
 def test_a_note_is_done_and_deleted(page: Any) -> None:

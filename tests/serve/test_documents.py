@@ -146,8 +146,11 @@ def test_doubt_is_one_of_a_tie_and_falls_with_the_margin() -> None:
     assert measure_doubt(mention(None, 0.8)) > measure_doubt(mention(None, 0.2))
 
 
-def decision(reviewer: str, start: int, chosen: str) -> Decision:
-    return Decision(0, "", reviewer, "d", start, start + 1, "", chosen, [], "")
+def decision(
+    reviewer: str, start: int, chosen: str, *, settles: bool = False
+) -> Decision:
+    where = ("d", start, start + 1)
+    return Decision(0, "", reviewer, *where, "", chosen, [], "", settles)
 
 
 def test_what_holds_is_what_all_say_or_what_was_agreed() -> None:
@@ -158,7 +161,7 @@ def test_what_holds_is_what_all_say_or_what_was_agreed() -> None:
         decision("Ben", 2, "B"),
         decision("Ada", 4, "A"),
         decision("Ben", 4, "B"),
-        decision("agreed", 4, "C"),
+        decision("Ada", 4, "C", settles=True),
         decision("Ben", 6, "D"),
     ]
     found = [(one.start, one.chosen) for one in merge_decisions(decisions)]
@@ -231,16 +234,25 @@ def reviewed(
     return client
 
 
-def decide_all(client: Client, places: list[Any], chosen: str, reviewer: str) -> None:
+def decide_all(
+    client: Client,
+    places: list[Any],
+    chosen: str,
+    reviewer: str,
+    *,
+    settles: bool = False,
+) -> None:
+    who = "settled" if settles else reviewer
     decisions = [
         {
-            "key": f"{reviewer}-{place['document'][:8]}-{place['start']:04}",
+            "key": f"{who}-{place['document'][:8]}-{place['start']:04}",
             "reviewer": reviewer,
             "document": place["document"],
             "start": place["start"],
             "end": place["end"],
             "label": place["label"],
             "chosen": chosen,
+            "settles": settles,
         }
         for place in places
     ]
@@ -269,9 +281,11 @@ def test_a_day_of_two_reviewers(reviewed: Client) -> None:
     first = found["places"][0]
     assert first["choices"] == {"Ada": "C0000001", "Ben": "C0000002"}
     assert found["names"]["C0000002"] == "Mitral insufficiency"
-    decide_all(reviewed, [first["place"]], "C0000002", "agreed")
+    decide_all(reviewed, [first["place"]], "C0000002", "Ada", settles=True)
     found = reviewed.get("/reviews/differences").json()
     assert (found["total"], found["open"]) == (2, 1)
+    assert found["places"][1]["choices"] == first["choices"]  # Ada's own stays
+    assert found["places"][1]["agreed"] == "C0000002"
     lines = reviewed.get("/reviews/export?reviewer=agreed").body.splitlines()
     exported = {one["id"]: one for one in map(json.loads, lines)}
     assert {"1", "0.txt", "1.txt", "2.txt"} == exported.keys()  # the given names
@@ -368,7 +382,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     found = client.get("/reviews/differences").json()
     assert (found["total"], found["open"]) == (4, 4)
     settled = [one["place"] for one in found["places"]]
-    decide_all(client, settled, "C0000001", "agreed")
+    decide_all(client, settled, "C0000001", "Ben", settles=True)
     assert client.get("/reviews/differences").json()["open"] == 0
     assert client.post("/reviews/teach", {"force": True}).status == 202
     assert client.wait_for("taught")["changed"]

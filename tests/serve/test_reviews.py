@@ -362,6 +362,7 @@ def add_decisions(store: ReviewStore, *keys: str) -> None:
     document = store.add_document("a", "fever")
     values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
     values |= {"end": 5, "label": "", "chosen": "C1", "shown": [], "kb": ""}
+    values |= {"settles": False}
     for key in keys:
         store.add_decisions([{"key": key, **values}])
 
@@ -430,22 +431,27 @@ def test_a_decision_that_is_sent_again_is_written_once(tmp_path: Path) -> None:
     document = store.add_document("a", "fever")
     assert store.add_document("b", "fever") == document
     values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
-    values |= {"end": 5, "label": "", "shown": [], "kb": ""}
+    values |= {"end": 5, "label": "", "shown": [], "kb": "", "settles": False}
     for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
         store.add_decisions([{"key": f"{key}-key", "chosen": chosen, **values}])
     assert [one.chosen for one in store.latest()] == ["C2"]
     store.close()
 
 
-@pytest.mark.parametrize("content", [b"no database at all" * 100, "other tables"])
+@pytest.mark.parametrize(
+    "content", [b"no database at all" * 100, "other tables", "other version"]
+)
 def test_another_file_is_no_file_of_reviews(tmp_path: Path, content: Any) -> None:
+    """Nor is one of another version: none was released."""
     path = tmp_path / "reviews.db"
     if isinstance(content, bytes):
         path.write_bytes(content)
+    elif content == "other tables":
+        sqlite3.connect(path).execute("CREATE TABLE other (x)").connection.close()
     else:
-        connection = sqlite3.connect(path)
-        connection.execute("CREATE TABLE other (x)")
-        connection.close()
+        store = ReviewStore(path)
+        store.query("PRAGMA user_version = 1")
+        store.close()
     with pytest.raises(SapbertError, match="E466"):
         ReviewStore(path)
 
@@ -466,7 +472,7 @@ def test_kappa_of_nothing_or_of_one_concept_is_none() -> None:
 
 def test_reviewers_are_compared_in_pairs() -> None:
     decisions = [
-        Decision(n, "", name, "d", n, n + 1, "", chosen, [], "")
+        Decision(n, "", name, "d", n, n + 1, "", chosen, [], "", False)
         for name, chosen_ones in {"A": "xy", "B": "xx", "C": "yy"}.items()
         for n, chosen in enumerate(chosen_ones)
     ]

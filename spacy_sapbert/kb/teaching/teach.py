@@ -126,7 +126,10 @@ def teach_documents(
 
 @contextmanager
 def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
-    """Open a copy of a version in another folder, which is removed after an error."""
+    """Open a version as that of another folder, which is removed after an error.
+
+    Its files are linked: they are large, and never change.
+    """
     with open_target(output) as root, lock_kb(root):
         used = read_current(root) if (root / CURRENT).exists() else None
         copy = copy_version(kb.version, root, current=False, link=True)

@@ -30,6 +30,7 @@ from ..reviews.mentions import ShownMention, link_document, link_some, link_span
 from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
 from ..reviews.queue import DecidedPlaces, Queue, find_places, make_queue
 from ..reviews.store import (
+    AGREED,
     NO_MENTION,
     Decision,
     DocumentCount,
@@ -78,6 +79,8 @@ class NewDecision(BaseModel):
     Attributes:
         key: A random text; a request that is repeated with it is written once.
         kb: The digest of the knowledge base, as the answer of /link has it.
+        settles: It says what holds where reviewers differ, and is no answer of the
+            reviewer.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -91,6 +94,7 @@ class NewDecision(BaseModel):
     chosen: Name | None
     shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
     kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+    settles: bool = False
 
 
 class NewDecisions(BaseModel):
@@ -281,6 +285,7 @@ async def read_document(
         Span(one.start, one.end, one.label, "")
         for one in decisions
         if one.reviewer == reviewer
+        and not one.settles
         and (one.start, one.end) not in known
         and one.chosen != NO_MENTION
     ]
@@ -315,6 +320,9 @@ def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> N
     """Raise an error for a decision that is not possible."""
     document = find_document(store, body.document)
     check_texts([body.reviewer, body.label], service.limits, "names")
+    if body.reviewer == AGREED:
+        expected = f"the name of a person as `reviewer` (not {AGREED!r}), and `settles`"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
         raise RequestError(Errors.E457.format(expected=expected), 422)

@@ -1,23 +1,23 @@
 // Agree: where reviewers differ, what they agree on, and files of the decisions.
 
-import { attempt, get, randomKey, send } from "./api.js";
-import { download, fill, make, say, table } from "./dom.js";
+import { attempt, get, hasName, randomKey, reviewer, send } from "./api.js";
+import { download, fill, growingList, make, say, table } from "./dom.js";
 import { dispatch } from "./session.js";
 import { NIL, NO_MENTION } from "./state.js";
 
-const AGREED = "agreed";
+const AGREED = "agreed";  // in exports: what holds
 
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Agree"));
-  if (!info.reviews) { main.append(make("p", {}, "The service was started without reviews: nothing is kept.")); return; }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
   const found = await attempt("Reading …", async () => {
     const [listed, agreement, differences] = await Promise.all(
       ["/reviews/documents", "/reviews/agreement", "/reviews/differences"].map(get));
     return { ...listed, ...agreement, differences };
   });
   if (!found) return;
-  const people = found.reviewers.filter((/** @type {string} */ one) => one !== AGREED);
+  const people = found.reviewers;
   fill(main,
     make("h2", {}, "Where reviewers differ"),
     drawDifferences(found.differences, info),
@@ -39,15 +39,17 @@ function drawDifferences(found, info) {
   const left = make("p", { role: "status" });
   let open = found.open;
   const count = () => fill(left, `${open} of ${found.total} are not settled.`);
-  const rows = found.places.map((/** @type {any} */ one) => {
+  const rows = make("tbody");
+  const shown = growingList(rows, (one) => {
     const { place, choices } = one;
     const answers = [...new Set(Object.values(choices).map((each) => each ?? NO_MENTION))];
     const cell = make("td", { class: "choices" });
     const draw = () => fill(cell, ...answers.map((cui) => make("button", {
       type: "button", class: "chip", "aria-pressed": String(one.agreed === cui),
       onclick: () => {
+        if (!hasName()) return;
         if (one.agreed === null) open -= 1;
-        settle(place, /** @type {string} */ (cui), info.digest);
+        settle({ ...place, chosen: one.agreed }, /** @type {string} */ (cui), info.digest);
         one.agreed = cui;
         draw();
         count();
@@ -60,16 +62,17 @@ function drawDifferences(found, info) {
       ...people.map((who) => make("td", {}, who in choices ? name(choices[who]) : "–")), cell);
   });
   count();
+  shown.draw(found.places);
   const head = ["Where", ...people, "Agreed"];
   return make("div", {}, left,
     make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" },
       make("table", {}, make("thead", {}, make("tr", {}, ...head.map((one) => make("th", { scope: "col" }, one)))),
-        make("tbody", {}, ...rows))));
+        rows)), shown.more);
 }
 
 /** @param {any} place @param {string} chosen @param {string} kb */
 function settle(place, chosen, kb) {
-  dispatch({ type: "together", places: [place], chosen, reviewer: AGREED, key: randomKey(), kb, candidates: [] });
+  dispatch({ type: "together", places: [place], chosen, reviewer: reviewer(), key: randomKey(), kb, candidates: [], settles: true });
 }
 
 /** @param {any} found @param {string[]} people */

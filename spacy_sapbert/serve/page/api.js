@@ -23,6 +23,7 @@ export class ServiceError extends Error {
  */
 export async function send(path, options = {}) {
   const headers = new Headers(options.headers);
+  const used = token;
   if (token) headers.set("authorization", `Bearer ${token}`);
   let answer;
   try {
@@ -31,6 +32,7 @@ export async function send(path, options = {}) {
     throw new ServiceError("The service does not answer. Is it still running?", 0);
   }
   if (answer.status === 401) {
+    if (token !== used) return send(path, options);  // another request has asked for it
     const given = prompt("The token of this service:");
     if (given) {
       token = given.trim();

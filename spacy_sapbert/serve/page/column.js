@@ -1,14 +1,13 @@
 // Column: a table with a column of terms, mapped, corrected and downloaded. It stays in
 // this browser until it is cleared.
 
-import { attempt, get, post, postFor, send } from "./api.js";
-import { countOf, download, dropZone, fill, make, say, strength } from "./dom.js";
+import { attempt, get, post, postFor, reviewer, send } from "./api.js";
+import { countOf, download, dropZone, fill, growingList, make, say, strength } from "./dom.js";
 import { searchField } from "./search.js";
 import { NIL } from "./state.js";
 import { nameTypes } from "./words.js";
 
 const AT_ONCE = 100;  // terms of a request
-const SHOWN = 200;  // rows at once
 const CANDIDATES = 5;
 const DATABASE = "column", TABLE = "tables", KEY = "last", FOUND = "found";
 const STATES = { exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
@@ -31,7 +30,7 @@ const EMPTY = { header: [], rows: [], place: 0, terms: [], found: [], chosen: []
 let state = EMPTY;
 /** @type {string[][]} what was chosen before */
 let undone = [];
-let filter = { state: "", words: "", sort: "", down: false, shown: SHOWN };
+let filter = { state: "", words: "", sort: "", down: false };
 /** @type {any} */
 let view = null;
 let read = false;
@@ -128,7 +127,7 @@ async function map(table) {
     found.push(...answer.found);
   }
   undone = [];
-  filter = { state: "", words: "", sort: "", down: false, shown: SHOWN };
+  filter = { state: "", words: "", sort: "", down: false };
   change({ ...table, terms, found, chosen: terms.map(() => ""), concepts: {} });
   const repeated = table.rows.length - terms.length;
   say(`${countOf(terms.length, "term")}${repeated ? `, ${repeated} repeated` : ""}.`);
@@ -213,8 +212,8 @@ function draw() {
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   words.addEventListener("input", () => { filter = { ...filter, words: words.value }; drawRows(); });
   view.kinds = make("span", { class: "facets" });
-  view.rows = make("tbody");
-  view.more = make("p", {});
+  const rows = make("tbody");
+  view.list = growingList(rows, drawRow);
   fill(view.facets, make("label", { for: "filter" }, "Search"), words, view.kinds);
   const head = (/** @type {string} */ key, /** @type {string} */ text) => make("th", { scope: "col" }, key ? make("button", {
     type: "button",
@@ -228,31 +227,28 @@ function draw() {
   fill(view.table, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Terms" },
     make("table", { class: "terms" },
       make("thead", {}, make("tr", {}, head("term", "Term"), head("", "Concept"), head("score", "Certainty"), head("state", "State"))),
-      view.rows)), view.more);
+      rows)), view.list.more);
   drawRows();
 }
 
 function drawRows() {
-  const times = counts();
-  const every = numbers();
+  view.times = counts();
   const kinds = ["decided", ...Object.keys(STATES)].map((kind) => [kind, state.terms.filter((_, number) => stateOf(number) === kind).length]);
   fill(view.kinds, ...kinds.filter(([, count]) => count).map(([kind, count]) => make("button", {
     type: "button", class: "chip", "aria-pressed": String(filter.state === kind),
     onclick: () => { filter = { ...filter, state: filter.state === kind ? "" : String(kind) }; drawRows(); },
   }, `${STATES[/** @type {keyof typeof STATES} */ (kind)] ?? kind} ${count}`)));
-  fill(view.rows, ...every.slice(0, filter.shown).map((number) => drawRow(number, times.get(state.terms[number]) ?? 1)));
-  fill(view.more, every.length > filter.shown && make("button", {
-    type: "button", onclick: () => { filter = { ...filter, shown: filter.shown + SHOWN }; drawRows(); },
-  }, `Show more (${every.length - filter.shown} left)`));
+  view.list.draw(numbers());
 }
 
-/** @param {number} number @param {number} times */
-function drawRow(number, times) {
+/** @param {number} number */
+function drawRow(number) {
   const one = state.found[number];
+  const times = view.times.get(state.terms[number]) ?? 1;
   const row = make("tr", {});
   const redraw = (/** @type {string} */ cui) => {
     choose(state.chosen.map((known, place) => (place === number ? (known === cui ? "" : cui) : known)));
-    const fresh = drawRow(number, times);
+    const fresh = drawRow(number);
     row.replaceWith(fresh);
     fresh.querySelector("[aria-pressed=true]")?.focus();
   };
@@ -296,7 +292,7 @@ async function save(format) {
   const places = new Map(state.terms.map((term, number) => [term, number]));
   const terms = state.rows.map((row) => row[state.place]);
   const of = (/** @type {any[]} */ list) => terms.map((term) => list[places.get(term) ?? 0]);
-  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen) };
+  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen), reviewer: reviewer() };
   const blob = await attempt("Writing …", async () => (await postFor(`/column/write?format=${format}`, body)).blob());
   if (!blob) return;
   download(blob, `mapped.${format}`);

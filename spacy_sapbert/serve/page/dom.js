@@ -1,5 +1,7 @@
 // Elements are made here, and texts are only ever text nodes: no HTML is parsed.
 
+const AT_ONCE = 200;  // rows of a long table
+
 /**
  * @param {string} name
  * @param {{[key: string]: any}} options attributes, and listeners such as `onclick`
@@ -71,6 +73,33 @@ export function table(header, rows, label) {
     make("table", {},
       make("thead", {}, make("tr", {}, ...header.map(head))),
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell))))));
+}
+
+/**
+ * A list that shows its first items, and the next ones when a button is pressed.
+ * @param {HTMLElement} body of the items
+ * @param {(item: any) => Node} drawItem
+ */
+export function growingList(body, drawItem) {
+  const more = make("p", {});
+  let shown = AT_ONCE;
+  /** @param {any[]} items */
+  const draw = (items) => {
+    const button = make("button", { type: "button", onclick: () => {
+      body.append(...items.slice(shown, shown + AT_ONCE).map(drawItem));
+      shown += AT_ONCE;
+      count();
+    } });
+    const count = () => {
+      const left = items.length - shown;
+      if (left > 0) button.textContent = `Show more (${left.toLocaleString("en")} left)`;
+      else fill(more);
+    };
+    fill(body, ...items.slice(0, shown).map(drawItem));
+    fill(more, button);
+    count();
+  };
+  return { draw, more };
 }
 
 /**

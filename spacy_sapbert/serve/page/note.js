@@ -11,9 +11,12 @@ import { groupOf, legendOf } from "./words.js";
 /** @type {any} */
 let view = null;
 /** @type {any} */
-let info = { reviews: false, threshold: null };
+let info = { threshold: null };
 /** What others chose, by place. @type {any[]} */
 let others = [];
+
+/** Whether a decision is an answer of this person. @param {any} one */
+const isOwn = (one) => one.reviewer === reviewer() && !one.settles;
 
 /**
  * The note of an answer of the service, with the decisions of a person.
@@ -21,7 +24,7 @@ let others = [];
  * @returns {import("./state.js").Note}
  */
 function readNote(found) {
-  const own = new Map(found.decisions.filter((/** @type {any} */ one) => one.reviewer === reviewer())
+  const own = new Map(found.decisions.filter(isOwn)
     .map((/** @type {any} */ one) => [`${one.start}-${one.end}`, one.chosen]));
   const mentions = found.mentions.map((/** @type {any} */ one) =>
     newMention(one, own.get(`${one.start}-${one.end}`) ?? null));
@@ -34,7 +37,7 @@ export async function open(id, start = null) {
   const path = `/reviews/documents/${id}?reviewer=${encodeURIComponent(reviewer())}`;
   const found = await attempt("Reading …", () => get(path));
   if (!found) return false;
-  others = found.decisions.filter((/** @type {any} */ one) => one.reviewer !== reviewer());
+  others = found.decisions.filter((/** @type {any} */ one) => !isOwn(one));
   const note = readNote(found);
   const place = note.mentions.findIndex((one) => one.start === start);
   dispatch({ type: "opened", note, current: place < 0 ? undefined : place });
@@ -93,13 +96,13 @@ export async function render(main, about, id, start) {
     make("div", { class: "bar" },
       make("a", { href: "#notes", class: "back" }, "All notes"),
       make("h2", { dir: "auto" }, note?.name ?? ""), view.progress, view.counts,
-      kept ? view.done : make("span", { class: "dim" }, "Not kept: the service was started without reviews."),
+      kept ? view.done : make("span", { class: "dim" }, info.why),
       make("details", { class: "menu" }, make("summary", {}, "More"),
         make("div", {},
           make("label", {}, names, " Names in the text"),
           kept && make("label", {}, blind, " Show what others chose"),
           make("p", {}, keyHelp()), make("h3", {}, "Colours"), view.legend, markHelp(),
-          kept && sureButton("Delete this note for good", "Really delete it, and what was learned from it?",
+          kept && info.manages && sureButton("Delete this note for good", "Really delete it, and what was learned from it?",
             () => deleteNote(kept))))),
     make("div", { class: "pane" }, view.shown, view.selection),
     make("div", { class: "side" }, view.panel.element,
@@ -151,7 +154,7 @@ function drawPanel() {
   const mention = note?.mentions[current] ?? null;
   const said = mention && view.blind.checked ? others
     .filter((one) => one.start === mention.start && one.end === mention.end)
-    .map((one) => make("span", { class: "dim" }, ` ${one.reviewer}: ${nameOf(mention, one.chosen)}. `)) : [];
+    .map((one) => make("span", { class: "dim" }, ` ${one.settles ? "agreed" : one.reviewer}: ${nameOf(mention, one.chosen)}. `)) : [];
   view.panel.draw(mention, "", said);
 }
 
@@ -313,7 +316,7 @@ addEventListener("focus", async () => {
   if (!view || !note?.id || writes.length) return;
   try {
     const found = await get(`/reviews/documents/${note.id}`);
-    const decisions = found.decisions.filter((/** @type {any} */ one) => one.reviewer === reviewer());
+    const decisions = found.decisions.filter(isOwn);
     if (getState().note?.id === note.id) dispatch({ type: "elsewhere", decisions });
   } catch { /* the next request says so */ }
 });

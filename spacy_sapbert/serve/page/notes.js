@@ -1,13 +1,12 @@
 // Notes: a new one, files of them, and the list with what is open.
 
 import { attempt, get, post, remove, reviewer } from "./api.js";
-import { countOf, dropZone, fill, localTime, make, say, sureButton } from "./dom.js";
+import { countOf, dropZone, fill, growingList, localTime, make, say, sureButton } from "./dom.js";
 import { openText } from "./note.js";
 import { withLineFeeds } from "./text.js";
 
 const EXAMPLE = "78-year-old woman with atrial fibrillation and high cholesterol. Her mother had a heart attack. "
   + "She takes Lipitor and aspirin. Today fever and shortness of breath.";
-const MOST_SHOWN = 200;  // rows at once
 /** The text of the last file: a text area has other line ends. @type {{name: string, text: string}|null} */
 let file = null;
 let draft = "";
@@ -24,7 +23,7 @@ export async function render(main, asked) {
   const take = async (/** @type {File[]} */ files) => {
     const [first] = files;
     const info = await asked;
-    if (info.reviews && !(files.length === 1 && /\.txt$/i.test(first.name) && first.size < 20_000)) {
+    if (info?.reviews && !(files.length === 1 && /\.txt$/i.test(first.name) && first.size < 20_000)) {
       await importFiles(files, info, list);
       return;
     }
@@ -69,8 +68,8 @@ export async function render(main, asked) {
   const info = await asked;
   if (!info || !list.isConnected) return;
   fill(about, info.reviews ? "Files: texts, or notes with their links as JSONL, PubTator, brat, BioC, CSV. Ctrl+Enter links."
-    : "Nothing is kept: the service was started without reviews.");
-  if (info.reviews) await drawList(list);
+    : info.why);
+  if (info.reviews) await drawList(list, info);
 }
 
 /** @param {File} one */
@@ -85,12 +84,11 @@ async function encode(one) {
 
 /** @param {File[]} files @param {any} info @param {HTMLElement} list */
 async function importFiles(files, info, list) {
-  if (!info.reviews) return;
   const body = { files: await Promise.all(files.map(encode)) };
   const found = await attempt("Reading …", () => post("/reviews/import", body));
   if (!found) return;
   say(`${countOf(found.documents.length, "note")} read${found.mentions ? `, with ${countOf(found.mentions, "link")} to check` : ""}.`);
-  await drawList(list);
+  await drawList(list, info);
 }
 
 /** Links the notes that are not linked yet, some at a time. @param {() => void} [onstep] */
@@ -103,8 +101,8 @@ export async function prepare(onstep = () => {}) {
   }
 }
 
-/** @param {HTMLElement} list */
-async function drawList(list) {
+/** @param {HTMLElement} list @param {any} info */
+async function drawList(list, info) {
   const path = `/reviews/documents?reviewer=${encodeURIComponent(reviewer())}`;
   const read = () => attempt("", () => get(path));
   const found = await read();
@@ -115,27 +113,27 @@ async function drawList(list) {
     ...["all", "open", "done"].map((one) => make("option", { value: one }, one)));
   const rows = make("tbody");
   const count = make("span", { class: "dim", role: "status" });
+  const isDone = (/** @type {any} */ one) => one.done.includes(reviewer());
+  const shown = growingList(rows, (one) => make("tr", {},
+    make("td", {}, make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name)),
+    make("td", {}, one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : make("span", {},
+      make("progress", { max: one.mentions || 1, value: Math.min(one.decisions, one.mentions), "aria-label": "Decided" }),
+      ` ${one.decisions} of ${Math.max(one.mentions, one.decisions)}`)),
+    make("td", {}, isDone(one) ? "done ✓" : "open"),
+    make("td", { class: "dim" }, localTime(one.time)),
+    make("td", {}, info.manages && sureButton("Delete", "Really delete?", async () => {
+      if (!(await attempt("Deleting …", () => remove(`/reviews/documents/${one.id}`)))) return;
+      found.documents = found.documents.filter((/** @type {any} */ other) => other !== one);
+      say("Deleted for good.");
+      draw();
+    }))));
   const draw = () => {
     const words = filter.value.trim().toLowerCase();
-    const isDone = (/** @type {any} */ one) => one.done.includes(reviewer());
     const chosen = found.documents.filter((/** @type {any} */ one) => one.name.toLowerCase().includes(words)
       && (which.value === "all" || isDone(one) === (which.value === "done")));
-    fill(rows, ...chosen.slice(0, MOST_SHOWN).map((/** @type {any} */ one) => make("tr", {},
-      make("td", {}, make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name)),
-      make("td", {}, one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : make("span", {},
-        make("progress", { max: one.mentions || 1, value: Math.min(one.decisions, one.mentions), "aria-label": "Decided" }),
-        ` ${one.decisions} of ${Math.max(one.mentions, one.decisions)}`)),
-      make("td", {}, isDone(one) ? "done ✓" : "open"),
-      make("td", { class: "dim" }, localTime(one.time)),
-      make("td", {}, sureButton("Delete", "Really delete?", async () => {
-        if (!(await attempt("Deleting …", () => remove(`/reviews/documents/${one.id}`)))) return;
-        found.documents = found.documents.filter((/** @type {any} */ other) => other !== one);
-        say("Deleted for good.");
-        draw();
-      })))));
+    shown.draw(chosen);
     const done = found.documents.filter(isDone).length;
-    const rest = chosen.length > MOST_SHOWN ? `, ${MOST_SHOWN} are shown: search for others` : "";
-    fill(count, `${done} of ${countOf(found.documents.length, "note")} done${rest}`);
+    fill(count, `${done} of ${countOf(found.documents.length, "note")} done`);
   };
   filter.addEventListener("input", draw);
   which.addEventListener("change", draw);
@@ -144,7 +142,7 @@ async function drawList(list) {
       make("label", { for: "which" }, "Show"), which, count),
     make("div", { class: "scroll" }, make("table", { class: "notes" },
       make("thead", {}, make("tr", {}, ...["Note", "Decided", "State", "Since"].map((one) =>
-        make("th", { scope: "col" }, one)), make("td"))), rows)));
+        make("th", { scope: "col" }, one)), make("td"))), rows), shown.more));
   draw();
   if (found.documents.some((/** @type {any} */ one) => one.mentions === null)) {
     await prepare();

@@ -13,10 +13,25 @@ import * as session from "./session.js";
 import * as teach from "./teach.js";
 
 const PARTS = { notes: "Notes", queue: "Queue", column: "Column", agree: "Agree", teach: "Teach", quality: "Quality", look: "Vocabulary" };
+const OF_REVIEWERS = ["queue", "agree", "teach", "quality"];
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
 let part = "";
 let shown = 0;
+
+/** What the service is, and what this person may do there. */
+async function ask() {
+  const [kb, access] = await Promise.all(["/kb", "/access"].map(get));
+  const reads = access.role !== "reader";
+  for (const name of OF_REVIEWERS) {
+    /** @type {HTMLElement} */ (document.querySelector(`nav a[href="#${name}"]`)).hidden = !reads;
+  }
+  if (access.reviewer) nameField().value = access.reviewer;
+  nameField().readOnly = Boolean(access.reviewer);
+  const why = !kb.reviews ? "The service was started without reviews: nothing is kept."
+    : reads ? "" : "Your token is for linking and search only: ask who runs the service for another one.";
+  return { ...kb, reviews: !why, why, manages: access.role === "admin" };
+}
 
 /** A part of an address; one that is damaged is empty. @param {string} text */
 function decode(text) {
@@ -36,7 +51,7 @@ async function show() {
     else anchor.removeAttribute("aria-current");
   }
   document.title = `${PARTS[/** @type {keyof typeof PARTS} */ (tab)]} – concept linking`;
-  const asked = attempt("Reading …", () => get("/kb"));
+  const asked = attempt("Reading …", ask);
   if (part === "notes") notes.render(main, asked);  // can be used before the answer
   const info = await asked;
   if (!info || own !== shown) return;
@@ -45,7 +60,7 @@ async function show() {
   else if (part === "queue") await queue.render(main, info);
   else if (part === "column") column.render(main, info);
   else if (part === "agree") await agree.render(main, info);
-  else if (part === "teach") await teach.render(main, info.reviews);
+  else if (part === "teach") await teach.render(main, info);
   else if (part === "quality") await quality.render(main, info);
   else if (part === "look") await look.render(main, info, first);
   if (own === shown) Object.assign(document.body.dataset, { part, reviewer: reviewer() });
@@ -65,7 +80,7 @@ async function settleName() {
   field.value = field.value.trim();
   try {
     const found = await get("/reviews/documents");
-    const reviewers = found.reviewers.filter((/** @type {string} */ one) => one !== "agreed");
+    const { reviewers } = found;
     fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((/** @type {string} */ one) => make("option", { value: one })));
     const known = reviewers.find((/** @type {string} */ one) => one.toLowerCase() === field.value.toLowerCase());
     if (known) field.value = known;

@@ -1,4 +1,4 @@
-// Plots of shares: lines in SVG, beside a table with the same numbers.
+// Plots in SVG, beside a table with the same numbers: lines of shares, and bars of counts.
 
 import { make } from "./dom.js";
 
@@ -12,6 +12,42 @@ function draw(name, attributes, ...children) {
   return element;
 }
 
+const y = (/** @type {number} */ share) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
+
+/** The lines across, and what is below them. @param {number} most @param {number} high @param {string} across */
+function frame(most, high, across) {
+  const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
+    draw("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(share), y2: y(share) }),
+    draw("text", { x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" }, (high * share).toLocaleString("en")),
+  ]);
+  const axis = [0, most].map((value) =>
+    draw("text", { x: value ? WIDTH - RIGHT : LEFT, y: HEIGHT - BOTTOM + 16, "text-anchor": value ? "end" : "start" },
+      value.toLocaleString("en")));
+  return [...grid, ...axis, draw("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across)];
+}
+
+/** @param {string} title @param {any[]} drawn @param {any[]} key */
+function figure(title, drawn, key) {
+  return make("figure", {},
+    draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title }, ...drawn),
+    make("figcaption", {}, `${title} `, ...key));
+}
+
+/**
+ * Counts of values from 0 to 1, in groups of equal width.
+ * @param {{low: number, count: number}[]} groups those that have something
+ * @param {{width: number, title: string, across: string}} about
+ */
+export function histogram(groups, { width, title, across }) {
+  const most = Math.max(4, ...groups.map((one) => one.count));
+  const high = 4 * Math.ceil(most / 4);  // whole numbers at the lines
+  const scale = WIDTH - LEFT - RIGHT;
+  const bars = groups.map(({ low, count }) => draw("rect", {
+    x: LEFT + scale * low + 1, width: scale * width - 2, y: y(count / high), height: y(0) - y(count / high),
+  }));
+  return figure(title, [...frame(1, high, across), draw("g", { class: "line-0" }, ...bars)], []);
+}
+
 /**
  * @param {{name: string, points: number[][], wanted?: boolean}[]} lines y from 0 to 1; `wanted` = how it
  *   should be
@@ -19,15 +55,6 @@ function draw(name, attributes, ...children) {
  */
 export function plot(lines, { most, title, across }) {
   const x = (/** @type {number} */ value) => LEFT + (WIDTH - LEFT - RIGHT) * value / (most || 1);
-  const y = (/** @type {number} */ value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value;
-  const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
-    draw("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(share), y2: y(share) }),
-    draw("text", { x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" }, String(share)),
-  ]);
-  const axis = [0, most].map((value) =>
-    draw("text", { x: x(value), y: HEIGHT - BOTTOM + 16, "text-anchor": value ? "end" : "start" },
-      value.toLocaleString("en")));
-  axis.push(draw("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across));
   const shown = lines.filter((one) => one.points.length);
   const kind = (/** @type {{name: string, points: number[][], wanted?: boolean}} */ one) => (one.wanted ? "wanted" : `line-${shown.filter((each) => !each.wanted).indexOf(one)}`);
   const drawn = shown.map((one) =>
@@ -35,8 +62,5 @@ export function plot(lines, { most, title, across }) {
       draw("polyline", { points: one.points.map(([a, b]) => `${x(a)},${y(b)}`).join(" ") }),
       ...(one.wanted ? [] : one.points.map(([a, b]) => draw("circle", { cx: x(a), cy: y(b), r: 3.5 })))));
   const key = shown.map((one) => make("span", { class: `key ${kind(one)}` }, one.name));
-  return make("figure", {},
-    draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },
-      ...grid, ...axis, ...drawn),
-    make("figcaption", {}, `${title} `, ...key));
+  return figure(title, [...frame(most, 1, across), ...drawn], key);
 }

@@ -3,15 +3,14 @@
 import { attempt, post } from "./api.js";
 import { fill, make, pairs, say, table } from "./dom.js";
 import { placesOf } from "./places.js";
-import { plot } from "./plot.js";
+import { histogram, plot } from "./plot.js";
+
+const BIN = 0.1;  // width of a group of probabilities
 
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Quality"));
-  if (!info.reviews) {
-    main.append(make("p", {}, "The service was started without reviews: nothing is kept."));
-    return;
-  }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
   const found = await attempt("Measuring …", () => post("/reviews/quality", {}));
   if (!found) return;
   say("");
@@ -36,10 +35,13 @@ export async function render(main, info) {
     ]),
     make("h3", {}, "Probabilities"),
     ...(found.bins.length ? [
+      make("div", { class: "plots" }, histogram(
+        found.bins.map((/** @type {any} */ one) => ({ low: one.low, count: one.mentions })),
+        { width: BIN, title: "Decided mentions by probability of the first candidate", across: "probability" }),
       plot([
         { name: "as it should be", points: [[0, 0], [1, 1]], wanted: true },
         { name: "decided mentions", points: found.bins.map((/** @type {any} */ one) => [one.probability, one.right]) },
-      ], { most: 1, title: "Share of right first candidates by probability", across: "probability" }),
+      ], { most: 1, title: "Share of right first candidates by probability", across: "probability" })),
       make("p", {}, `Expected calibration error: ${share(found.error)}`),
       table(["Probability", "Mentions", "Mean probability", "Right"],
         found.bins.map((/** @type {any} */ one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),

@@ -15,7 +15,7 @@ let view = null;
 export async function render(main, info) {
   view = null;
   fill(main, make("h2", {}, "Queue"));
-  if (!info.reviews) { main.append(make("p", {}, "The service was started without reviews: nothing is kept.")); return; }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
   if (!hasName()) { main.append(make("p", {}, "The queue has what you have not decided yet. Write your name at the top.")); return; }
   await prepare();
   await load(main, info);

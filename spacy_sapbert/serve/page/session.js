@@ -78,7 +78,7 @@ async function sendAll() {
     try {
       await sendWrites(writes);
       dispatch({ type: "written", keys });
-      others.postMessage(writes.map(({ reviewer, document, start, end, chosen }) =>
+      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, chosen }) =>
         ({ reviewer, document, start, end, chosen })));
       wait = FIRST_WAIT;
       most = TOGETHER;

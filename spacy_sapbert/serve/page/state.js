@@ -41,6 +41,7 @@
  * @property {string|null} chosen
  * @property {string|null} before
  * @property {string} kb
+ * @property {boolean} settles it says what holds, and is no answer of the reviewer
  * @property {{cui: string, score: number|null}[]} shown
  *
  * @typedef {object} Change of one mention, which can be undone
@@ -55,6 +56,7 @@
  * @property {string} name of the document
  * @property {string} reviewer
  * @property {string} kb
+ * @property {boolean} settles as of its writes; the answers of the note stay
  * @property {Change[]} changes
  * @property {string[]} keys of its writes
  *
@@ -67,7 +69,7 @@
  * @typedef {{type: "opened", note: Note, current?: number}
  *   | {type: "selected", place: number}
  *   | {type: "decided", chosen: string, candidate?: Partial<Candidate>, reviewer: string, key: string}
- *   | {type: "together", places: Place[], chosen: string, reviewer: string, key: string, kb: string, candidates: Candidate[]}
+ *   | {type: "together", places: Place[], chosen: string, reviewer: string, key: string, kb: string, candidates: Candidate[], settles?: boolean}
  *   | {type: "marked", mention: Mention}
  *   | {type: "moved", mention: Mention, reviewer: string, key: string}
  *   | {type: "undone", key: string}
@@ -75,7 +77,7 @@
  *   | {type: "refused", keys: string[]}
  *   | {type: "elsewhere", decisions: {document: string, start: number, end: number, chosen: string|null}[]}} Event
  *
- * @typedef {{document: string, name: string, start: number, end: number, label: string}} Place
+ * @typedef {{document: string, name: string, start: number, end: number, label: string, chosen?: string|null}} Place
  */
 
 export const NIL = "NIL";
@@ -142,7 +144,7 @@ export function progress(note) {
  * @param {Mention} mention
  */
 export function isUnsaved(state, mention) {
-  return state.writes.some((one) => isAt(one, state.note?.id ?? null, mention));
+  return state.writes.some((one) => !one.settles && isAt(one, state.note?.id ?? null, mention));
 }
 
 /**
@@ -206,7 +208,7 @@ export function cutText(length, mentions) {
 
 /**
  * @param {Mention} mention
- * @param {{reviewer: string, document: string, kb: string, key: string}} about
+ * @param {{reviewer: string, document: string, kb: string, settles: boolean, key: string}} about
  * @param {string|null} chosen
  * @param {string|null} before
  * @returns {Write}
@@ -260,16 +262,15 @@ function apply(state, step, wanted, key) {
   wanted.forEach(({ mention, chosen, added = false, removed = false }, number) => {
     const before = mention.chosen;
     changes.push({ mention, before, after: chosen, added, removed });
-    if (note && note.id === step.document) {
+    if (note && note.id === step.document && !step.settles) {
       if (added) note = insert(note, { ...mention, chosen });
       else if (removed) {
         note = { ...note, mentions: note.mentions.filter((one) => !same(one, mention)) };
       } else note = mapMentions(note, (one) => (same(one, mention) ? { ...one, chosen } : one));
     }
     if (step.document !== null && chosen !== before) {
-      const about = {
-        reviewer: step.reviewer, document: step.document, kb: step.kb, key: `${key}-${number}`,
-      };
+      const { reviewer, document, kb, settles } = step;
+      const about = { reviewer, document, kb, settles, key: `${key}-${number}` };
       writes.push(makeWrite(mention, about, chosen, before));
     }
   });
@@ -287,7 +288,7 @@ function apply(state, step, wanted, key) {
  */
 function stepOf(state, reviewer) {
   const { id = null, name = "", kb = "" } = state.note ?? {};
-  return { document: id, name, reviewer, kb, changes: [], keys: [] };
+  return { document: id, name, reviewer, kb, settles: false, changes: [], keys: [] };
 }
 
 /** @type {{[type: string]: (state: State, event: any) => State}} */
@@ -324,11 +325,11 @@ const EVENTS = {
   },
 
   // Equal mentions of several notes get one answer; each note is a step of its own.
-  together(state, { places, chosen, reviewer, key, kb, candidates }) {
+  together(state, { places, chosen, reviewer, key, kb, candidates, settles = false }) {
     let next = state;
     places.forEach((/** @type {any} */ place, /** @type {number} */ number) => {
-      const mention = newMention({ ...place, candidates });
-      const step = { document: place.document, name: place.name, reviewer, kb, changes: [], keys: [] };
+      const mention = newMention({ ...place, candidates }, place.chosen ?? null);
+      const step = { document: place.document, name: place.name, reviewer, kb, settles, changes: [], keys: [] };
       next = apply(next, step, [{ mention, chosen }], `${key}-${number}`);
     });
     const added = next.undo.slice(state.undo.length);
@@ -382,7 +383,7 @@ const EVENTS = {
     const writes = state.writes.filter((one) => !known.has(one.key));
     let { note } = state;
     for (const one of gone) {
-      if (!note || writes.some((other) => isAt(other, one.document, one))) continue;
+      if (!note || one.settles || writes.some((other) => isAt(other, one.document, one))) continue;
       if (note.id === one.document) {
         note = mapMentions(note, (mention) =>
           (same(mention, one) ? { ...mention, chosen: one.before } : mention));
@@ -414,7 +415,7 @@ const EVENTS = {
  * @returns {State}
  */
 function takeBack(state, step, key) {
-  const isShown = state.note !== null && state.note.id === step.document;
+  const isShown = state.note !== null && state.note.id === step.document && !step.settles;
   let { note, current } = state;
   /** @type {Write[]} */
   const writes = [];
@@ -427,9 +428,8 @@ function takeBack(state, step, key) {
       else note = mapMentions(note, (one) => (same(one, mention) ? { ...one, chosen: before } : one));
     }
     if (step.document !== null && step.reviewer && now !== before) {
-      const about = {
-        reviewer: step.reviewer, document: step.document, kb: step.kb, key: `${key}-${number}`,
-      };
+      const { reviewer, document, kb, settles } = step;
+      const about = { reviewer, document, kb, settles, key: `${key}-${number}` };
       writes.push(makeWrite(mention, about, before, now));
     }
   });

@@ -9,19 +9,23 @@ const WAIT = 1000;  // milliseconds between two questions
 
 const share = (/** @type {number|null} */ value) => (value === null ? "–" : value.toFixed(3));
 
-/** @param {HTMLElement} main @param {boolean} reviews */
-export async function render(main, reviews) {
+let manages = false;
+
+/** @param {HTMLElement} main @param {any} info */
+export async function render(main, info) {
   fill(main, make("h2", {}, "Teach the knowledge base"));
-  if (!reviews) { main.append(make("p", {}, "The service was started without reviews: nothing is kept.")); return; }
+  if (info.why) { main.append(make("p", {}, info.why)); return; }
+  ({ manages } = info);
   const force = make("input", { type: "checkbox", id: "force" });
   const report = make("div", {});
   main.append(
     make("p", {}, "A new version learns from all decisions that count now, always starting from the original knowledge base. ",
       "Mentions on which reviewers differ are left out until they are settled under ", make("a", { href: "#agree" }, "Agree"),
       ". All figures are by cross-validation: of notes that were not learned from."),
-    make("div", { class: "row" },
+    manages ? make("div", { class: "row" },
       make("button", { class: "main", id: "teach", onclick: () => start(report, force.checked) }, "Teach"),
-      force, make("label", { for: "force" }, "keep the version even if nothing gets better")),
+      force, make("label", { for: "force" }, "keep the version even if nothing gets better"))
+      : make("p", {}, "An admin can make a version, and choose which one is used."),
     report);
   const found = await attempt("Reading …", () => get("/reviews/teach"));
   if (found?.state === "running") watch(report);
@@ -65,17 +69,17 @@ function drawVersions(report, found) {
   };
   const rows = found.versions.map((/** @type {any} */ one, /** @type {number} */ place) => [
     `Version ${one.number}`, localTime(one.time), one.mentions, share(one.before), share(one.after),
-    one.used ? make("strong", {}, "in use") : make("button", {
+    one.used ? make("strong", {}, "in use") : !manages ? "" : make("button", {
       class: place ? "" : "main", id: place ? null : "use",
       onclick: use({ number: one.number }, "The service uses the taught knowledge base."),
     }, "Use"),
-    sureButton("Delete", "Really delete?", async () => {
+    !manages ? "" : sureButton("Delete", "Really delete?", async () => {
       const answer = await attempt("Deleting …", () => remove(`/reviews/teach/${one.number}`));
       if (answer) draw(report, answer);
     }),
   ]);
-  const back = inUse ? make("button", { id: "back", onclick: use({ number: null }, "The service uses the original again.") }, "Back")
-    : make("strong", {}, "in use");
+  const back = !inUse ? make("strong", {}, "in use") : !manages ? ""
+    : make("button", { id: "back", onclick: use({ number: null }, "The service uses the original again.") }, "Back");
   rows.push(["Original", "", null, null, null, back, ""]);
   return make("div", {}, make("h3", {}, "Versions"),
     table(["Version", "Made", "Mentions", "Right before", "Right after", "Use", ""], rows, "Versions"));

@@ -7,10 +7,10 @@ from itertools import combinations
 
 from ...kb.knowledge_base import KnowledgeBase
 from .queue import Place, show_place
-from .store import AGREED, NO_MENTION, Decision, ReviewStore
+from .store import NO_MENTION, Decision, ReviewStore
 
 DIGITS = 4
-MOST_DIFFERENCES = 500
+MOST_DIFFERENCES = 10_000
 Spot = tuple[str, int, int]  # id of a document, start and end
 
 
@@ -101,7 +101,7 @@ def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
     """
     chosen: dict[str, dict[Spot, str]] = {}
     for one in decisions:
-        if one.reviewer != AGREED:
+        if not one.settles:
             place = (one.document, one.start, one.end)
             chosen.setdefault(one.reviewer, {})[place] = one.chosen or ""
     pairs = []
@@ -138,13 +138,15 @@ def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
     """Find where reviewers differ, those that are not settled first."""
     done = store.done()
     by_document: dict[str, dict[str, list[Decision]]] = {}
+    settled: dict[Spot, str | None] = {}
     for one in store.latest():
-        by_document.setdefault(one.document, {}).setdefault(one.reviewer, []).append(
-            one
-        )
+        if one.settles:
+            settled[one.document, one.start, one.end] = one.chosen
+            continue
+        of_document = by_document.setdefault(one.document, {})
+        of_document.setdefault(one.reviewer, []).append(one)
     found: list[Difference] = []
     for id, of_reviewers in by_document.items():
-        settled = {(d.start, d.end): d.chosen for d in of_reviewers.pop(AGREED, [])}
         document = store.document(id)
         if len(of_reviewers) < 2 or document is None:
             continue
@@ -167,7 +169,7 @@ def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
                     choices[name] = chosen
             if len({*choices.values()}) > 1:
                 place = show_place(document, start, end, label)
-                found.append(Difference(place, choices, settled.get((start, end))))
+                found.append(Difference(place, choices, settled.get((id, start, end))))
     found.sort(key=lambda one: one.agreed is not None)
     first = found[:MOST_DIFFERENCES]
     ids = {id for one in first for id in (*one.choices.values(), one.agreed) if id}

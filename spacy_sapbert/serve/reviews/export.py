@@ -37,7 +37,7 @@ def merge_decisions(decisions: Iterable[Decision]) -> list[Decision]:
         places.setdefault((one.document, one.start, one.end), []).append(one)
     merged = []
     for same in places.values():
-        settled = [one for one in same if one.reviewer == AGREED]
+        settled = [one for one in same if one.settles]
         if settled or len({one.chosen for one in same}) == 1:
             merged.append((settled or same)[0])
     return merged
@@ -51,8 +51,8 @@ def group_decisions(
     Texts that were said not to be mentions are left out.
 
     Args:
-        reviewer: None = all, and each has documents of its own; `AGREED` = what
-            reviewers agree on, see `merge_decisions`.
+        reviewer: None = all, and each has documents of its own, as what settles has;
+            `AGREED` = what reviewers agree on, see `merge_decisions`.
     """
     if reviewer == AGREED:
         every = merge_decisions(store.latest())
@@ -60,7 +60,8 @@ def group_decisions(
         every = store.latest(reviewer=reviewer)
     groups: dict[tuple[str, str], list[Decision]] = {}
     for decision in every:
-        key = (decision.document, "" if reviewer == AGREED else decision.reviewer)
+        name = AGREED if decision.settles else decision.reviewer
+        key = (decision.document, "" if reviewer == AGREED else name)
         known = groups.setdefault(key, [])
         if decision.chosen != NO_MENTION:
             known.append(decision)

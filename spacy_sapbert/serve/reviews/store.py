@@ -27,9 +27,9 @@ from ..problems import RequestError
 
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
-VERSION = 2  # of the tables
+VERSION = 3  # of the tables
 NO_MENTION = "NO_MENTION"  # chosen for a text that is not a mention
-AGREED = "agreed"  # the reviewer whose decisions settle what others differ on
+AGREED = "agreed"  # stands for a reviewer in exports: what holds of a document
 # `proposals` has the mentions that a document came with, `links` what the knowledge
 # base says of its mentions: it is computed again for another version.
 SCHEMA = """
@@ -40,7 +40,7 @@ CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, time TEXT NOT NULL,
     reviewer TEXT NOT NULL, document TEXT NOT NULL REFERENCES documents (id),
     "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL,
-    chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL
+    chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL, settles INTEGER NOT NULL
 );
 CREATE INDEX decisions_by_document ON decisions (document, reviewer);
 CREATE TABLE done (
@@ -69,11 +69,13 @@ CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
 {"".join(REMAIN)}
 """
 OF_DOCUMENTS = ("done", "proposals", "links", "decisions")  # tables
-# The last decision of a reviewer on a mention counts.
+# The last decision of a reviewer on a mention counts, and the last one that settles it.
 LATEST = """
-SELECT number, time, reviewer, document, "start", "end", label, chosen, shown, kb
+SELECT number, time, reviewer, document, "start", "end", label, chosen, shown, kb,
+    settles
 FROM decisions WHERE number IN (
-    SELECT max(number) FROM decisions GROUP BY reviewer, document, "start", "end"
+    SELECT max(number) FROM decisions
+    GROUP BY iif(settles, NULL, reviewer), settles, document, "start", "end"
 ) AND chosen IS NOT NULL
 """
 
@@ -131,6 +133,8 @@ class Decision:
         chosen: Id of a concept, "NIL", `NO_MENTION`, or None = the decision before is
             withdrawn.
         kb: Digest of the knowledge base that they come from.
+        settles: It says what holds where reviewers differ, and is no answer of
+            `reviewer`, who only wrote it.
     """
 
     number: int
@@ -143,6 +147,7 @@ class Decision:
     chosen: str | None
     shown: list[ShownCandidate]
     kb: str
+    settles: bool
 
 
 class NewDecision(TypedDict):
@@ -161,6 +166,7 @@ class NewDecision(TypedDict):
     chosen: str | None
     shown: list[ShownCandidate]
     kb: str
+    settles: bool
 
 
 def document_id(text: str) -> str:
@@ -219,7 +225,7 @@ class ReviewStore:
                 f"BEGIN; {SCHEMA} {TRIGGERS} PRAGMA user_version = {VERSION}; COMMIT;"
             )
         elif version != VERSION:
-            raise sqlite3.DatabaseError("it has other tables")
+            raise sqlite3.DatabaseError("it was made by another version")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -298,23 +304,29 @@ class ReviewStore:
             (
                 *(one["key"], current_time(), one["reviewer"], one["document"]),
                 *(one["start"], one["end"], one["label"], one["chosen"]),
-                *(json.dumps(one["shown"]), one["kb"]),
+                *(json.dumps(one["shown"]), one["kb"], one["settles"]),
             )
             for one in decisions
         ]
         with self.transaction() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO decisions (key, time, reviewer, document, "
-                '"start", "end", label, chosen, shown, kb) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                '"start", "end", label, chosen, shown, kb, settles) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
     def latest(
         self, *, document: str | None = None, reviewer: str | None = None
     ) -> list[Decision]:
-        """Return the decisions that count, by document, reviewer and place."""
+        """Return the decisions that count, by document, reviewer and place.
+
+        Args:
+            reviewer: Whose answers are returned; None = those of all, and what settles.
+        """
         sql, values = LATEST, []
+        if reviewer is not None:
+            sql += " AND NOT settles"
         for column, value in (("document", document), ("reviewer", reviewer)):
             if value is not None:
                 sql += f" AND {column} = ?"
@@ -322,7 +334,10 @@ class ReviewStore:
         rows = self.query(
             f'{sql} ORDER BY document, reviewer, "start", "end"', (*values,)
         )
-        return [Decision(*(*row[:8], read_shown(row[8]), row[9])) for row in rows]
+        return [
+            Decision(*(*row[:8], read_shown(row[8]), row[9], bool(row[10])))
+            for row in rows
+        ]
 
     def documents(self, reviewer: str | None = None) -> list[DocumentCount]:
         """Return the documents, the oldest first.
@@ -342,8 +357,11 @@ class ReviewStore:
         ]
 
     def reviewers(self) -> list[str]:
-        """Return the names of the reviewers."""
-        sql = "SELECT DISTINCT reviewer FROM decisions ORDER BY reviewer"
+        """Return the names of those who have answered."""
+        sql = (
+            "SELECT DISTINCT reviewer FROM decisions WHERE NOT settles "
+            "ORDER BY reviewer"
+        )
         return [name for (name,) in self.query(sql)]
 
     def set_done(self, document: str, reviewer: str, done: bool) -> None:
