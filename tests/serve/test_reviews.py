@@ -405,7 +405,7 @@ def test_a_score_that_is_no_number_is_read_as_none(
     shown = '[{"cui": "A", "score": NaN}, {"cui": "B", "score": -Infinity}]'
     connection.execute(
         "INSERT INTO decisions SELECT 2, 'key-older', time, reviewer, document, "
-        '"start", "end", label, chosen, ?, kb FROM decisions',
+        '"start", "end", label, chosen, ?, kb, settles FROM decisions',
         (shown,),
     )
     connection.commit()
