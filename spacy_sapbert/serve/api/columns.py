@@ -1,6 +1,5 @@
 """/column: tables of terms, read, mapped and written."""
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -28,7 +27,7 @@ from ..depends import MappedDep, ServiceDep
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from ..service import Service
-from .answers import describe_file, to_file, to_json
+from .answers import describe_file, to_file
 
 MOST_CANDIDATES = 100
 USUAL_K = 5  # candidates of a term on the page
@@ -90,35 +89,32 @@ class ColumnFormats(BaseModel):
 
 @router.post(
     "/read",
-    response_model=Table,
     openapi_extra={"requestBody": {"content": {"*/*": {}}}},
 )
 async def read(
     request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
-) -> Response:
+) -> Table:
     """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
     data = await request.body()
-    table = await run_in_threadpool(read_table, name, data)
-    return to_json(asdict(table))
+    return await run_in_threadpool(read_table, name, data)
 
 
-@router.get("/formats", response_model=ColumnFormats)
-async def formats() -> Response:
+@router.get("/formats")
+async def formats() -> ColumnFormats:
     """What /column/read takes and /column/write returns."""
-    offered = {"formats": [*FORMATS], "endings": [*ENDINGS], "rows": MOST_ROWS}
-    return to_json(offered)
+    return ColumnFormats(formats=[*FORMATS], endings=[*ENDINGS], rows=MOST_ROWS)
 
 
-@router.post("/map", response_model=FoundTerms)
+@router.post("/map")
 async def map_column(
     service: ServiceDep, mapped: MappedDep, body: TermsRequest
-) -> Response:
+) -> FoundTerms:
     """What is found for each term, by the best of its readings."""
     check_texts(body.terms, service.limits, "terms")
 
     settings = read_settings(body)
     found = await map_terms(service, mapped, body.terms, settings)
-    return to_json({"found": [one._asdict() for one in found]})
+    return FoundTerms(found=[FoundTerm(**one._asdict()) for one in found])
 
 
 async def map_terms(

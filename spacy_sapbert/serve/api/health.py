@@ -8,7 +8,6 @@ from ...io.version import __version__
 from ..access import Access
 from ..depends import OptionalStoreDep, ServiceDep, need_one_process
 from ..service import require_open
-from .answers import to_json
 
 router = APIRouter(tags=["service"])
 
@@ -39,11 +38,11 @@ class AccessAnswer(BaseModel):
     reviewer: str | None
 
 
-@router.get("/access", response_model=AccessAnswer)
-async def access(request: Request) -> Response:
+@router.get("/access")
+async def access(request: Request) -> AccessAnswer:
     """Role and name of who asks."""
     found: Access = request.state.access
-    return to_json({"role": found.role.name.lower(), "reviewer": found.reviewer})
+    return AccessAnswer(role=found.role.name.lower(), reviewer=found.reviewer)
 
 
 @router.get(

@@ -1,9 +1,6 @@
 """/link, /mentions and /explain."""
 
-from dataclasses import asdict
-from typing import Any
-
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from ...errors import Errors
 from ...evaluation.explain import Explanation
@@ -13,6 +10,8 @@ from ..problems import RequestError, describe_problem
 from ..requests import (
     ExplainRequest,
     LinkAnswer,
+    LinkedMention,
+    LinkedText,
     LinkRequest,
     MentionsAnswer,
     MentionsRequest,
@@ -20,19 +19,18 @@ from ..requests import (
     read_settings,
 )
 from ..service import TextResult
-from .answers import to_json
 
 router = APIRouter(tags=["linking"])
 
 
-def describe_text(result: TextResult) -> dict[str, Any]:
-    """Return the result of a text for JSON; see `requests.LinkedText`."""
-    error = result.error and describe_problem(result.error)["error"]
-    return {"entities": result.entities, "error": error}
+def describe_text(result: TextResult) -> LinkedText:
+    """Return the result of a text for JSON."""
+    error = describe_problem(result.error)["error"] if result.error else None
+    return LinkedText(entities=result.entities, error=error)
 
 
-@router.post("/link", response_model=LinkAnswer)
-async def link(service: ServiceDep, body: LinkRequest) -> Response:
+@router.post("/link")
+async def link(service: ServiceDep, body: LinkRequest) -> LinkAnswer:
     """Detect the mentions of texts, and link them.
 
     Offsets are in characters (code points).
@@ -41,11 +39,11 @@ async def link(service: ServiceDep, body: LinkRequest) -> Response:
     results = await service.link_texts(body.texts, read_settings(body))
     kb = results[-1].kb if results else service.kb.manifest.digest
     documents = [describe_text(result) for result in results]
-    return to_json({"kb": kb, "documents": documents})
+    return LinkAnswer(kb=kb, documents=documents)
 
 
-@router.post("/mentions", response_model=MentionsAnswer)
-async def mentions(service: ServiceDep, body: MentionsRequest) -> Response:
+@router.post("/mentions")
+async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer:
     """Link mentions, each on its own."""
     check_texts(body.mentions, service.limits, "mentions")
     if body.labels is not None and len(body.labels) != len(body.mentions):
@@ -55,14 +53,14 @@ async def mentions(service: ServiceDep, body: MentionsRequest) -> Response:
         body.mentions, read_settings(body), body.labels
     )
     kb = results[-1].kb if results else service.kb.manifest.digest
-    links = [result.linked._asdict() for result in results]
-    return to_json({"kb": kb, "mentions": links})
+    links = [LinkedMention(**result.linked._asdict()) for result in results]
+    return MentionsAnswer(kb=kb, mentions=links)
 
 
-@router.post("/explain", response_model=Explanation)
-async def explain(service: ServiceDep, body: ExplainRequest) -> Response:
+@router.post("/explain")
+async def explain(service: ServiceDep, body: ExplainRequest) -> Explanation:
     """Explain why a mention has its concept, or not the expected one.
 
     The answer is that of `spacy sapbert explain --json`.
     """
-    return to_json(asdict(await explanation_of(service, body)))
+    return await explanation_of(service, body)

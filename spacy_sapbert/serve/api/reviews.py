@@ -40,7 +40,7 @@ from ..reviews.store import (
 )
 from ..reviews.taught import TeachingState
 from ..service import Service
-from .answers import describe_file, to_file, to_json
+from .answers import describe_file, to_file
 
 router = APIRouter(tags=["reviews"], prefix="/reviews")
 LONGEST_NAME = 200  # characters
@@ -228,15 +228,15 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
     return document
 
 
-@router.post("/documents", response_model=DocumentId)
-def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> Response:
+@router.post("/documents")
+def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> DocumentId:
     """Keep a document to review, and return its id."""
     check_texts([body.text, body.name], service.limits, "texts")
-    return to_json({"document": store.add_document(body.name, body.text)})
+    return DocumentId(document=store.add_document(body.name, body.text))
 
 
-@router.post("/import", response_model=ImportedAnswer)
-def import_documents(store: StoreDep, body: NewFiles) -> Response:
+@router.post("/import")
+def import_documents(store: StoreDep, body: NewFiles) -> ImportedAnswer:
     """Keep the documents of files; what their mentions have becomes a proposal.
 
     Formats: those that `link` reads, and archives of brat.
@@ -248,30 +248,32 @@ def import_documents(store: StoreDep, body: NewFiles) -> Response:
     except binascii.Error:
         expected = "`content` in base64"
         raise RequestError(Errors.E457.format(expected=expected), 422) from None
-    return to_json(asdict(import_uploads(store, files)))
+    return ImportedAnswer(**asdict(import_uploads(store, files)))
 
 
-@router.post("/prepare", response_model=LeftAnswer)
-async def prepare(service: ServiceDep, store: StoreDep) -> Response:
+@router.post("/prepare")
+async def prepare(service: ServiceDep, store: StoreDep) -> LeftAnswer:
     """Link the mentions of a few documents that are not linked yet."""
-    return to_json({"left": await link_some(service, store)})
+    return LeftAnswer(left=await link_some(service, store))
 
 
-@router.get("/documents", response_model=DocumentsAnswer)
-def list_documents(store: StoreDep, reviewer: Reviewer = None) -> Response:
+@router.get("/documents")
+def list_documents(store: StoreDep, reviewer: Reviewer = None) -> DocumentsAnswer:
     """The documents, without their texts, and what the page offers.
 
     With `reviewer`, `decisions` are those of one reviewer.
     """
-    documents = [asdict(one) for one in store.documents(reviewer)]
-    others = {"reviewers": store.reviewers(), "formats": [*list_exports()]}
-    return to_json({"documents": documents, **others})
+    return DocumentsAnswer(
+        documents=store.documents(reviewer),
+        reviewers=store.reviewers(),
+        formats=[*list_exports()],
+    )
 
 
-@router.get("/documents/{id}", response_model=DocumentAnswer)
+@router.get("/documents/{id}")
 async def read_document(
     service: ServiceDep, store: StoreDep, id: str, reviewer: Reviewer = None
-) -> Response:
+) -> DocumentAnswer:
     """A document with its mentions, and the decisions of all reviewers that count.
 
     With `reviewer`, the mentions have those that the reviewer has added.
@@ -291,29 +293,33 @@ async def read_document(
     ]
     mentions += await link_spans(service, [(document.text, span) for span in added])
     mentions.sort(key=lambda one: (one["start"], -one["end"]))
-    others = {"kb": kb, "mentions": mentions, "done": store.done().get(id, [])}
-    listed = [asdict(one) for one in decisions]
-    return to_json({**asdict(document), **others, "decisions": listed})
+    return DocumentAnswer(
+        **asdict(document),
+        kb=kb,
+        mentions=mentions,
+        decisions=decisions,
+        done=store.done().get(id, []),
+    )
 
 
-@router.delete("/documents/{id}", response_model=DeletedAnswer)
-def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> Response:
+@router.delete("/documents/{id}")
+def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> DeletedAnswer:
     """Remove a document for good: text, decisions, and what learned from it."""
     find_document(store, id)
     versions = teacher.forget(id)
     store.delete_document(id)
-    return to_json({"versions": versions})
+    return DeletedAnswer(versions=versions)
 
 
-@router.post("/documents/{id}/done", response_model=DoneState)
+@router.post("/documents/{id}/done")
 def set_done(
     service: ServiceDep, store: StoreDep, id: str, body: DoneState
-) -> Response:
+) -> DoneState:
     """Record that a reviewer has done a document, or has not."""
     document = find_document(store, id)
     check_texts([body.reviewer], service.limits, "names")
     store.set_done(document.id, body.reviewer, body.done)
-    return to_json(body.model_dump())
+    return body
 
 
 def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> None:
@@ -330,60 +336,62 @@ def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> N
         find_concept(service.kb, body.chosen or "")
 
 
-@router.post("/decisions", response_model=DecisionKey)
-def add_decision(service: ServiceDep, store: StoreDep, body: NewDecision) -> Response:
+@router.post("/decisions")
+def add_decision(
+    service: ServiceDep, store: StoreDep, body: NewDecision
+) -> DecisionKey:
     """Write a decision; the answer comes when it is on the disk."""
     check_decision(service, store, body)
     store.add_decisions([cast(Any, body.model_dump())])
-    return to_json({"key": body.key})
+    return DecisionKey(key=body.key)
 
 
-@router.post("/decisions/all", response_model=DecisionKeys)
-def add_decisions(service: ServiceDep, store: StoreDep, body: NewDecisions) -> Response:
+@router.post("/decisions/all")
+def add_decisions(
+    service: ServiceDep, store: StoreDep, body: NewDecisions
+) -> DecisionKeys:
     """Write decisions, all or none; the answer comes when they are on the disk."""
     for one in body.decisions:
         check_decision(service, store, one)
     store.add_decisions([cast(Any, one.model_dump()) for one in body.decisions])
-    return to_json({"keys": [one.key for one in body.decisions]})
+    return DecisionKeys(keys=[one.key for one in body.decisions])
 
 
-@router.get("/queue", response_model=Queue)
+@router.get("/queue")
 async def queue(
     service: ServiceDep,
     store: StoreDep,
     reviewer: Annotated[str, Query(max_length=LONGEST_NAME)],
-) -> Response:
+) -> Queue:
     """What a reviewer has not decided, in all documents: the most uncertain first.
 
     Equal mentions with the same proposal are a group. Documents that are not linked yet
     are left out; see /reviews/prepare.
     """
     digest = service.kb.manifest.digest
-    found = await run_in_threadpool(make_queue, store, digest, reviewer)
-    return to_json(asdict(found))
+    return await run_in_threadpool(make_queue, store, digest, reviewer)
 
 
-@router.get("/places", response_model=DecidedPlaces)
+@router.get("/places")
 def places(
     store: StoreDep,
     text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
     chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
-) -> Response:
+) -> DecidedPlaces:
     """Where a text was decided, or where a concept was chosen."""
-    return to_json(asdict(find_places(store, text=text, chosen=chosen)))
+    return find_places(store, text=text, chosen=chosen)
 
 
-@router.get("/differences", response_model=Differences)
-def differences(service: ServiceDep, store: StoreDep) -> Response:
+@router.get("/differences")
+def differences(service: ServiceDep, store: StoreDep) -> Differences:
     """Where reviewers differ, with the text around; what is not settled first."""
-    return to_json(asdict(find_differences(store, service.kb)))
+    return find_differences(store, service.kb)
 
 
-@router.get("/agreement", response_model=AgreementAnswer)
-def agreement(store: StoreDep) -> Response:
+@router.get("/agreement")
+def agreement(store: StoreDep) -> AgreementAnswer:
     """Cohen's kappa and F1 of each two reviewers."""
-    pairs = compare_reviewers(store.latest())
-    return to_json({"pairs": [asdict(pair) for pair in pairs]})
+    return AgreementAnswer(pairs=compare_reviewers(store.latest()))
 
 
 @router.get(
@@ -406,8 +414,8 @@ def export(
     return to_file(data, f"reviews{ending}", media)
 
 
-@router.post("/quality", response_model=Quality)
-async def quality(service: ServiceDep, store: StoreDep) -> Response:
+@router.post("/quality")
+async def quality(service: ServiceDep, store: StoreDep) -> Quality:
     """How the knowledge base in use answers the mentions that were decided.
 
     It is a POST, since it links all of them again.
@@ -424,25 +432,24 @@ async def quality(service: ServiceDep, store: StoreDep) -> Response:
         ranked += [result.linked.candidates for result in results]
         results = await service.link_mentions(texts, {}, labels)
         linked += [result.linked for result in results]
-    found = await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
-    return to_json(asdict(found))
+    return await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
 
 
-@router.get("/teach", response_model=TeachingState)
-def read_teaching(teacher: TeacherDep) -> Response:
+@router.get("/teach")
+def read_teaching(teacher: TeacherDep) -> TeachingState:
     """How far the teaching is, and its report."""
-    return to_json(teacher.describe())
+    return teacher.describe()
 
 
-@router.post("/teach", response_model=TeachingState, status_code=202)
-def teach(teacher: TeacherDep, body: Teach) -> Response:
+@router.post("/teach", status_code=202)
+def teach(teacher: TeacherDep, body: Teach) -> TeachingState:
     """Make a copy of the knowledge base that has learned from all decisions."""
     teacher.start(force=body.force)
-    return to_json(teacher.describe(), 202)
+    return teacher.describe()
 
 
-@router.post("/switch", response_model=TeachingState)
-async def switch(teacher: TeacherDep, body: Version) -> Response:
+@router.post("/switch")
+async def switch(teacher: TeacherDep, body: Version) -> TeachingState:
     """Use a taught version from the next request on."""
     number = body.number
     if "number" not in body.model_fields_set:
@@ -450,11 +457,11 @@ async def switch(teacher: TeacherDep, body: Version) -> Response:
         if number is None:
             raise RequestError(Errors.E469, 409)
     await run_in_threadpool(teacher.use, number)
-    return to_json(teacher.describe())
+    return teacher.describe()
 
 
-@router.delete("/teach/{number}", response_model=TeachingState)
-async def remove_version(teacher: TeacherDep, number: int) -> Response:
+@router.delete("/teach/{number}")
+async def remove_version(teacher: TeacherDep, number: int) -> TeachingState:
     """Remove a taught version for good."""
     await run_in_threadpool(teacher.remove, number)
-    return to_json(teacher.describe())
+    return teacher.describe()

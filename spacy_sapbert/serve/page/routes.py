@@ -128,7 +128,7 @@ async def index(
     answers: dict[str, Any] = {}
     if not settings.tokens:
         found = {"/kb": describe(service, store), "/access": await access(request)}
-        answers = {path: json.loads(answer.body) for path, answer in found.items()}
+        answers = {path: one.model_dump(mode="json") for path, one in found.items()}
     data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
     return send_file("index.html", FILES["index.html"].replace(ANSWERS, data))
 
