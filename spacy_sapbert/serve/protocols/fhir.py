@@ -24,13 +24,8 @@ from .fhir_operations import (
     TRANSLATE,
     VALIDATE_IN_SET,
     VALIDATE_IN_SYSTEM,
-    describe_capabilities,
-    describe_system,
-    describe_terminology,
-    describe_value_set,
     expand,
     look_up,
-    make_bundle,
     subsumes,
     translate,
     validate_in_set,
@@ -44,6 +39,13 @@ from .fhir_parameters import (
     check_format,
     make_required,
     read_parameters,
+)
+from .fhir_resources import (
+    describe_capabilities,
+    describe_system,
+    describe_terminology,
+    describe_value_set,
+    make_bundle,
 )
 
 

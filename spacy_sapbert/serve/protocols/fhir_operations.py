@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 from ...errors import Errors
-from ...io.version import __version__
 from ...kb.knowledge_base import KnowledgeBase
 from ...vocabularies.concepts import Concept
 from .fhir_codes import (
@@ -132,8 +131,11 @@ PROPERTIES = {
 }
 
 
-def read_codings(given: Given) -> list[Coding]:
+def read_codings(given: Given, system_in: str = "system") -> list[Coding]:
     """Return the codes of a request, which has one of three parameters.
+
+    Args:
+        system_in: The parameter with the system of `code`.
 
     Raises:
         FhirError: If it has none, or several; or a code without a system.
@@ -147,10 +149,13 @@ def read_codings(given: Given) -> list[Coding]:
         return list(given.first("codeableConcept").coding)
     if "coding" in given:
         return [given.first("coding")]
+    system = given.first(system_in)
+    if not system:
+        raise make_required(system_in)
     version = given.first("version", given.first("systemVersion"))
     return [
         Coding(
-            system=given.first("system"),
+            system=system,
             version=version,
             code=given.first("code"),
             display=given.first("display"),
@@ -256,11 +261,7 @@ def check_versions(versions: Iterable[str | None]) -> list[str]:
 
 def validate_in_system(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
     """Return whether a code is in a code system."""
-    codings = read_codings(given)
-    if "code" in given:
-        codings[0].system = given.first("url")
-        if not codings[0].system:
-            raise make_required("url")
+    codings = read_codings(given, system_in="url")
     return validate(kb, given, codings, given.first("url"), find_system)
 
 
@@ -270,8 +271,6 @@ def validate_in_set(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
     if url is None:
         raise make_required("url")
     codings = read_codings(given)
-    if "code" in given and not codings[0].system:
-        raise make_required("system")
     return validate(kb, given, codings, url, find_set)
 
 
@@ -298,14 +297,19 @@ def validate(
     versions = [coding.version for coding in codings if coding.version]
     asked = (url or "").partition("|")[2]
     messages += check_versions([*versions, asked, given.first("valueSetVersion")])
-    parameters = [make_parameter("result", valueBoolean=right is not None)]
-    if messages:
-        text = " ".join(dict.fromkeys(messages))
-        parameters.append(make_parameter("message", valueString=text))
+    parameters = make_result(right is not None, messages)
     shown = right[1] if right else next((one[1] for one in checked if one[1]), None)
     if shown is not None:
         parameters.append(make_parameter("display", valueString=shown))
     return make_parameters(parameters)
+
+
+def make_result(result: bool, messages: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the parameters that say whether something holds, and why not."""
+    parameters = [make_parameter("result", valueBoolean=result)]
+    if text := " ".join(dict.fromkeys(messages)):
+        parameters.append(make_parameter("message", valueString=text))
+    return parameters
 
 
 def check_coding(
@@ -392,8 +396,6 @@ def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
     if len(targets) > 1:
         raise make_invalid("`target` and `targetsystem` of the same code system")
     codings = read_codings(given)
-    if "code" in given and not codings[0].system:
-        raise make_required("system")
     source = need(find_set(kb, given.first("source"))) if "source" in given else None
     matches: list[dict[str, Any]] = []
     for coding in codings:
@@ -408,10 +410,8 @@ def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
                     matches.append(make_match(target, code, shown, equal=equal))
     matches.sort(key=lambda match: [str(part) for part in match["part"]])
     found = [one for place, one in enumerate(matches) if one not in matches[:place]]
-    parameters = [make_parameter("result", valueBoolean=bool(found))]
-    if not found:
-        text = "The code is unknown, or its concept has no such code."
-        parameters.append(make_parameter("message", valueString=text))
+    missing = "The code is unknown, or its concept has no such code."
+    parameters = make_result(bool(found), [] if found else [missing])
     return make_parameters([*parameters, *found[:MOST]])
 
 
@@ -498,122 +498,4 @@ def expand(
             **({"parameter": parameters} if parameters else {}),
             **({"contains": contains} if contains else {}),
         },
-    }
-
-
-def describe_system(kb: KnowledgeBase, system: CodeSystem) -> dict[str, Any]:
-    """Return a code system as a resource, without its codes."""
-    return {
-        "resourceType": "CodeSystem",
-        "id": system.id,
-        "url": system.url,
-        "name": system.name,
-        "status": "active",
-        "content": "not-present",
-        "caseSensitive": True,
-        "valueSet": system.value_set,
-        "hierarchyMeaning": "is-a",
-        "count": count_codes(kb, system),
-        "property": [
-            {"code": code, "description": text, "type": kind}
-            for code, text in PROPERTIES.items()
-            for kind in [
-                {"definition": "string", "inactive": "boolean"}.get(code, "code")
-            ]
-        ],
-    }
-
-
-def describe_value_set(system: CodeSystem) -> dict[str, Any]:
-    """Return the value set of a code system as a resource."""
-    return {
-        "resourceType": "ValueSet",
-        "id": system.id,
-        "url": system.value_set,
-        "name": system.name,
-        "status": "active",
-        "compose": {"include": [{"system": system.url}]},
-    }
-
-
-def make_bundle(base: str, resources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a search found.
-
-    Args:
-        base: The address of FHIR in this service.
-    """
-    entries = [
-        {
-            "fullUrl": f"{base}/{one['resourceType']}/{one['id']}",
-            "resource": one,
-            "search": {"mode": "match"},
-        }
-        for one in resources
-    ]
-    bundle = {"resourceType": "Bundle", "type": "searchset", "total": len(entries)}
-    return {**bundle, **({"entry": entries} if entries else {})}
-
-
-SOFTWARE = {"name": "spacy-sapbert", "version": __version__}
-SEARCHED = ("CodeSystem", "ValueSet")
-
-
-def describe_capabilities(now: str) -> dict[str, Any]:
-    """Return what of FHIR the service has."""
-    resources = []
-    for kind in ("CodeSystem", "ConceptMap", "ValueSet"):
-        definition = f"http://hl7.org/fhir/OperationDefinition/{kind}-"
-        operations = [
-            {"name": one.name, "definition": f"{definition}{one.name}"}
-            for one in OPERATIONS
-            if one.resource == kind
-        ]
-        resource: dict[str, Any] = {"type": kind}
-        if kind in SEARCHED:
-            resource["interaction"] = [{"code": "read"}, {"code": "search-type"}]
-            resource["searchParam"] = [{"name": "url", "type": "uri"}]
-        resources.append({**resource, "operation": operations})
-    return {
-        "resourceType": "CapabilityStatement",
-        "status": "active",
-        "date": now,
-        "kind": "instance",
-        "software": SOFTWARE,
-        "implementation": {"description": "The codes of one knowledge base."},
-        "fhirVersion": "4.0.1",
-        "format": ["json"],
-        "rest": [{"mode": "server", "resource": resources}],
-    }
-
-
-def describe_terminology(kb: KnowledgeBase, now: str) -> dict[str, Any]:
-    """Return the code systems of the knowledge base, and how they can be expanded."""
-    properties = [*PROPERTIES]
-    return {
-        "resourceType": "TerminologyCapabilities",
-        "status": "active",
-        "date": now,
-        "kind": "instance",
-        "software": SOFTWARE,
-        "implementation": {"description": "The codes of one knowledge base."},
-        "codeSystem": [
-            {
-                "uri": system.url,
-                "version": [
-                    {"isDefault": True, "compositional": False, "property": properties}
-                ],
-                "subsumption": True,
-            }
-            for system in list_systems(kb)
-        ],
-        "expansion": {
-            "hierarchical": False,
-            "paging": True,
-            "incomplete": False,
-            "parameter": [{"name": name} for name in EXPAND.takes],
-            "textFilter": "The codes of the concepts that a search finds, best first.",
-        },
-        "codeSearch": "all",
-        "validateCode": {"translations": False},
-        "translation": {"needsMap": False},
     }
