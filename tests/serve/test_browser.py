@@ -766,6 +766,45 @@ def test_axe_finds_nothing(page: Any, scheme: str, width: int) -> None:
     assert found == []
 
 
+def test_what_was_typed_stays_while_one_looks_elsewhere(page: Any) -> None:
+    page.fill("#note", "A note that is not linked yet")
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "fever")
+    page.click("nav a[href='#look']")
+    page.wait_for_selector("body[data-part='look']")
+    page.click("nav a[href='#notes']")
+    page.wait_for_selector("body[data-part='notes']")
+    assert page.input_value("#note") == "A note that is not linked yet"
+    page.click("nav a[href='#column']")
+    page.wait_for_selector("body[data-part='column']")
+    assert page.input_value("#terms") == "fever"
+
+
+def test_a_long_term_does_not_push_columns_off_the_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "heart attack\n" + "kappa-chain-deficiency " * 9 + "x" * 90)
+    page.click("#map")
+    page.wait_for_selector("table.terms tbody tr >> nth=1")
+    table = page.locator("table.terms")
+    assert table.evaluate("one => one.scrollWidth <= one.parentElement.clientWidth")
+    widths = table.locator("thead th").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().width)"
+    )
+    assert min(widths) > 60
+    page.click("button:has-text('Clear')")
+    say(page, "Cleared")
+
+
+def test_mentions_are_one_tab_stop_with_names_that_are_read_apart(page: Any) -> None:
+    link(page, "Tab: MI, fever, aspirin, headache, diabetes.")
+    expect_mentions(page, 5)
+    assert page.locator(".text [tabindex='0']").count() == 1
+    label = page.locator(".text .mention[role]").nth(1).get_attribute("aria-label")
+    assert label.startswith("fever, ")
+    assert "Fever" in label
+
+
 def test_text_from_right_to_left_is_shown_so(page: Any) -> None:
     link(page, "לחולה יש fever ו fever")
     direction = "getComputedStyle(document.querySelector('.text')).direction"
