@@ -1,4 +1,4 @@
-"""How fast a service answers many clients: the table of docs/serve.md."""
+"""How fast a service answers many clients: the table of docs/speed.md."""
 
 import http.client
 import json
@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 import typer
 
-from benchmarks.harness import machine_line, print_table, run_cli
+from benchmarks.harness import machine_line, markdown_table, run_cli
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.io.terminal import msg
@@ -28,7 +28,10 @@ TOGETHER = 10  # queries of a request of OpenRefine
 COUNTS = ("sapbert_batch_jobs_sum", "sapbert_batch_jobs_count")
 SECONDS = "process_cpu_seconds_total"
 VALUE = re.compile(rf"^({'|'.join((*COUNTS, SECONDS))}) (\S+)", re.MULTILINE)
-HEADER = ("request", "clients", "requests", "errors", "requests/s")
+HEADER = (
+    *("request", "processes", "clients", "requests/s", "p50 ms", "p95 ms"),
+    *("linked together", "CPU ms of a request", "errors"),
+)
 
 
 class Load(NamedTuple):
@@ -138,13 +141,28 @@ def make_bodies(path: str, items: Sequence[str]) -> list[bytes]:
     return [urlencode({"queries": json.dumps(one)}).encode() for one in queries]
 
 
+def describe_load(load: Load) -> tuple[str, ...]:
+    """Return the figures of a load, see `HEADER`; several processes do not count."""
+    requests = len(load.seconds)
+    half, most = np.percentile(load.seconds, [50, 95])
+    counted = [f"{load.jobs:.1f}", f"{1000 * load.computed / requests:,.1f}"]
+    return (
+        f"{requests / load.elapsed:,.0f}",
+        f"{1000 * half:,.0f}",
+        f"{1000 * most:,.0f}",
+        *(counted if load.jobs else ["–", "–"]),
+        str(load.errors),
+    )
+
+
 def main(
     kb: Path = typer.Argument(..., help="Knowledge base."),
     corpora: list[Path] = typer.Argument(..., help="PubTator files."),
     requests: int = typer.Option(640, help="Requests of each kind and load."),
     clients: str = typer.Option("1,8,32", help="Numbers of clients."),
+    workers: str = typer.Option("1,2", help="Numbers of processes of the service."),
     serve_option: list[str] = typer.Option(
-        [], help="An option of `serve` and its value, e.g. workers=2. May be repeated."
+        [], help="An option of `serve` and its value, e.g. engine=torch. Repeatable."
     ),
 ) -> None:
     """Load a service with one, and with many clients that each wait for an answer.
@@ -158,39 +176,28 @@ def main(
     spans = (span.mention for document in documents for span in document.spans)
     mentions = [*dict.fromkeys(spans)]
     numbers = [int(number) for number in clients.split(",")]
-    rows = []
-    options = [f"--{option}" for option in serve_option]
-    with serve(kb, options) as port:
-        load_service(port, "/link", make_bodies("/link", texts[:20]), 1)
-        half_way = len(mentions) // 2
-        for path, items in (
-            ("/mentions", mentions[:half_way]),
-            ("/reconcile", mentions[half_way:]),
-            ("/link", texts[20:]),
-        ):
-            share = len(items) // len(numbers)
-            for place, number in enumerate(numbers):
-                own = items[place * share : (place + 1) * share]
-                bodies = make_bodies(path, own)[:requests]
-                each = len(bodies)
-                load = load_service(port, path, bodies, number)
-                half, most = np.percentile(load.seconds, [50, 95])
-                rows.append(
-                    (
-                        path,
-                        number,
-                        f"{each:,}",
-                        load.errors,
-                        f"{each / load.elapsed:,.0f}",
-                        f"{1000 * half:,.0f} ms",
-                        f"{1000 * most:,.0f} ms",
-                        f"{load.jobs:.1f}",
-                        f"{1000 * load.computed / each:,.0f} ms",
-                    )
-                )
+    half_way = len(mentions) // 2
+    items = {
+        "/mentions": mentions[:half_way],
+        "/reconcile": mentions[half_way:],
+        "/link": texts[20:],
+    }
+    rows: list[tuple[Any, ...]] = []
+    for processes in map(int, workers.split(",")):
+        options = [f"--{option}" for option in (*serve_option, f"workers={processes}")]
+        with serve(kb, options) as port:
+            load_service(port, "/link", make_bodies("/link", texts[:20]), 1)
+            for path in items:
+                share = len(items[path]) // len(numbers)
+                for place, number in enumerate(numbers):
+                    own = items[path][place * share : (place + 1) * share]
+                    bodies = make_bodies(path, own)[:requests]
+                    load = load_service(port, path, bodies, number)
+                    figures = describe_load(load)
+                    rows.append((path, processes, number, *figures))
     msg.text(machine_line())
-    header = (*HEADER, "p50", "p95", "linked together", "CPU of a request")
-    print_table(header, rows)
+    rows.sort(key=lambda row: str(row[0]))  # one process and two below each other
+    typer.echo("\n".join(markdown_table(HEADER, rows)))
 
 
 if __name__ == "__main__":
