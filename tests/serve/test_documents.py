@@ -385,6 +385,14 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     decide_all(client, settled, "C0000001", "Ben", settles=True)
     assert client.get("/reviews/differences").json()["open"] == 0
     assert client.post("/reviews/teach", {"force": True}).status == 202
+    taught = tmp_path / "reviews.db.taught"
+    while not [*taught.glob(".1.*.tmp")]:
+        time.sleep(0.001)
+    client.process.kill()
+    client = start_service(*options)
+    assert [*taught.iterdir()] == []  # nothing of the texts is left
+    assert client.get("/reviews/differences").json()["open"] == 0
+    assert client.post("/reviews/teach", {"force": True}).status == 202
     assert client.wait_for("taught")["changed"]
     body = {"mentions": ["vwkj zzz"]}
 

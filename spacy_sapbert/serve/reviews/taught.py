@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
 from ...formats.gold import NIL
-from ...io.writing import write_atomically, write_json
+from ...io.writing import remove_leftovers, write_atomically, write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.documents import AnnotatedDocument
 from ...kb.teaching.learning import FEWEST
@@ -104,7 +104,11 @@ class Teacher:
         self.error: dict[str, Any] | None = None
 
     def restore(self) -> None:
-        """Use the version that was in use when the service ended."""
+        """Use the version that was in use when the service ended.
+
+        What a killed teaching has left is removed: it has texts of the documents.
+        """
+        remove_leftovers(self.next_folder())
         try:
             number = int((self.parent / USED).read_text())
             self.open(number)
@@ -186,16 +190,16 @@ class Teacher:
             self.original = self.service.kb
         return self.original
 
-    def choose_folder(self) -> Path:
-        """Return a folder beside the reviews that does not exist."""
-        self.parent.mkdir(exist_ok=True)
-        self.parent.chmod(0o700)  # the names in it are texts of the documents
+    def next_folder(self) -> Path:
+        """Return where the next version will be."""
         return self.parent / str(max(self.numbers(), default=0) + 1)
 
     def run(self, force: bool) -> None:
         """Teach, and keep the report."""
         try:
-            folder = self.choose_folder()
+            self.parent.mkdir(exist_ok=True)
+            self.parent.chmod(0o700)  # the names in it are texts of the documents
+            folder = self.next_folder()
             documents = sorted({one.document for one in self.store.latest()})
             _, report = teach_documents(
                 self.find_original(),
