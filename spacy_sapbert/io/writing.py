@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,22 +65,13 @@ def share_path(path: Path) -> None:
     if stat.S_ISDIR(mode):
         # the group of files in it may be inherited
         path.chmod((0o777 & ~UMASK) | (mode & stat.S_ISGID))
-    elif stat.S_ISREG(mode):
+    elif stat.S_ISREG(mode) and not has_shared_permissions(path):
         path.chmod(0o666 & ~UMASK)
 
 
-def finish_folder(folder: Path) -> None:
-    """Flush a folder to the disk, with the permissions of a new one.
-
-    A file that has a name elsewhere too keeps its permissions.
-    """
-    paths = [*sorted(folder.rglob("*")), folder]
-    names = Counter(path.lstat().st_ino for path in paths)
-    for path in paths:
-        status = path.lstat()
-        if path.is_dir() or status.st_nlink == names[status.st_ino]:
-            share_path(path)
-        sync_path(path)
+def has_shared_permissions(path: Path) -> bool:
+    """Return whether a file has the permissions of a new one by the umask."""
+    return stat.S_IMODE(path.stat().st_mode) == 0o666 & ~UMASK
 
 
 def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
@@ -296,15 +286,23 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Link a file to a second name, or copy it where the disk has no links.
+    """Give a file a second name, or copy it where the disk has no hard links.
 
     Args:
-        source: The file, which must not be changed in its place any more.
+        source: The file, which must not be changed in its place any more. A symbolic
+            link is followed.
     """
     try:
-        os.link(source.resolve(), target)  # the file of a symbolic link
+        os.link(os.path.realpath(source), target)
     except OSError:
-        shutil.copyfile(source, target)
+        copy_file(source, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file; the error of a full disk names the copy."""
+    # An error of `shutil.copyfile` would name the file that is read.
+    with open(source, "rb") as file, open(target, "wb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -346,7 +344,9 @@ def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Pat
         remove_leftovers(path)
         part, lock = make_part(path, folder=True)
         yield part
-        finish_folder(part)
+        for file in (*sorted(part.rglob("*")), part):
+            share_path(file)
+            sync_path(file)
         if kind is not None:  # filling it may have taken hours
             check_kind(path, kind)
         if os.path.lexists(path):

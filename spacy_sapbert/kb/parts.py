@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pydantic import ValidationError
-
 from ..errors import Errors, SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
-from ..linking.ranker import Ranker
 from .database import Database
-from .folder.records import NGRAM_FILES, NGRAMS, OVERLAY, RANKER_FILE, STORE_FILE
+from .folder.records import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE
 from .folder.versions import Version
 from .indexes.backend import Index
 from .indexes.layered import LayeredIndex
@@ -74,7 +71,7 @@ class Parts:
         self.manifest = version.manifest
         self.config = config
         self.lock = ProcessLock()  # while something is loaded
-        self.ranker = self.load_ranker()
+        self.ranker = version.manifest.ranker
         self.detects_names = old is not None and "name_index" in vars(old)
         if old is not None and old.config == config:
             for name, files in (("encoder", "encoder/"), ("base_index", "index.")):
@@ -154,17 +151,6 @@ class Parts:
     def name_index(self) -> NameIndex:
         """The hashes of the names, for `sapbert_mentions`: 4 µs a name to read."""
         return NameIndex.from_forms(open_store(self.version).forms())
-
-    def load_ranker(self) -> Ranker | None:
-        """Load the learned order of candidates, if there is one."""
-        if not self.manifest.has_ranker:
-            return self.manifest.order.ranker if self.manifest.order else None
-        path = self.version.path(f"{OVERLAY}/{RANKER_FILE}")
-        try:
-            return Ranker.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            reason = error.errors(include_input=False)[0]["msg"]
-            raise SapbertError(Errors.E360.format(path=path, reason=reason)) from None
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""

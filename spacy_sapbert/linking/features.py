@@ -97,7 +97,7 @@ class Words(NamedTuple):
     text: str
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=10_000)  # about 2 KB each
 def split_words(text: str) -> Words:
     """Split a text into what is compared."""
     lower = " ".join(text.lower().split())

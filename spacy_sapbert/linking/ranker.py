@@ -131,6 +131,17 @@ class Ranker(BaseModel):
         logit = float(values @ np.array(weights)) + self.intercept
         return round(0.5 + 0.5 * math.tanh(logit / 2), DIGITS)
 
+    @property
+    def correction(self) -> "Ranker":
+        """What was taught, without what was learned from names; see `corrects`."""
+        return self.model_copy(update={"known": None, "unknown": None})
+
+    def corrects(self, of_names: "Ranker") -> "Ranker":
+        """Return an order learned from names with this correction of it."""
+        return self.model_copy(
+            update={"known": of_names.known, "unknown": of_names.unknown}
+        )
+
     def recalibrated(
         self, *, slope: float, intercept: float, threshold: float
     ) -> "Ranker":

@@ -150,10 +150,6 @@ class KbErrors:
         "({known}), but got {name}. Build the knowledge base again with `--setting "
         "{name}=…`."
     )
-    E360 = (
-        "Expected the learned order of candidates of this version in {path}, but got: "
-        "{reason}. Run `spacy sapbert teach` again."
-    )
     E361 = (
         "Expected an annotated document in {path}, line {line}, but got something "
         "else. Run `spacy sapbert kb discard-edits`."

@@ -3,6 +3,7 @@
 import io
 import json
 import sqlite3
+import stat
 import threading
 import time
 import zipfile
@@ -272,8 +273,7 @@ def test_teaching_changes_the_links_when_it_is_used(
 ) -> None:
     taught = tmp_path / "reviews.db.taught"
     taught.mkdir(mode=0o755)  # as an older version has made it
-    mode = 0o640
-    (own_kb / "v1" / "concepts.db").chmod(mode)
+    mode = stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode)
     client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
     body = {"mentions": ["vwkj zzz"]}
     before = client.post("/mentions", body).json()["mentions"][0]
@@ -296,11 +296,14 @@ def test_teaching_changes_the_links_when_it_is_used(
     assert (before["cui"] != "C0000008", after["cui"]) == (True, "C0000008")
     assert (own_kb / "v1" / "meta.json").is_file()
     assert Path(state["folder"]).parent == taught
-    # Its names are texts of the notes; what was built is linked, and not changed.
-    assert taught.stat().st_mode & 0o077 == 0
-    built = own_kb / "v1" / "concepts.db"
-    assert built.samefile(next(taught.glob("1/v*/concepts.db")))
-    assert built.stat().st_mode & 0o777 == mode
+    # Its names are texts of the notes. What it shares with the original has none, and
+    # the original stays as it was.
+    paths = [taught, *taught.rglob("*")]
+    shared = {p.name for p in paths if p.is_file() and p.stat().st_nlink > 1}
+    assert {"model.safetensors", "concepts.db"} <= shared
+    private = [p for p in paths if p.is_dir() or p.stat().st_nlink == 1]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in private)
+    assert stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode) == mode
 
 
 def test_teaching_again_uses_the_decisions_that_count_now(

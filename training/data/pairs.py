@@ -14,6 +14,7 @@ import typer
 
 from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.writing import check_outputs, write_atomically
+from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
 from training.data.options import Concepts, Force, Quiet, print_counts, show_progress
@@ -96,25 +97,36 @@ def nth_combination(n: int, index: int) -> tuple[int, int]:
     return first, n - 1 - (left - row * (row + 1) // 2)
 
 
-def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
+def sample_pairs(
+    concept: Concept, *, most: int = 50, seed: int = 0, noise: float = 0
+) -> Iterator[Pair]:
     """Yield pairs of a concept's names, at most so many.
 
     They are drawn without building all pairs. The seed of the sample is `seed` with the
     CUI: the pairs of a concept do not depend on the other concepts.
+
+    Args:
+        noise: Share of pairs whose second name is disturbed, like the names that the
+            learned order of a knowledge base learns from.
 
     Source:
         Liu et al. (2021), §3.1.
     """
     names = distinct_names(concept)
     total = len(names) * (len(names) - 1) // 2
+    # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
+    source = random.Random(f"{seed} {concept.cui}")
     if total <= most:
         chosen: Iterable[tuple[int, int]] = combinations(range(len(names)), 2)
     else:
-        # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
-        picks = random.Random(f"{seed} {concept.cui}").sample(range(total), most)
+        picks = source.sample(range(total), most)
         chosen = (nth_combination(len(names), pick) for pick in sorted(picks))
     for one, other in chosen:
-        yield concept.cui, names[one], names[other]
+        second = names[other]
+        if noise and source.random() < noise:
+            ((_, disturbed),) = disturb_names([second], source)
+            second = " ".join(disturbed.split()) or second
+        yield concept.cui, names[one], second
 
 
 def write_lines(
@@ -135,7 +147,12 @@ def write_lines(
 
 
 def write_pairs(
-    concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
+    concepts: Iterable[Concept],
+    path: Path,
+    *,
+    most: int = 50,
+    seed: int = 0,
+    noise: float = 0,
 ) -> dict[str, int]:
     """Write the pairs of a vocabulary, in the order of the concepts; return counts."""
     counts = {"concepts": 0, "distinct names": 0, "concepts with two names or more": 0}
@@ -149,7 +166,7 @@ def write_pairs(
             counts["distinct names"] += names
             counts["concepts with two names or more"] += names > 1
             counts[trimmed] += names * (names - 1) // 2 > most
-            yield from sample_pairs(concept, most=most, seed=seed)
+            yield from sample_pairs(concept, most=most, seed=seed, noise=noise)
 
     pairs = write_lines(
         iter_pairs(), path, lambda: Errors.E602.format(concepts=counts["concepts"])
@@ -164,7 +181,13 @@ def pairs_command(
         str, typer.Option(help="Languages whose names are paired: ENG,FIN; or all.")
     ] = "all",
     most: Annotated[int, typer.Option(min=1, help="Pairs of a concept at most.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the sample of pairs.")] = 0,
+    noise: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of pairs with typing errors and the like."
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the pairs and the noise.")] = 0,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -180,5 +203,5 @@ def pairs_command(
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]
         read = filter_languages(read, chosen, concepts)
-    counts = write_pairs(read, pairs, most=most, seed=seed)
+    counts = write_pairs(read, pairs, most=most, seed=seed, noise=noise)
     print_counts(counts, pairs, quiet=quiet)

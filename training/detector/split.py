@@ -3,12 +3,13 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import spacy
 import typer
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
 from spacy_sapbert.corpora.convert import LABEL, convert_corpus
@@ -53,13 +54,22 @@ def list_files(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file())
 
 
-def read_annotated_docs(path: Path, *, lang: str, label: str, **ids: str) -> list[Doc]:
+def label_mentions(doc: Doc, label: str) -> None:
+    """Give all entities of a Doc one label."""
+    doc.ents = [
+        Span(doc, ent.start, ent.end, label=label, kb_id=ent.kb_id) for ent in doc.ents
+    ]
+
+
+def read_annotated_docs(
+    path: Path, *, lang: str, label: str | None = None, **ids: str
+) -> list[Doc]:
     """Read annotated documents of any format as `spacy sapbert convert` does.
 
     Args:
         path: A `.spacy` file, a file of a corpus format, or a folder of such files.
         lang: Language of the tokenizer.
-        label: Of mentions without a type.
+        label: Of all mentions; None = their types, or `LABEL` without one.
         ids: `prefix` and `drop_prefix` of `read_corpus`.
     """
     docs: list[Doc] = []
@@ -71,8 +81,11 @@ def read_annotated_docs(path: Path, *, lang: str, label: str, **ids: str) -> lis
         with TemporaryDirectory() as folder:
             converted = Path(folder) / f"docs.{DOCS}"
             documents = read_corpus(file, format, **ids)
-            convert_corpus(documents, converted, lang=lang, label=label)
+            convert_corpus(documents, converted, lang=lang)
             docs += read_docs(converted)
+    if label:
+        for doc in docs:
+            label_mentions(doc, label)
     return docs
 
 
@@ -96,7 +109,9 @@ def split_documents(
     prefix: str = typer.Option("", help="Add to ids without a colon, e.g. MESH:"),
     drop_prefix: str = typer.Option("", help="Remove from ids, e.g. UMLS:"),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
-    label: str = typer.Option(LABEL, help="Of mentions without a type."),
+    label: str | None = typer.Option(
+        None, help=f"Of all mentions. [their types, or {LABEL} without one]"
+    ),
     most: int = typer.Option(
         0, min=0, help="Documents to train on at most, for a curve. [all]"
     ),
@@ -114,8 +129,14 @@ def split_documents(
     paths = {part: output / f"{part}.spacy" for part in PARTS}
     check_outputs(*paths.values(), force=force)
     share = 0 if held_out_documents else held_out
-    given = {"lang": lang, "label": label, "prefix": prefix, "drop_prefix": drop_prefix}
-    docs = read_annotated_docs(documents, **given)
+    read = partial(
+        read_annotated_docs,
+        lang=lang,
+        label=label,
+        prefix=prefix,
+        drop_prefix=drop_prefix,
+    )
+    docs = read(documents)
     part_of = choose_parts(
         (doc.text for doc in docs), dev=dev, held_out=share, seed=seed
     )
@@ -128,7 +149,7 @@ def split_documents(
         )
     if held_out_documents:
         known = {doc.text for doc in docs}
-        others = read_annotated_docs(held_out_documents, **given)
+        others = read(held_out_documents)
         parts[HELD_OUT] = [doc for doc in others if doc.text not in known]
     for part, path in paths.items():
         if not any(doc.ents for doc in parts[part]):

@@ -29,7 +29,7 @@ class Edits:
         removed: Names that were removed, by id; an empty set = the whole concept.
         taught: Annotated documents.
         teaching: What was learned from them.
-        ranker: The order of candidates that was learned from them.
+        ranker: The correction of the order of candidates that was learned from them.
     """
 
     added: dict[str, Concept] = field(default_factory=dict)
@@ -150,5 +150,5 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:
         edits.taught = list(read_taught(kb.version.path(f"{OVERLAY}/{TAUGHT_FILE}")))
-        edits.teaching, edits.ranker = overlay.taught, kb.ranker
+        edits.teaching, edits.ranker = overlay.taught, overlay.ranker
     return edits

@@ -5,7 +5,6 @@ A version with edits has, with the files of the build, the folder `overlay`:
     concepts.jsonl  what was added, as it was given
     removed.json    names removed, by concept; an empty list = the whole concept
     taught.jsonl    annotated mentions, which are names of their concepts
-    ranker.json     the order of candidates that was learned from them
     concepts.db     each changed concept whole, which replaces that of the base
     index.f32       the vectors of names that are not on a row of the base
 """
@@ -28,7 +27,6 @@ from ..folder.publication import Draft
 from ..folder.records import (
     NGRAMS,
     OVERLAY,
-    RANKER_FILE,
     STORE_FILE,
     TAUGHT_FILE,
     OverlayRecord,
@@ -67,14 +65,13 @@ def write_overlay(draft: Draft, kb: KnowledgeBase, old: Edits, edits: Edits) -> 
     write_json(folder / REMOVED_FILE, removed)
     if edits.teaching is not None:
         write_taught(folder / TAUGHT_FILE, edits.taught)
-    if edits.ranker is not None:
-        write_json(folder / RANKER_FILE, edits.ranker.model_dump())
     extends = kb.manifest.overlay is not None and edits.extends(old)
     overlay = OverlayRecord(
         concepts=len(added),
         rows=write_changes(kb, edits, old if extends else None, folder),
         removed=len(removed),
         taught=edits.teaching,
+        ranker=edits.ranker,
     )
     manifest = kb.manifest.model_copy(update={"overlay": overlay})
     return draft.describe(manifest, kb.version.keep(overlay=False))

@@ -6,7 +6,6 @@ CURRENT is replaced. A process goes on with the version that it has opened.
 
 import errno
 import os
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,12 +16,14 @@ from typing import Any
 from ...errors import Errors, SapbertError, Warnings
 from ...io.reading import file_digest
 from ...io.writing import (
-    finish_folder,
+    copy_file,
+    has_shared_permissions,
     link_file,
     make_part,
     name_refusal,
     remove_leftovers,
     remove_path,
+    share_path,
     sync_path,
     write_atomically,
     write_folder_atomically,
@@ -71,7 +72,9 @@ class Draft:
 
     def publish(self, *, current: bool = True) -> Version:
         """Publish the version under the next name, and use it if it is `current`."""
-        finish_folder(self.path)
+        for path in (*sorted(self.path.rglob("*")), self.path):
+            share_path(path)
+            sync_path(path)
         last = ["v0", *list_versions(self.root)][-1]
         name = f"v{int(last[1:]) + 1}"
         os.rename(self.path, self.root / name)
@@ -188,7 +191,9 @@ def copy_version(
     Files that the knowledge base there already has are not copied.
 
     Args:
-        link: Link the files instead of copying them, where the disk can.
+        link: The copy has hard links to the files, where the disk allows it: nothing
+            changes a published file in its place. Files with permissions of their own
+            are copied, since both names would get those of the copy.
     """
     there: dict[str, FileRecord] = {}
     if (root / CURRENT).is_file():
@@ -207,16 +212,14 @@ def copy_version(
     if not of_encoder <= kept.keys():
         kept = {n: record for n, record in kept.items() if n not in of_encoder}
     with draft_version(root) as draft:
-        missing = version.manifest.files.keys() - kept.keys()
-        if link:
-            link_files(version, missing, draft.path)
-            missing = set()
-        for name in missing:
+        for name in version.manifest.files.keys() - kept.keys():
             target = draft.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            # An error of `shutil.copyfile` would name the file that is read.
-            with open(version.path(name), "rb") as source, open(target, "wb") as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            source = version.path(name)
+            if link and has_shared_permissions(source):
+                link_file(source, target)
+            else:
+                copy_file(source, target)
         draft.describe(version.manifest, kept)
         return draft.publish(current=current)
 

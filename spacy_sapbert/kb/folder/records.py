@@ -18,7 +18,6 @@ FORMAT: Literal[5] = 5
 STORE_FILE = "concepts.db"
 OVERLAY = "overlay"  # folder of what was changed since the build
 TAUGHT_FILE = "taught.jsonl"  # of an overlay
-RANKER_FILE = "ranker.json"
 ENCODER = "encoder"
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
@@ -129,12 +128,18 @@ class Teaching(Record):
 
 
 class OverlayRecord(Record):
-    """The number of concepts, rows and removals of the overlay."""
+    """The number of concepts, rows and removals of the overlay, and what was taught.
+
+    Attributes:
+        ranker: What annotated mentions correct in the order learned from names, whose
+            weights are not repeated here; None = nothing.
+    """
 
     concepts: Count
     rows: Count
     removed: Count
     taught: Teaching | None = None
+    ranker: Ranker | None = None
 
 
 class Logistic(Record):
@@ -285,8 +290,16 @@ class Manifest(Record):
 
     @property
     def has_ranker(self) -> bool:
-        """Whether the candidates have a learned order."""
-        return self.taught is not None and self.taught.after is not None
+        """Whether the order of candidates was learned from annotated mentions."""
+        return self.overlay is not None and self.overlay.ranker is not None
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The order of candidates: of names, with the corrections of annotations."""
+        of_names = self.order.ranker if self.order is not None else None
+        if self.overlay is None or self.overlay.ranker is None:
+            return of_names
+        return self.overlay.ranker.corrects(of_names or Ranker())
 
     @model_validator(mode="after")
     def check_files(self) -> "Manifest":
@@ -314,6 +327,5 @@ class Manifest(Record):
             names = [STORE_FILE, "concepts.jsonl", "removed.json"]
             names += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
             names += [TAUGHT_FILE] * (self.taught is not None)
-            names += [RANKER_FILE] * self.has_ranker
             needed |= {f"{OVERLAY}/{name}" for name in names}
         return needed

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...io.version import __version__
-from ...io.writing import check_folder_output, remove_path, write_json
+from ...io.writing import check_folder_output, remove_path
 from ...linking.ranker import Ranker
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
@@ -19,7 +19,7 @@ from ..folder.publication import (
     lock_version,
     open_target,
 )
-from ..folder.records import CURRENT, KB_FOLDER, OVERLAY, RANKER_FILE, Teaching
+from ..folder.records import CURRENT, KB_FOLDER, Teaching
 from ..folder.versions import Version, read_current
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from .documents import (
@@ -187,12 +187,13 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
         best = names if report.after is None else after or 0.0
         if best <= before and not lesson.force:
             raise NothingBetterError(report)
-        if ranker is not None:
-            write_json(draft.path / OVERLAY / RANKER_FILE, ranker.model_dump())
         measured = {"before": before, "names": names, "after": after}
         assert version.manifest.overlay is not None
         overlay = version.manifest.overlay.model_copy(
-            update={"taught": teaching.model_copy(update=measured)}
+            update={
+                "taught": teaching.model_copy(update=measured),
+                "ranker": ranker and ranker.correction,
+            }
         )
         manifest = version.manifest.model_copy(update={"overlay": overlay})
         draft.describe(manifest, kb.version.keep(overlay=False))

@@ -210,6 +210,11 @@ class Teacher:
             if report.changed:
                 about = {"time": current_time(), "documents": documents}
                 write_json(folder / ABOUT, {**about, "report": self.report})
+                for path in (folder, *folder.rglob("*")):
+                    if path.is_dir():
+                        path.chmod(0o700)
+                    elif path.stat().st_nlink == 1:  # others are of the original too
+                        path.chmod(0o600)
                 self.last = int(folder.name)
             self.state = DONE
             self.log.write("taught", changed=report.changed)

@@ -1,7 +1,6 @@
 """A knowledge base that learns from annotated documents."""
 
 import csv
-import hashlib
 import json
 import os
 import pickle
@@ -21,15 +20,19 @@ from typer.testing import CliRunner, Result
 from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.edits.change import discard_teaching
+from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
 from spacy_sapbert.kb.edits.edits import read_edits
-from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
+from spacy_sapbert.kb.folder.publication import remove_versions
+from spacy_sapbert.kb.folder.records import FILE, Calibration
 from spacy_sapbert.kb.folder.versions import (
-    format_manifest,
+    compute_digest,
     list_versions,
-    read_version,
+    read_current,
 )
+from spacy_sapbert.kb.history import go_back
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.examples import AnnotatedMentions
 from spacy_sapbert.kb.teaching.report import measure_point
@@ -325,6 +328,68 @@ def test_teach_again_or_in_parts_is_teaching_once(
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
     assert len(list_versions(kb.folder)) == 4
+
+
+def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
+    """The sha256 and the permissions of every file of a folder, but the lock."""
+    return {
+        path: (file_digest(path), path.stat().st_mode)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def change_every_way(folder: Path, calibration: Calibration) -> KnowledgeBase:
+    """Publish a version by each command that changes a knowledge base."""
+    kb = add_concepts(load_kb(folder), [Concept("L1", ["ward 1"])])
+    kb = remove_concepts(kb, ["C0000002"])
+    kb, _ = teach_documents(kb, [make_document(("sugar", "C0000005"))], force=True)
+    kb = discard_teaching(kb)
+    write_calibration(folder, calibration)
+    change_kb(folder, index={"ef": 77}, threshold=0.5)
+    discard_edits(folder)
+    go_back(folder, list_versions(folder)[-2])
+    remove_versions(folder)
+    return load_kb(folder)
+
+
+def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
+    own_kb: Path, calibration: Calibration, tmp_path: Path
+) -> None:
+    private = own_kb / "v1" / "encoder" / "vocab.txt"
+    private.chmod(0o600)
+    documents = [make_document(("hot", "C0000004"))]
+    before = list_states(own_kb)
+    new, _ = teach_documents(
+        load_kb(own_kb), documents, output=tmp_path / "new", force=True
+    )
+    assert list_states(own_kb) == before
+    linked = {p.name for p in (new.folder / "v1").rglob("*") if p.stat().st_nlink == 2}
+    assert {"concepts.db", "index.hnsw", "model.safetensors"} <= linked
+    # It would get the permissions that other users may have.
+    assert private.name not in linked
+    digest = new.manifest.digest
+    change_every_way(tmp_path / "new", calibration)
+    assert list_states(own_kb) == before
+    again, _ = teach_documents(
+        load_kb(own_kb), documents, output=tmp_path / "again", force=True
+    )
+    states = list_states(again.folder)
+    assert again.manifest.digest == digest
+    change_every_way(own_kb, calibration)
+    shutil.rmtree(own_kb)
+    assert list_states(again.folder) == states
+    assert load_kb(again.folder).link(["hot"])[0].cui == "C0000004"
+
+
+def test_teach_of_symbolic_links_makes_files(own_kb: Path, tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot"
+    shutil.copytree(own_kb, snapshot, copy_function=lambda a, b: os.symlink(a, b))
+    documents = [make_document(("hot", "C0000004"))]
+    new, _ = teach_documents(
+        load_kb(snapshot), documents, output=tmp_path / "new", force=True
+    )
+    assert not [path for path in new.folder.rglob("*") if path.is_symlink()]
 
 
 def test_teach_a_corrected_document_replaces_what_it_taught_before(
@@ -665,19 +730,14 @@ def test_load_kb_with_a_crafted_order_is_an_error(
     taught_kb: Path, change: dict[str, Any], tmp_path: Path
 ) -> None:
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    manifest = read_version(kb).manifest
-    assert manifest.overlay is not None
-    name, version = f"overlay/{RANKER_FILE}", read_version(kb)
-    data = json.loads(version.path(name).read_text())
-    content = json.dumps({**data, **change}).encode()
-    version.path(name).write_bytes(content)
-    with pytest.raises(SapbertError, match="E306"):
-        load_kb(kb)
-    sha256 = hashlib.sha256(content).hexdigest()
-    manifest.files[name] = FileRecord(size=len(content), sha256=sha256)
-    content, _ = format_manifest(manifest)
-    (version.folder / version.name / "meta.json").write_bytes(content)
-    with pytest.raises(SapbertError, match="E360"):
+    path = kb / read_current(kb) / FILE
+    data = json.loads(path.read_text("utf8"))
+    ranker = data["overlay"]["ranker"]
+    ranker["taught"] |= {n: v for n, v in change.items() if n in ranker["taught"]}
+    ranker |= {n: v for n, v in change.items() if n not in ranker["taught"]}
+    data["digest"] = compute_digest(data)
+    path.write_text(json.dumps(data), "utf8")
+    with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):
         load_kb(kb)
 
 

@@ -78,6 +78,24 @@ def test_sample_pairs_depend_on_the_seed_alone(
     assert list(sample_pairs(concept, seed=4)) != list(sample_pairs(concept, seed=5))
 
 
+def test_sample_pairs_with_noise_disturb_the_second_name_of_a_share() -> None:
+    words = ("fever", "cough", "edema", "sepsis", "lesion")
+    concept = Concept("C1", [f"{one} of {two}" for one in words for two in words])
+    plain, half, whole = (
+        list(sample_pairs(concept, most=200, noise=noise)) for noise in (0, 0.5, 1)
+    )
+    assert [pair[:2] for pair in plain] == [pair[:2] for pair in whole]
+    counts = [
+        sum(one != other for one, other in zip(plain, noisy, strict=True))
+        for noisy in (half, whole)
+    ]
+    assert 70 < counts[0] < 130
+    assert counts[1] > 180  # some noises leave some names as they are
+    assert list(sample_pairs(concept, most=200, noise=1)) == whole
+    assert list(sample_pairs(concept, most=200, noise=1, seed=1)) != whole
+    assert all(len(text.split("\t")) == 1 and text.strip() for *_, text in whole)
+
+
 def test_write_pairs_counts_and_writes_tabs(tmp_path: Path) -> None:
     concepts = [Concept("C1", ["a", "b", "c"]), Concept("C2", ["d\te"])]
     counts = write_pairs(concepts, tmp_path / "pairs.tsv")

@@ -152,11 +152,19 @@ def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> 
         "entities": [{"start": 0, "end": 5, "label": "Finding", "cui": "C0015967"}],
     }
     (tmp_path / "b.jsonl").write_text(json.dumps(line) + "\n", "utf8")
-    docs = read_annotated_docs(
-        tmp_path, lang="en", label="X", prefix="", drop_prefix=""
-    )
+    docs = read_annotated_docs(tmp_path, lang="en", prefix="", drop_prefix="")
     assert len(docs) == 41
     assert [(e.label_, e.kb_id_) for e in docs[-1].ents] == [("Finding", "C0015967")]
+
+
+def test_one_label_of_all_mentions_replaces_their_types(tmp_path: Path) -> None:
+    words = ["split-documents", str(SAMPLE), str(tmp_path / "out"), "--label", "ANY"]
+    shown = CliRunner().invoke(training_app, words)
+    assert shown.exit_code == 0, shown.output
+    docs = read_docs(tmp_path / "out" / "train.spacy")
+    ents = [ent for doc in docs for ent in doc.ents]
+    assert {ent.label_ for ent in ents} == {"ANY"}
+    assert all(ent.kb_id_ for ent in ents)
 
 
 def make_doc(nlp: Any, *entities: tuple[int, str, str]) -> Doc:
