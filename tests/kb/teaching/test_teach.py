@@ -443,8 +443,29 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     # No other note says anything about these mentions.
     assert (two.before, two.names) == (one.before, one.names)
     assert two.names.seen is None
-    assert two.examples == 120
+    assert two.examples == 80
     assert read_counts(kb, ["n1 is like nothing else"]) == [{"C0000002": 2}]
+
+
+def test_teach_notes_of_two_annotators_show_the_gain_of_one(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    anna = documents[:40]
+    # Ben does not see the hard mentions of every second note.
+    ben = [
+        document._replace(source="ben", mentions=document.mentions[: 1 + number % 2])
+        for number, document in enumerate(anna)
+    ]
+    ben[0] = ben[0]._replace(mentions=[AnnotatedMention("something else", [["X01"]])])
+    kb, force = load_kb(plain_kb), True
+    _, one = teach_documents(kb, anna, output=tmp_path / "a", force=force)
+    _, two = teach_documents(kb, [*anna, *ben], output=tmp_path / "b", force=force)
+    assert two.examples == one.examples + 1
+    for before, after in ((one.before, two.before), (one.after, two.after)):
+        assert before is not None
+        assert after is not None
+        assert before.all is not None
+        assert after.all == pytest.approx(before.all, abs=0.01)
 
 
 def test_teach_an_order_that_is_always_right_is_kept(
