@@ -132,6 +132,7 @@ class AnnotatedMentions:
         self.prior = prior
         self.documents = len(documents)
         folds = assign_folds(documents)
+        self.folds = {d.note: fold for d, fold in zip(documents, folds, strict=True)}
         self.fold_counts = FoldCounts(documents, folds)
         # What two annotators of a note agree on is one example, so that notes which
         # several have read do not count more than others.

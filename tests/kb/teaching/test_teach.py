@@ -30,7 +30,7 @@ from spacy_sapbert.kb.folder.versions import (
     list_versions,
     read_current,
 )
-from spacy_sapbert.kb.history import go_back
+from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
@@ -273,6 +273,7 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     notes += [("one more funny turn", "funny turn", "C0000005")]
     notes += [(f"note {n} of a fever", "fever", "C0000005") for n in range(9)]
     notes += [("the last fever of the ward", "fever", "C0000004")]
+    notes += [(f"{n} has a rash", "rash", "C0000004") for n in range(8)]
     write_pubtator(tmp_path / "notes.txt", notes)
     lost, differing = tmp_path / "lost.csv", tmp_path / "differing.csv"
     tables = ("--lost", lost, "--contradictions", differing)
@@ -292,6 +293,11 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     assert row["concept"] == "C0000004"
     assert row["first_now"] == "C0000005"
     assert row["sentence"] == "the last fever of the ward"
+    history = list_history(own_kb)[-1].changes
+    assert re.search(
+        r"taught: 22 documents, 22 mentions, right first answers 0\.\d+ → 0\.\d+",
+        "; ".join(history),
+    )
 
 
 def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
