@@ -30,7 +30,7 @@ from spacy_sapbert.kb.folder.versions import (
     list_versions,
     read_current,
 )
-from spacy_sapbert.kb.history import go_back
+from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
@@ -273,6 +273,7 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     notes += [("one more funny turn", "funny turn", "C0000005")]
     notes += [(f"note {n} of a fever", "fever", "C0000005") for n in range(9)]
     notes += [("the last fever of the ward", "fever", "C0000004")]
+    notes += [(f"{n} has a rash", "rash", "C0000004") for n in range(8)]
     write_pubtator(tmp_path / "notes.txt", notes)
     lost, differing = tmp_path / "lost.csv", tmp_path / "differing.csv"
     tables = ("--lost", lost, "--contradictions", differing)
@@ -292,6 +293,11 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     assert row["concept"] == "C0000004"
     assert row["first_now"] == "C0000005"
     assert row["sentence"] == "the last fever of the ward"
+    history = list_history(own_kb)[-1].changes
+    assert re.search(
+        r"taught: 22 documents, 22 mentions, right first answers 0\.\d+ → 0\.\d+",
+        "; ".join(history),
+    )
 
 
 def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
@@ -443,8 +449,29 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     # No other note says anything about these mentions.
     assert (two.before, two.names) == (one.before, one.names)
     assert two.names.seen is None
-    assert two.examples == 120
+    assert two.examples == 80
     assert read_counts(kb, ["n1 is like nothing else"]) == [{"C0000002": 2}]
+
+
+def test_teach_notes_of_two_annotators_show_the_gain_of_one(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    anna = documents[:40]
+    # Ben does not see the hard mentions of every second note.
+    ben = [
+        document._replace(source="ben", mentions=document.mentions[: 1 + number % 2])
+        for number, document in enumerate(anna)
+    ]
+    ben[0] = ben[0]._replace(mentions=[AnnotatedMention("something else", [["X01"]])])
+    kb, force = load_kb(plain_kb), True
+    _, one = teach_documents(kb, anna, output=tmp_path / "a", force=force)
+    _, two = teach_documents(kb, [*anna, *ben], output=tmp_path / "b", force=force)
+    assert two.examples == one.examples + 1
+    for before, after in ((one.before, two.before), (one.after, two.after)):
+        assert before is not None
+        assert after is not None
+        assert before.all is not None
+        assert after.all == pytest.approx(before.all, abs=0.01)
 
 
 def test_teach_an_order_that_is_always_right_is_kept(
