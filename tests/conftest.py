@@ -3,10 +3,12 @@
 import multiprocessing
 import os
 import shutil
+import signal
 import string
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from spacy_sapbert.vocabularies.concepts import (  # noqa: E402
     Concept,
     write_concepts,
 )
+from tests.faults import limit_files  # noqa: E402
 
 # A deadline would measure how busy the machine is.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -70,15 +73,34 @@ class NewProcess:
         self.started: list[subprocess.Popen[Any]] = []
 
     def run(
-        self, command: Iterable[object], *, check: bool = False, **options: Any
+        self,
+        command: Iterable[object],
+        *,
+        check: bool = False,
+        largest_file: int | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[Any]:
-        """Run a command to its end, and capture its text; options as subprocess.run."""
+        """Run a command to its end, and capture its text; options as subprocess.run.
+
+        Files cannot get larger than `largest_file` bytes, as if the disk were full.
+        """
+        if largest_file is not None:
+            pytest.importorskip("resource", reason="this system has no such limits")
+            options["preexec_fn"] = partial(limit_files, largest_file)
+            options["env"] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         if not options.keys() & {"stdout", "stderr"}:
             options["capture_output"] = True
         options = {"text": True, "timeout": 300, **options}
         done = subprocess.run([*map(str, command)], check=False, **options)
         assert not (check and done.returncode), done.stderr
         return done
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function of a test file in a new interpreter, where it may fork."""
+        process = self.context("spawn").Process(target=function, args=arguments)
+        process.start()
+        process.join()
+        assert process.exitcode == 0
 
     def python(
         self, code: str | Path, *arguments: object, **options: Any
@@ -95,6 +117,12 @@ class NewProcess:
 
     def fork(self) -> int:
         return os.fork()
+
+    def kill(self, process: subprocess.Popen[Any]) -> None:
+        """Kill a process (-9) that is still running."""
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
 
     def kill_all(self) -> None:
         for process in self.started:

@@ -1,5 +1,6 @@
 """`spacy sapbert teach`: a knowledge base that learns from annotated mentions."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -219,14 +220,17 @@ def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
     """Print which mentions are wrong now, and which have several concepts."""
     from ..kb.teaching.tables import get_name
 
-    total = sum(lost.mentions for lost in learned.lost)
-    if total:
+    by_concept: Counter[str] = Counter()
+    for lost in learned.lost:
+        by_concept[lost.cui] += lost.mentions
+    if by_concept:
+        total = format_count(by_concept.total(), "mention")
         names = "; ".join(
-            f"{get_name(kb, lost.cui)} ({lost.mentions})"
-            for lost in learned.lost[:MOST_LISTED]
+            f"{get_name(kb, cui)} ({number})"
+            for cui, number in by_concept.most_common(MOST_LISTED)
         )
         msg.text(
-            f"Right before and wrong now: {format_count(total, 'mention')} of {names}. "
+            f"Right before and wrong now: {total} of {names}. "
             "--lost writes them with their sentences."
         )
     if learned.contradictions:

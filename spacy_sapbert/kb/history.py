@@ -90,9 +90,12 @@ def describe_overlay(old: Manifest | None, new: Manifest) -> list[str]:
     if after.taught is None and before and before.taught:
         changes.append("teaching discarded")
     elif after.taught and (before is None or before.taught != after.taught):
-        documents = sum(file.documents for file in after.taught.files)
-        mentions = after.taught.mentions
-        changes.append(f"taught: {documents:,} documents, {mentions:,} mentions")
+        taught = after.taught
+        documents = sum(file.documents for file in taught.files)
+        changes.append(
+            f"taught: {documents:,} documents, {taught.mentions:,} mentions, right "
+            f"first answers {taught.before:.3f} → {taught.best:.3f}"
+        )
     if not changes and old and before:
         digests = [
             {n: file.sha256 for n, file in files.items() if n.startswith(f"{OVERLAY}/")}

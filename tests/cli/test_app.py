@@ -34,13 +34,6 @@ FULL = pytest.mark.skipif(
 )
 # DEL, C1 and marks of direction are left by `json.dumps`.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
-LIMITED = """
-import resource, signal, sys
-from spacy_sapbert.cli.main import app
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-app(sys.argv[2:])
-"""
 HOSTILE = "a\x1b[2J\x9b2J\x7f\u202eb"
 
 
@@ -281,7 +274,8 @@ def test_full_disk_at_any_file_of_a_build_is_an_error(
 ):
     """Files of JSON, of tokenizers and of safetensors are cut."""
     words = ("kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder)
-    done = new_process.python(LIMITED, limit, *words)
+    command = [sys.executable, "-m", "spacy_sapbert", *words]
+    done = new_process.run(command, largest_file=limit)
     assert done.returncode == 1
     assert re.fullmatch(r"✘ \[E0(04|20)\] .*File too large.*\n", done.stderr)
     assert not (tmp_path / "kb").exists()

@@ -7,37 +7,6 @@ import pytest
 
 from spacy_sapbert.kb.folder.records import Calibration
 
-STOP_AT_WRITE = """
-import errno, os, signal, sys
-WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"}
-left, how = -1, ""
-
-def is_write(event, arguments):
-    if event == "open":
-        _, mode, flags = arguments
-        return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-    if event == "sqlite3.connect":
-        return "mode=ro" not in str(arguments)
-    return event in WRITES
-
-def watch(event, arguments):
-    global left
-    if left > 0 and is_write(event, arguments):
-        left -= 1
-        if left == 0 and how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if left == 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-sys.addaudithook(watch)
-"""
-
-
-@pytest.fixture(scope="session")
-def stop_at_write() -> str:
-    """Code that stops its process at write number `left`: `how` "kill" or "full"."""
-    return STOP_AT_WRITE
-
 
 @pytest.fixture(scope="session")
 def calibration() -> Calibration:

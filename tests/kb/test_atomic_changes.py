@@ -1,149 +1,95 @@
 """A change of a knowledge base in its place is all or nothing, at every write."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.settings import write_calibration
-from spacy_sapbert.vocabularies.concepts import Concept
-
-# One process that opens a knowledge base, and forks for each moment a child that
-# changes it and there is killed, or told that the disk is full.
-CHANGE = """
-import resource, shutil
-from pathlib import Path
-import numpy as np
-from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.search import EmbeddedTexts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.settings import write_calibration
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.faults import ENDS, REFUSED, stop_copies
 
-source, work, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-# No thread of torch may be there when this process forks.
-def embed(self, texts, variants=False):
-    n = len(texts)
-    vectors = np.eye(32, dtype="f4")[:n]
-    none = np.zeros(n, bool)
-    return EmbeddedTexts(vectors, none, ~none, none)
+LIMITS = [1, 200, 3000, 5000, 20_000, 40_000, 1_000_000]  # bytes of a file
 
-KnowledgeBase.embed = embed
 
-def change(kb):
-    if what == "add":
-        add_concepts(kb, [Concept("L2", ["two"]), Concept("C0000004", ["hot"])])
+def change(kb: KnowledgeBase, calibration: Calibration | None) -> None:
+    """Write a calibration, or add two concepts if there is none."""
+    if calibration is not None:
+        write_calibration(kb.folder, calibration)
     else:
-        write_calibration(kb.folder, Calibration.model_validate_json(sys.argv[4]))
+        add_concepts(kb, [Concept("L2", ["two"]), Concept("C0000004", ["hot"])])
 
-def state(folder):
+
+def embed_without_torch(_: KnowledgeBase, texts: list[str], **__: Any) -> EmbeddedTexts:
+    """No thread of torch may be there when a process forks."""
+    none = np.zeros(len(texts), bool)
+    return EmbeddedTexts(np.eye(32, dtype="f4")[: len(texts)], none, ~none, none)
+
+
+def read_state(folder: Path) -> Any:
     kb = load_kb(folder)
-    forms = kb.store.spellings(["two", "hot", "fever", "one"])
-    return kb.manifest, list(kb.concepts()), forms
+    spellings = kb.store.spellings(["two", "hot", "fever", "one"])
+    return kb.manifest, list(kb.concepts()), spellings
 
-kb = load_kb(source)
-encoder = kb.encoder
-kb = add_concepts(kb, [Concept("L1", ["one"])])
-remove_concepts(kb, ["C0000005"])
-before = state(source)
-shutil.copytree(source, work / "new")
-opened = load_kb(work / "new")
-opened.parts.encoder = encoder
-change(opened)
-after = state(work / "new")
-assert before != after
 
-limits = [1, 200, 3000, 5000, 20_000, 40_000]
-
-def stop_at(moment):
-    # gives how the child ended, and which knowledge base there was then
-    global left
+def stop_changes(source: Path, work: Path, calibration: Calibration | None) -> None:
+    """Stop a change at every write, and find the old or the new knowledge base."""
+    KnowledgeBase.embed = embed_without_torch  # type: ignore[assignment,method-assign]
+    kb = add_concepts(load_kb(source), [Concept("L1", ["one"])])
+    remove_concepts(kb, ["C0000005"])
+    shutil.copytree(source, work / "new")
+    change(load_kb(work / "new"), calibration)
+    before, after = read_state(source), read_state(work / "new")
+    assert before != after
     folder = work / "kb"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder)
-    kb = load_kb(folder)
-    kb.parts.encoder = encoder
-    child = os.fork()
-    if not child:
-        code = 3
-        try:
-            if how == "limit":
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-                limit = limits[moment - 1]
-                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-            else:
-                left = moment
-            change(kb)
-            code = 0 if how == "limit" or left > 0 else 4
-        except SapbertError as error:
-            code = 1 if "E004" in str(error) else 5
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    found = state(folder)
-    assert found in (before, after), (how, moment, found)
-    # 4: what the disk had no space for was not needed
-    assert code in {"kill": (-9, 0), "full": (0, 1, 4), "limit": (0, 1)}[how], code
-    if code == 1:
-        hidden = [path.name for path in folder.glob(".*.tmp")]
-        assert len(hidden) <= (how == "full"), (how, moment, hidden)
-    # The next change goes through, and takes away what is left.
-    kb = load_kb(folder)
-    kb.parts.encoder = encoder
-    change(kb) if what == "calibrate" else add_concepts(kb, [Concept("L3", ["three"])])
-    names = {path.name for path in folder.iterdir()}
-    versions = {f"v{number}" for number in range(1, 6)}
-    assert names <= {"CURRENT", ".lock", *versions}, (how, moment, names)
-    if what != "calibrate":
-        assert "L3" in load_kb(folder)
-    return code, "new" if found == after else "old"
+    for how in ENDS:
+        states = []
 
-for how in ("kill", "full", "limit"):
-    seen = []
-    while not (how == "limit" and len(seen) == len(limits)):
-        seen.append(stop_at(len(seen) + 1))
-        if seen[-1][0] == 0 and how != "limit":
-            break
-    print(how, len(seen), {f"{code} {state}" for code, state in seen})
-    states = {state for _, state in seen}
-    assert "old" in states and ("new" in states or how == "limit"), seen
-    assert (-9 if how == "kill" else 1) in {code for code, _ in seen}, seen
-"""
+        def check(end: int, how: str = how, states: list[bool] = states) -> None:
+            found = read_state(folder)
+            assert found in (before, after)
+            states.append(found == after)
+            if end == REFUSED:
+                hidden = [path.name for path in folder.glob(".*.tmp")]
+                assert len(hidden) <= (how == "full"), hidden
+            # The next change goes through, and takes away what is left.
+            change(load_kb(folder), calibration)
+            names = {path.name for path in folder.iterdir()}
+            assert names <= {"CURRENT", ".lock", *(f"v{n}" for n in range(1, 6))}
+            assert read_state(folder)[1:] == after[1:]
+
+        moments = LIMITS if how == "limit" else range(1, 1000)
+        stop_copies(
+            how,
+            moments,
+            source,
+            folder,
+            lambda path: change(load_kb(path), calibration),
+            check,
+        )
+        assert {*states} == {False, True}, how
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("what", ["add", "calibrate"])
 def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
-    concepts_file: Path,
-    tiny_encoder: Path,
+    own_kb: Path,
     tmp_path: Path,
     calibration: Calibration,
     new_process: Any,
-    stop_at_write: str,
     what: str,
 ) -> None:
-    source = tmp_path / "source"
-    build_kb(concepts_file, source, str(tiny_encoder), threads=1)
-    arguments = [source, tmp_path, what, calibration.model_dump_json()]
-    one = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-    done = new_process.python(
-        stop_at_write + CHANGE, *arguments, env={**os.environ, **one}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    wanted = calibration if what == "calibrate" else None
+    new_process.call(stop_changes, own_kb, tmp_path, wanted)
 
 
 def test_lock_kb_blocks_other_changes(own_kb: Path, calibration: Calibration) -> None:

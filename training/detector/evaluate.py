@@ -114,26 +114,35 @@ def describe_counts(counts: Sequence[Counts], *, seed: int = 0) -> dict[str, Any
     return {"gold": gold, "predicted": predicted, "right": right, **scores}
 
 
-def current_ids(nlp: Language, docs: Iterable[Doc]) -> None:
-    """Replace ids of annotations that the knowledge base has under another id."""
+def current_ids(nlp: Language, docs: Iterable[Doc]) -> int:
+    """Replace ids of annotations that the knowledge base has under another id.
+
+    Returns:
+        The number of mentions whose id it does not have.
+    """
     linkers = [
         pipe
         for name, pipe in nlp.pipeline
         if nlp.get_pipe_meta(name).factory == "sapbert_linker"
     ]
+    missing = 0
     for doc in docs if linkers else ():
         for ent in doc.ents:
+            if ent.kb_id_ in ("", NIL):
+                continue
             concept = linkers[0].kb.concept(ent.kb_id_)  # type: ignore[attr-defined]
+            missing += concept is None
             if concept is not None and concept.cui != ent.kb_id_:
                 for token in ent:
                     token.ent_kb_id_ = concept.cui
+    return missing
 
 
 def evaluate_docs(
     nlp: Language, gold_docs: Sequence[Doc], *, quiet: bool = False
 ) -> dict[str, Any]:
     """Run a pipeline on the texts of annotated documents, and compare."""
-    current_ids(nlp, gold_docs)
+    missing = current_ids(nlp, gold_docs)
     predicted = nlp.pipe((doc.text for doc in gold_docs), batch_size=BATCH_SIZE)
     of_kind: dict[str, list[Counts]] = defaultdict(list)
     with show_progress(predicted, unit="documents", quiet=quiet) as shown:
@@ -144,7 +153,7 @@ def evaluate_docs(
     for kind in sorted({kind for counts in per_doc for kind in counts}):
         of_kind[kind] = [counts.get(kind, Counts(0, 0, 0)) for counts in per_doc]
     scores = {kind: describe_counts(counts) for kind, counts in of_kind.items()}
-    return {"documents": len(gold_docs), "scores": scores}
+    return {"documents": len(gold_docs), "ids_missing": missing, "scores": scores}
 
 
 def evaluate_pipeline(
@@ -172,6 +181,11 @@ def evaluate_pipeline(
     ]
     header = (f"{results['documents']:,} documents", "Number", "P", "R", "F")
     msg.table(rows, header=header, divider=True, aligns=("l", "r", "r", "r", "r"))
+    if missing := results["ids_missing"]:
+        msg.warn(
+            f"{missing:,} mentions have an id that the knowledge base does not have, "
+            "and so cannot be linked rightly."
+        )
     msg.good(f"Wrote {output}")
 
 

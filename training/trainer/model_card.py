@@ -44,7 +44,8 @@ def summarize(
     for name, dataset in datasets.items():
         summary[name] = dataset.meta.pairs // sizes[name]
     # the steps that the written weights have had
-    used = log[: progress.best_step] if progress.best_step else log
+    last = progress.best_step or progress.step
+    used = [entry for entry in log if entry["step"] <= last]
     for name, size in sizes.items():
         lines = sum(entry["pairs"] for entry in used if entry["source"] == name)
         summary[f"{name}_used"] = lines // size

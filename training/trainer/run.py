@@ -241,6 +241,7 @@ def train(
 
 
 def read_log(path: Path, steps: int) -> list[dict[str, Any]]:
-    """Read the entries of the first steps; empty if the file is gone."""
+    """Read the entries of the first steps, or those that are left of them."""
     lines = path.read_text("utf8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines[:steps]]
+    entries = map(json.loads, lines[:steps])
+    return [entry for entry in entries if entry["step"] <= steps]

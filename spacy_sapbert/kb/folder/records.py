@@ -126,6 +126,11 @@ class Teaching(Record):
         """Number of annotated mentions."""
         return sum(file.mentions for file in self.files)
 
+    @property
+    def best(self) -> float:
+        """Accuracy with all that was learned."""
+        return self.names if self.after is None else self.after
+
 
 class OverlayRecord(Record):
     """The number of concepts, rows and removals of the overlay, and what was taught.

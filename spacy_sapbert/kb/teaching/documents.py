@@ -106,6 +106,13 @@ def hash_values(*values: str) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
+def hash_note(document: AnnotatedDocument) -> str:
+    """Return what is equal for equal texts, or for equal ids without a text."""
+    if document.text:
+        return hash_values("text", document.text)
+    return hash_values("id", document.id)
+
+
 def resolve_documents(
     documents: Iterable[AnnotatedDocument],
     find: Callable[[str], str | None],
@@ -182,10 +189,8 @@ def resolve_document(
             mentions.append((text, cui))
         else:
             counts.unknown[parts[0][0]] += 1
-    if document.text:
-        note = digest = hash_values("text", document.text)
-    else:
-        note = hash_values("id", document.id)
+    note = digest = hash_note(document)
+    if not document.text:
         digest = hash_values("id", document.id, document.source)
     return TaughtDocument(
         digest=digest, note=note, source=document.source, mentions=mentions

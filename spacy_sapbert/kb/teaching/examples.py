@@ -115,7 +115,7 @@ class AnnotatedMentions:
         before: Without them: it embeds a mention by a variant that is a name, which in
             `kb` would be a name itself.
         prior: The order before; without weights, that of the cosines.
-        most: Maximum of mentions, which are those of the first documents by digest.
+        most: Maximum of mentions, which are those of the first notes by digest.
     """
 
     def __init__(
@@ -132,14 +132,19 @@ class AnnotatedMentions:
         self.prior = prior
         self.documents = len(documents)
         folds = assign_folds(documents)
+        self.folds = {d.note: fold for d, fold in zip(documents, folds, strict=True)}
         self.fold_counts = FoldCounts(documents, folds)
-        by_digest = sorted(
-            zip(documents, folds, strict=True), key=lambda pair: pair[0].digest
-        )
+        # What two annotators of a note agree on is one example, so that notes which
+        # several have read do not count more than others.
+        notes: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
+        for document, fold in zip(documents, folds, strict=True):
+            mentioned = Counter(document.mentions)
+            note = (document.note, fold)
+            notes[note] = notes.get(note, Counter()) | mentioned
         mentions = [
             (text, fold, cui)
-            for document, fold in by_digest
-            for text, cui in document.mentions
+            for (_, fold), mentioned in sorted(notes.items(), key=lambda item: item[0])
+            for text, cui in mentioned.elements()
         ]
         # text, fold → concepts
         self.queries: dict[tuple[str, int], Counter[str]] = {}

@@ -1,6 +1,6 @@
 """What was learned from annotated documents, and what it changes for others."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
@@ -48,13 +48,19 @@ class LostMention(NamedTuple):
         text: What the linker searches for.
         cui: The right concept.
         now: The first answer now.
-        mentions: How often it was annotated with this concept.
+        folds: How many mentions each fold has; those of other folds are right, or
+            were wrong before.
     """
 
     text: str
     cui: str
     now: str
-    mentions: int
+    folds: Counter[int]
+
+    @property
+    def mentions(self) -> int:
+        """How often it was annotated with this concept, and is wrong now."""
+        return self.folds.total()
 
 
 @dataclass
@@ -90,6 +96,7 @@ class TeachingReport:
         groups: Accuracy that is lost without a group of features.
         curve: The accuracies by number of documents, from none on.
         lost: Mentions that were right before and are wrong now.
+        folds: Fold of each note that was learned from.
         contradictions: Mentions that were annotated with different concepts.
         threshold: Probability below which a mention has no concept.
         precision: Of links at this threshold; `recall` too.
@@ -107,6 +114,7 @@ class TeachingReport:
     groups: dict[str, float] = field(default_factory=dict)
     curve: list[CurvePoint] = field(default_factory=list)
     lost: list[LostMention] = field(default_factory=list)
+    folds: dict[str, int] = field(default_factory=dict)
     contradictions: list[Contradiction] = field(default_factory=list)
     threshold: float | None = None
     precision: float | None = None
@@ -119,7 +127,11 @@ class TeachingReport:
         # `asdict` makes a Counter of tuples of a Counter, and keeps pydantic's models.
         nothing: Any = {"sources": [], "contradictions": [], "lost": []}
         data = asdict(replace(self, counts=AnnotationCounts(), **nothing))
-        data["lost"] = [lost._asdict() for lost in self.lost]
+        del data["folds"]
+        data["lost"] = [
+            {"text": one.text, "cui": one.cui, "now": one.now, "mentions": one.mentions}
+            for one in self.lost
+        ]
         data["contradictions"] = [
             {
                 "mention": contradiction.form,
@@ -155,6 +167,7 @@ def evaluate(
         changed=False,
         before=measure_accuracy(examples, plain),
         names=measure_accuracy(examples, right),
+        folds=mentions.folds,
     )
     ranker: Ranker | None = None
     if count_usable(examples) >= FEWEST:
@@ -174,15 +187,13 @@ def evaluate(
             None if number is None else example.cuis[number]
             for example, number in zip(examples, best, strict=True)
         ]
-    lost = Counter(
-        (example.text, example.cuis[example.right], answer or "")
-        for example, was, now, answer in zip(examples, plain, right, first, strict=True)
-        if was and not now and example.right is not None
-    )
-    report.lost = [
-        LostMention(*values, mentions)
-        for values, mentions in sorted(lost.items(), key=lambda item: (-item[1], item))
-    ]
+    lost: dict[tuple[str, str, str], Counter[int]] = defaultdict(Counter)
+    for example, was, now, answer in zip(examples, plain, right, first, strict=True):
+        if was and not now and example.right is not None:
+            key = (example.text, example.cuis[example.right], answer or "")
+            lost[key][example.fold] += 1
+    found = [LostMention(*key, folds) for key, folds in lost.items()]
+    report.lost = sorted(found, key=lambda one: (-one.mentions, one[:3]))
     return ranker, report
 
 

@@ -1,12 +1,13 @@
 """What a teaching says, as rows of tables with the sentences of the documents."""
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...linking.surface_forms import name_form
 from ..knowledge_base import KnowledgeBase
-from .documents import AnnotatedDocument
+from .documents import AnnotatedDocument, hash_note
 from .report import TeachingReport
 
 AROUND = 80  # characters before and after a mention
@@ -21,14 +22,19 @@ CONTRADICTIONS_HEADER = (
 
 
 class Place(NamedTuple):
-    """Where a mention stands, and the text around it."""
+    """Where a mention stands, and the text around it.
 
+    Attributes:
+        note: See `hash_note`.
+    """
+
+    note: str
     source: str
     document: str
     sentence: str
 
 
-NOWHERE = Place("", "", "")
+NOWHERE = Place("", "", "", "")
 
 
 def find_places(
@@ -37,21 +43,30 @@ def find_places(
     """Return where each mention, normalised, stands with each concept; "" = none."""
     places: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for document in documents:
+        note = hash_note(document)
+        places_of: Counter[str] = Counter()  # mentions written so until now
         for mention in document.mentions:
+            written = mention.written or mention.text
+            sentence = cut_sentence(document.text, written, places_of[written])
+            places_of[written] += 1
             ids = [cui for part in mention.parts for cui in part]
             found = (kb.concept(cui) for cui in ids)
             cui = next((concept.cui for concept in found if concept), "")
-            sentence = cut_sentence(document.text, mention.written or mention.text)
-            place = Place(document.source, document.id, sentence)
+            place = Place(note, document.source, document.id, sentence)
             places[name_form(mention.text), cui].append(place)
     return places
 
 
-def cut_sentence(text: str, mention: str) -> str:
-    """Return the text around the first place of a mention, on one line."""
-    start = text.find(mention)
-    if start < 0:
+def cut_sentence(text: str, mention: str, number: int) -> str:
+    """Return the text around a place of a mention, on one line.
+
+    Args:
+        number: Of the place, from 0 on. The last is returned if there are fewer.
+    """
+    starts = [match.start() for match in re.finditer(re.escape(mention), text)]
+    if not starts:
         return ""
+    start = starts[min(number, len(starts) - 1)]
     first = max(start - AROUND, 0)
     return " ".join(text[first : start + len(mention) + AROUND].split())
 
@@ -64,9 +79,13 @@ def list_lost(
     for lost in report.lost:
         row = [lost.text, lost.cui, get_name(kb, lost.cui)]
         row += [lost.now, get_name(kb, lost.now), str(lost.mentions)]
-        key = (name_form(lost.text), lost.cui)
-        for place in places.get(key, [NOWHERE]):
-            yield [*row, *place]
+        found = [
+            place
+            for place in places.get((name_form(lost.text), lost.cui), ())
+            if report.folds.get(place.note) in lost.folds
+        ]
+        for place in found or [NOWHERE]:
+            yield [*row, *place[1:]]
 
 
 def list_contradictions(
@@ -78,7 +97,8 @@ def list_contradictions(
         for meaning in contradiction.meanings:
             place = places.get((contradiction.form, meaning.cui), [NOWHERE])[0]
             row = [meaning.text, meaning.cui, get_name(kb, meaning.cui)]
-            yield [*row, str(meaning.mentions), str(len(meaning.documents)), *place]
+            counts = [str(meaning.mentions), str(len(meaning.documents))]
+            yield [*row, *counts, *place[1:]]
 
 
 def get_name(kb: KnowledgeBase, cui: str) -> str:

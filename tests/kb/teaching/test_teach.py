@@ -30,7 +30,7 @@ from spacy_sapbert.kb.folder.versions import (
     list_versions,
     read_current,
 )
-from spacy_sapbert.kb.history import go_back
+from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
@@ -41,6 +41,7 @@ from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.faults import stop_copies
 
 ROOT = Path(__file__).parents[3]
 NUMERALS = ["", "i", "ii", "iii", "iv"]
@@ -273,6 +274,7 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     notes += [("one more funny turn", "funny turn", "C0000005")]
     notes += [(f"note {n} of a fever", "fever", "C0000005") for n in range(9)]
     notes += [("the last fever of the ward", "fever", "C0000004")]
+    notes += [(f"{n} has a rash", "rash", "C0000004") for n in range(8)]
     write_pubtator(tmp_path / "notes.txt", notes)
     lost, differing = tmp_path / "lost.csv", tmp_path / "differing.csv"
     tables = ("--lost", lost, "--contradictions", differing)
@@ -292,6 +294,11 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     assert row["concept"] == "C0000004"
     assert row["first_now"] == "C0000005"
     assert row["sentence"] == "the last fever of the ward"
+    history = list_history(own_kb)[-1].changes
+    assert re.search(
+        r"taught: 22 documents, 22 mentions, right first answers 0\.\d+ → 0\.\d+",
+        "; ".join(history),
+    )
 
 
 def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
@@ -443,8 +450,29 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     # No other note says anything about these mentions.
     assert (two.before, two.names) == (one.before, one.names)
     assert two.names.seen is None
-    assert two.examples == 120
+    assert two.examples == 80
     assert read_counts(kb, ["n1 is like nothing else"]) == [{"C0000002": 2}]
+
+
+def test_teach_notes_of_two_annotators_show_the_gain_of_one(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    anna = documents[:40]
+    # Ben does not see the hard mentions of every second note.
+    ben = [
+        document._replace(source="ben", mentions=document.mentions[: 1 + number % 2])
+        for number, document in enumerate(anna)
+    ]
+    ben[0] = ben[0]._replace(mentions=[AnnotatedMention("something else", [["X01"]])])
+    kb, force = load_kb(plain_kb), True
+    _, one = teach_documents(kb, anna, output=tmp_path / "a", force=force)
+    _, two = teach_documents(kb, [*anna, *ben], output=tmp_path / "b", force=force)
+    assert two.examples == one.examples + 1
+    for before, after in ((one.before, two.before), (one.after, two.after)):
+        assert before is not None
+        assert after is not None
+        assert before.all is not None
+        assert after.all == pytest.approx(before.all, abs=0.01)
 
 
 def test_teach_an_order_that_is_always_right_is_kept(
@@ -494,65 +522,47 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
     assert after == before
 
 
-# One process that imports torch, and forks for each moment a child that teaches and is
-# killed there.
-KILLED = """
-import pickle, shutil
-from pathlib import Path
-from spacy_sapbert import load_kb, remove_concepts
-from spacy_sapbert.kb.teaching.teach import teach_documents
+def kill_teaching(
+    source: Path, kb: Path, documents: list[AnnotatedDocument], in_place: bool
+) -> None:
+    """Kill a teaching at many writes, and find the old or the new knowledge base."""
+    outcomes = []
 
-source, kb = Path(sys.argv[1]), Path(sys.argv[2])
-documents = pickle.loads(Path(sys.argv[3]).read_bytes())
-how = "kill"
-for output in (None, kb):
-    codes = []
-    while not codes or codes[-1]:
-        shutil.rmtree(kb, ignore_errors=True)
-        shutil.copytree(source, kb)
-        if output is not None:
-            # What an output replaces is another knowledge base.
-            remove_concepts(load_kb(kb), ["X01"])
-        child = os.fork()
-        if not child:
-            left = 1 + 5 * len(codes)
-            opened = load_kb(kb if output is None else source)
-            teach_documents(opened, documents, output=output, force=True)
-            os._exit(0)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        assert codes[-1] in (0, -signal.SIGKILL), codes
+    def teach(folder: Path) -> Any:
+        if in_place:
+            return teach_documents(load_kb(folder), documents)[1]
+        return teach_documents(load_kb(source), documents, output=folder, force=True)[1]
+
+    def check(end: int) -> None:
         opened = load_kb(kb)
         taught = opened.manifest.taught is not None
-        assert (opened.ranker is not None) == taught, codes
-        assert output is None or taught == ("X01" in opened), codes
-        print(taught)
-        if codes[-1] and len(codes) == 3:
+        assert (opened.ranker is not None) == taught
+        assert in_place or taught == ("X01" in opened)
+        outcomes.append(taught)
+        if end and len(outcomes) == 3:
             # What the killed one left is in the way of nothing.
-            opened = load_kb(kb if output is None else source)
-            _, report = teach_documents(opened, documents, output=output, force=True)
-            assert report.changed, codes
+            assert teach(kb).changed
             assert load_kb(kb).ranker is not None
-    print("end")
-"""
+
+    old = kb.with_name("old")
+    shutil.copytree(source, old)
+    if not in_place:  # what an output replaces is another knowledge base
+        remove_concepts(load_kb(old), ["X01"])
+    stop_copies("kill", range(1, 1000, 5), old, kb, teach, check)
+    assert not outcomes[0]
+    assert outcomes[-1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("in_place", [True, False])
 def test_teach_a_killed_run_leaves_the_old_or_the_new_version(
     plain_kb: Path,
     documents: list[AnnotatedDocument],
     tmp_path: Path,
     new_process: Any,
-    stop_at_write: str,
+    in_place: bool,
 ) -> None:
-    path = tmp_path / "documents.pickle"
-    path.write_bytes(pickle.dumps(documents))
-    done = new_process.python(stop_at_write + KILLED, plain_kb, tmp_path / "kb", path)
-    assert done.returncode == 0, done.stderr
-    first, second, rest = done.stdout.split("end")
-    for outcomes in (first.split(), second.split()):
-        assert outcomes[0] == "False"
-        assert outcomes[-1] == "True"
-    assert not rest.strip()
+    new_process.call(kill_teaching, plain_kb, tmp_path / "kb", documents, in_place)
 
 
 def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:

@@ -213,6 +213,16 @@ def test_evaluation_gives_the_pipeline_no_annotation() -> None:
     assert [doc.ents for doc in seen] == [()]
 
 
+def test_evaluation_counts_the_ids_that_the_knowledge_base_lacks(
+    sample_kb: Path,
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    retired, unknown = "C9999999", "C8888888"
+    doc = make_doc(nlp, (0, "A", retired), (1, "A", unknown), (2, "A", "NIL"))
+    assert evaluate_docs(nlp, [doc], quiet=True)["ids_missing"] == 1
+
+
 def test_assemble_replaces_only_pipelines_that_it_wrote(
     sample_kb: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
 ROOT = Path(__file__).parents[3]
 LIMIT = 300  # seconds; only a run that hangs takes as long
 
@@ -139,10 +141,23 @@ def test_train_with_an_unknown_setting_names_the_nearest(
     assert not any(tmp_path.iterdir())
 
 
-def test_train_runs_without_spacy(new_process: Any) -> None:
+def test_train_with_validation_runs_without_spacy(
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
+) -> None:
+    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["heart attack"])])
+    (tmp_path / "mentions.txt").write_text("attack, heart||C1\n", "utf8")
+    more = {
+        "training.steps": 2,
+        "validation.mentions": tmp_path / "mentions.txt",
+        "validation.concepts": tmp_path / "concepts.jsonl",
+    }
+    command = make_command(pairs_file, tmp_path / "encoder", {**small_settings, **more})
     code = (
         "import sys; sys.modules['spacy'] = None\n"
-        "from training.__main__ import app; app(['train', '--help'])"
+        "from training.__main__ import app; app()"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    new_process.python(code, cwd=ROOT, env=env, check=True)
+    words = command[command.index("train") :]
+    new_process.python(code, *words, cwd=ROOT, env=env, check=True)
+    card = (tmp_path / "encoder" / "README.md").read_text("utf8")
+    assert "| best accuracy | 1.0 |" in card

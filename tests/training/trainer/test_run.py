@@ -149,10 +149,17 @@ def test_train_resumed_equals_an_unbroken_run(
 def test_train_that_lost_its_log_counts_all_steps(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
-    assert run_training(tmp_path, pairs_file, make_config(), stop=stopped()) is None
-    (tmp_path / "checkpoint.log.jsonl").unlink()
+    for _ in range(2):
+        assert run_training(tmp_path, pairs_file, make_config(), stop=stopped()) is None
+    log = tmp_path / "checkpoint.log.jsonl"
+    second = json.loads(log.read_text("utf8").splitlines()[1])
+    # steps of a process that was killed after its checkpoint
+    late = [json.dumps({**second, "step": step}) + "\n" for step in (3, 4)]
+    log.write_text("".join([json.dumps(second) + "\n", *late]), "utf8")
     assert run_training(tmp_path, pairs_file, make_config())["steps"] == 15
     assert "in 15 steps with seed" in read_card(tmp_path / "encoder")
+    lines = (tmp_path / "encoder" / "training.jsonl").read_text("utf8").splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [*range(2, 16)]
 
 
 def test_train_writes_checkpoints_by_time_besides_by_steps(

@@ -1,0 +1,112 @@
+"""Changes that are killed, or find the disk full, at chosen moments.
+
+Each runs in a fork of a process without other threads, which `new_process.call` starts.
+An audit hook of Python counts its writes: files that are opened for writing, renames,
+and the like.
+"""
+
+import errno
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"}
+# What an error of a full disk has; tokenizers and safetensors have no code.
+FULL_DISK = ("[E004]", "[E355]", "(os error")
+# How a change ended. DESPITE: it did not need the write that failed.
+KILLED, DONE, REFUSED, FAILED, DESPITE = -9, 0, 1, 3, 4
+# how it was stopped → how it may end
+ENDS = {
+    "kill": {KILLED, DONE},
+    "full": {REFUSED, DESPITE, DONE},
+    "limit": {REFUSED, DONE},
+}
+
+
+def limit_files(size: int) -> None:
+    """Let no file of this process get larger, as if the disk were full then."""
+    import resource  # which Windows lacks
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def is_write(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether an event of the audit hooks changes files."""
+    if event == "open":
+        return bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    if event == "sqlite3.connect":
+        return "mode=ro" not in str(arguments)
+    return event in WRITES
+
+
+def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
+    """Make a change in a fork, stop it at a moment, and return how it ended.
+
+    Args:
+        how: "kill" (-9), "full" (the write finds no space), or "limit".
+        moment: The number of the write, from 1; of "limit" the bytes of a file.
+    """
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = 0 if how == "limit" else moment
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal left
+        if left > 0 and is_write(event, arguments):
+            left -= 1
+            if not left and how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if not left:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+    code = FAILED
+    try:
+        if how == "limit":
+            limit_files(moment)
+        else:
+            sys.addaudithook(watch)
+        change()
+        code = DONE if how == "limit" or left else DESPITE
+    except SystemExit as end:  # of a command
+        code = end.code if isinstance(end.code, int) else DONE
+    except BaseException as error:
+        if any(part in str(error) for part in FULL_DISK):
+            code = REFUSED
+        else:
+            traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def stop_copies(
+    how: str,
+    moments: Iterable[int],
+    source: Path,
+    folder: Path,
+    change: Callable[[Path], object],
+    check: Callable[[int], object],
+) -> None:
+    """Stop the change of a folder at several moments, each time of a new copy.
+
+    Args:
+        how: As of `stop_at`.
+        moments: The change goes through before the last of them.
+        check: Called after each with how it ended.
+    """
+    ends: list[int] = []
+    for moment in moments:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder)
+        ends.append(stop_at(how, moment, lambda: change(folder)))
+        assert ends[-1] in ENDS[how], (how, moment, ends)
+        check(ends[-1])
+        if ends[-1] == DONE:
+            break
+    assert ends[-1] == DONE, (how, ends)
+    assert (KILLED if how == "kill" else REFUSED) in ends, (how, ends)
