@@ -510,7 +510,6 @@ def test_single_keys_can_be_switched_off(page: Any) -> None:
     page.check("#keys")
 
 
-@pytest.mark.smoke
 def test_markup_in_texts_and_names_stays_text(page: Any) -> None:
     link(page, f"{SCRIPT} with {NAME} and fever")
     assert SCRIPT in page.locator(".text").inner_text()
