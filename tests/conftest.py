@@ -34,6 +34,8 @@ MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]
 # No export of the encoder for OpenVINO, which takes half a second.
 SMALL_BUILD: dict[str, Any] = {"backend": "hnsw", "threads": 1, "engine": "torch"}
+# Fixtures that take seconds to make: their tests run in one worker of pytest.
+COSTLY = ("demo_folder", "exported_kb")
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
 
@@ -149,9 +151,11 @@ def shared_process() -> Iterator[NewProcess]:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes, unless they are marked smoke or slow."""
+    """Mark tests that start processes, if not smoke or slow, and groups of tests."""
     doors = {"new_process", "shared_process"}
     for item in items:
+        for name in {*COSTLY} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.xdist_group(name))
         others = {mark.name for mark in item.iter_markers()} & {"smoke", "slow"}
         if doors & {*getattr(item, "fixturenames", ())} and not others:
             item.add_marker("process")

@@ -44,6 +44,22 @@ def is_write(event: str, arguments: tuple[Any, ...]) -> bool:
     return event in WRITES
 
 
+def run_in_fork(work: Callable[[], int]) -> int:
+    """Do some work in a fork of this process; return its code, or − a signal."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = FAILED
+    try:
+        code = work()
+    except SystemExit as end:  # of a command
+        code = end.code if isinstance(end.code, int) else DONE
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
 def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
     """Make a change in a fork, stop it at a moment, and return how it ended.
 
@@ -51,9 +67,6 @@ def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
         how: "kill" (-9), "full" (the write finds no space), or "limit".
         moment: The number of the write, from 1; of "limit" the bytes of a file.
     """
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     left = 0 if how == "limit" else moment
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -65,23 +78,20 @@ def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
             if not left:
                 raise OSError(errno.ENOSPC, "No space left on device")
 
-    code = FAILED
-    try:
+    def work() -> int:
         if how == "limit":
             limit_files(moment)
         else:
             sys.addaudithook(watch)
-        change()
-        code = DONE if how == "limit" or left else DESPITE
-    except SystemExit as end:  # of a command
-        code = end.code if isinstance(end.code, int) else DONE
-    except BaseException as error:
-        if any(part in str(error) for part in FULL_DISK):
-            code = REFUSED
-        else:
-            traceback.print_exc()
-    finally:
-        os._exit(code)
+        try:
+            change()
+        except Exception as error:
+            if any(part in str(error) for part in FULL_DISK):
+                return REFUSED
+            raise
+        return DONE if how == "limit" or left else DESPITE
+
+    return run_in_fork(work)
 
 
 def stop_copies(

@@ -53,7 +53,6 @@ def package(tmp_path: Path, new_process: Any) -> Path:
     return target
 
 
-@pytest.mark.smoke
 def test_package_of_the_page_adds_readers_formats_backends_and_losses(
     package: Path,
     concepts_file: Path,

@@ -45,7 +45,7 @@ def test_ci_runs_the_tests_that_the_command_leaves_out() -> None:
     (left_out,) = re.findall(r"-m '(.+)'", options)
     run = (ROOT / ".ci" / "run").read_text("utf8")
     for marker in re.findall(r"not (\w+)", left_out):
-        assert re.search(rf"-m pytest .*-m {marker}\b", run), marker
+        assert re.search(rf"-m pytest .*-m .*\b{marker}\b", run), marker
 
 
 def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:

@@ -160,7 +160,7 @@ if __name__ == "__main__":
     [
         ("fork", "Transformer"),
         ("fork", "OpenVino"),
-        pytest.param("spawn", "OpenVino", marks=pytest.mark.smoke),
+        ("spawn", "OpenVino"),
         ("forkserver", "Transformer"),
     ],
 )

@@ -40,6 +40,7 @@ from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.linking.ranker import Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
 
+pytestmark = pytest.mark.xdist_group("order")  # it is learned once
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
 OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
 

@@ -65,7 +65,6 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         assert found[0]["cui"] == "L1"
 
 
-@pytest.mark.smoke
 def test_find_kb_finds_an_installed_package_by_name(
     wheel: Path, sample_kb: Path, tmp_path: Path, new_process: Any
 ) -> None:

@@ -299,7 +299,7 @@ async def start_command(kb: Path, errors: Path) -> AsyncIterator[Client]:
             yield client
 
 
-@pytest.mark.smoke
+@pytest.mark.process
 def test_the_command_speaks_on_its_standard_streams(
     sample_kb: Path, tmp_path: Path
 ) -> None:

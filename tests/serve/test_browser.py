@@ -679,7 +679,6 @@ def test_the_page_comes_with_its_first_answers(page: Any) -> None:
     assert any(url.endswith("/kb") for url in asked)
 
 
-@pytest.mark.smoke
 def test_markup_in_texts_and_names_stays_text(page: Any) -> None:
     link(page, f"{SCRIPT} with {NAME} and fever")
     assert SCRIPT in page.locator(".text").inner_text()

@@ -92,7 +92,6 @@ def test_build_kb_embeds_what_a_worker_has_not(
     assert manifest.counts.rows > 20
 
 
-@pytest.mark.smoke
 def test_worker_that_is_killed_does_only_its_missing_shards_again(
     embed: Embed,
     concepts_file: Path,

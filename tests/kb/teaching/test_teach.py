@@ -43,6 +43,7 @@ from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.faults import stop_copies
 
+pytestmark = pytest.mark.xdist_group("teach")  # `taught_kb` is made once
 ROOT = Path(__file__).parents[3]
 NUMERALS = ["", "i", "ii", "iii", "iv"]
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
