@@ -17,9 +17,11 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.surface_forms import name_form
 
 
-def read_mentions(kb: KnowledgeBase, path: Path) -> Iterator[tuple[str, str]]:
+def read_mentions(
+    kb: KnowledgeBase, path: Path, drop_prefix: str
+) -> Iterator[tuple[str, str]]:
     """Yield the mentions of one known concept, as `teach` reads them, and its id."""
-    for document in read_annotated(path):
+    for document in read_annotated(path, drop_prefix=drop_prefix):
         for text, parts, _ in document.mentions:
             if len(parts) == 1:
                 found = (kb.concept(cui) for cui in parts[0])
@@ -51,6 +53,7 @@ def main(
     seen: list[Path] = typer.Option(
         [], help="Documents that were taught; may be repeated."
     ),
+    drop_prefix: str = typer.Option("", help="Remove from ids, e.g. OMIM:"),
 ) -> None:
     """annotated documents + kb/ … -> right first answers, precision and recall
 
@@ -60,11 +63,11 @@ def main(
     Example: python -m benchmarks.teaching dev.txt kb taught --seen train.txt
     """
     opened = [load_kb(path) for path in kbs]
-    mentions = list(read_mentions(opened[0], dev))
+    mentions = list(read_mentions(opened[0], dev, drop_prefix))
     taught = {
         (name_form(text), cui)
         for path in seen
-        for text, cui in read_mentions(opened[0], path)
+        for text, cui in read_mentions(opened[0], path, drop_prefix)
     }
     known = np.array([(name_form(text), cui) in taught for text, cui in mentions])
     rows = [
