@@ -1,7 +1,9 @@
 """Names as people write them → how many first answers of a knowledge base are right."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -10,6 +12,7 @@ import typer
 
 from benchmarks.gold_docs import read_gold_docs
 from benchmarks.harness import machine_line, markdown_table, run_cli
+from benchmarks.linking import LINKER, Worker, make_scispacy_worker, run_worker
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.order.names import make_mentions
@@ -116,6 +119,19 @@ def measure(kb: KnowledgeBase, mentions: list[Answered]) -> float:
     return float(np.mean(right))
 
 
+def ask_scispacy(worker: Worker, texts: Sequence[str]) -> Iterator[str]:
+    """Yield the first answer of scispaCy for each text; "" = none."""
+    document = {
+        "words": [text or "-" for text in texts],
+        "spaces": [False] * len(texts),
+        "entities": [[number, number + 1, "X"] for number in range(len(texts))],
+    }
+    cores = sorted(os.sched_getaffinity(0))
+    found = run_worker(worker, documents=[document], singles=[], cores=cores)
+    for candidates in found["answers"]:
+        yield candidates[0][0] if candidates else ""
+
+
 def without_order(kb: KnowledgeBase) -> KnowledgeBase:
     """Return the same knowledge base, whose candidates are ordered by cosine."""
     manifest = kb.manifest.model_copy(update={"order": None})
@@ -131,8 +147,19 @@ def main(
     ),
     label: str = typer.Option("", help="Only mentions with this label."),
     seed: int = typer.Option(7, help="Of the noise."),
+    scispacy_python: Path | None = typer.Option(
+        None, help="Interpreter with scispaCy, measured too; see benchmarks.linking."
+    ),
+    concepts: Path | None = typer.Option(
+        None, help="concepts.jsonl of the knowledge base, for scispaCy's index."
+    ),
+    out: Path = typer.Option(
+        Path("results/scispacy"), help="Folder for scispaCy's index."
+    ),
 ) -> None:
     """kb/ -> right first answers on noise, in the learned order and by cosine
+
+    No side has a threshold.
 
     Example: python -m benchmarks.noise kb --documents CDR_dev.PubTator.txt.gz --label
     Disease
@@ -141,12 +168,7 @@ def main(
     plain = without_order(ordered)
     random = Random(seed)
     names = held_out_names(ordered, random)
-    rows: list[list[str]] = []
-
-    def add(title: str, mentions: list[Answered]) -> None:
-        before, after = measure(plain, mentions), measure(ordered, mentions)
-        rows.append([title, f"{len(mentions):,}", f"{before:.4f}", f"{after:.4f}"])
-
+    groups: list[tuple[str, list[Answered]]] = []
     for kind, noise in KINDS.items():
         disturbed = [(noise(name, random), cuis) for name, cuis in names]
         changed = [
@@ -154,14 +176,29 @@ def main(
             for (n, c), (old, _) in zip(disturbed, names, strict=True)
             if n != old
         ]
-        add(kind, changed or disturbed)
+        groups.append((kind, changed or disturbed))
     for path in documents:
         mentions = list(read_mentions(ordered, path, label))
         for share in (0.0, 0.05, 0.1):
             spoilt = [(disturb_letters(t, share, random), c) for t, c in mentions]
-            add(f"{path.name}, {share:.0%} of the letters", spoilt)
-    msg.text(f"{machine_line()}; {ordered.rows:,} names, seed {seed}.")
+            groups.append((f"{path.name}, {share:.0%} of the letters", spoilt))
     header = ["Mentions", "Number", "By cosine", "Learned order"]
+    rows = [
+        [title, f"{len(mentions):,}"]
+        + [f"{measure(kb, mentions):.4f}" for kb in (plain, ordered)]
+        for title, mentions in groups
+    ]
+    if scispacy_python is not None and concepts is not None:
+        header.append("scispaCy")
+        linker = {**LINKER, "threshold": 0.0}
+        worker = make_scispacy_worker(str(scispacy_python), concepts, out, linker)
+        texts = [text for _, group in groups for text, _ in group]
+        answers = ask_scispacy(worker, texts)
+        for row, (_, group) in zip(rows, groups, strict=True):
+            firsts = islice(answers, len(group))
+            right = [f in cuis for f, (_, cuis) in zip(firsts, group, strict=True)]
+            row.append(f"{np.mean(right):.4f}")
+    msg.text(f"{machine_line()}; {ordered.rows:,} names, seed {seed}.")
     typer.echo("\n".join(markdown_table(header, rows)))
 
 

@@ -26,15 +26,17 @@ class Place(NamedTuple):
 
     Attributes:
         note: See `hash_note`.
+        text: What the linker searches for.
     """
 
     note: str
+    text: str
     source: str
     document: str
     sentence: str
 
 
-NOWHERE = Place("", "", "", "")
+NOWHERE = Place("", "", "", "", "")
 
 
 def find_places(
@@ -52,7 +54,7 @@ def find_places(
             ids = [cui for part in mention.parts for cui in part]
             found = (kb.concept(cui) for cui in ids)
             cui = next((concept.cui for concept in found if concept), "")
-            place = Place(note, document.source, document.id, sentence)
+            place = Place(note, mention.text, document.source, document.id, sentence)
             places[name_form(mention.text), cui].append(place)
     return places
 
@@ -82,10 +84,10 @@ def list_lost(
         found = [
             place
             for place in places.get((name_form(lost.text), lost.cui), ())
-            if report.folds.get(place.note) in lost.folds
+            if place.text == lost.text and report.folds.get(place.note) in lost.folds
         ]
         for place in found or [NOWHERE]:
-            yield [*row, *place[1:]]
+            yield [*row, *place[2:]]
 
 
 def list_contradictions(
@@ -98,7 +100,7 @@ def list_contradictions(
             place = places.get((contradiction.form, meaning.cui), [NOWHERE])[0]
             row = [meaning.text, meaning.cui, get_name(kb, meaning.cui)]
             counts = [str(meaning.mentions), str(len(meaning.documents))]
-            yield [*row, *counts, *place[1:]]
+            yield [*row, *counts, *place[2:]]
 
 
 def get_name(kb: KnowledgeBase, cui: str) -> str:
