@@ -7,6 +7,7 @@ It needs Debian's Chromium (or another, in CHROMIUM) and Playwright, which drive
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -625,6 +626,18 @@ def test_quality_shows_how_many_mentions_have_which_probability(enter: Any) -> N
     assert page.locator("figure rect").count() == rows.count()
 
 
+def test_scores_out_of_order_have_no_words(enter: Any) -> None:
+    """The first candidate has a probability, by which they are ordered."""
+    page = enter("Ida")
+    link(page, "Ordered: heart attack.", "ordered.txt")
+    shown = page.locator("section[aria-label=Candidates] ol .strength")
+    playwright.expect(shown.first).to_contain_text("%")
+    texts = shown.all_inner_texts()
+    assert len(texts) > 1
+    assert {*texts[1:]} == {""}
+    assert all(one.get_attribute("title") for one in shown.all())
+
+
 def test_a_column_says_who_chose(enter: Any, tmp_path: Path) -> None:
     page = enter("Ida")
     page.click("nav a[href='#column']")
@@ -763,6 +776,16 @@ def test_axe_finds_nothing(page: Any, scheme: str, width: int) -> None:
         if page.evaluate(wide):
             found.append((part, "wider than the screen", []))
     assert found == []
+
+
+def test_the_page_speaks_the_language_of_its_users(page: Any) -> None:
+    link(page, "Words: fever, heart attacc, MI.")
+    note = page.url.partition("#")[2]
+    words = r"below_threshold|NIL\b|[Dd]igest|--\w|/search|undefined|null|\b1 \w+s\b"
+    for part in PARTS:
+        page.goto(f"{page.url.partition('#')[0]}#{note if part == 'note' else part}")
+        page.wait_for_selector(f"body[data-part='{part}']")
+        assert re.findall(words, page.inner_text("body")) == [], part
 
 
 def test_what_was_typed_stays_while_one_looks_elsewhere(page: Any) -> None:
