@@ -1,8 +1,6 @@
 """Checkpoints: the state of a training run, written atomically."""
 
 import json
-import os
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spacy_sapbert.encoder.safety import NOT_FINITE, find_bad_weight
-from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
+from spacy_sapbert.io.writing import FolderKind, link_file, write_folder_atomically
 from training.errors import Errors, SapbertError, Warnings
 from training.trainer.step import TrainingState
 
@@ -122,14 +120,6 @@ def write_checkpoint(
             "scaler": state.scaler.state_dict(),
         }
         (part / STATE_FILE).write_text(json.dumps(data, indent=2) + "\n", "utf8")
-
-
-def link_file(source: Path, target: Path) -> None:
-    """Make a hard link of a file that never changes, or copy it."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy(source, target)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
