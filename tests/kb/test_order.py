@@ -86,6 +86,19 @@ def test_build_kb_learns_an_order_that_finds_misspelled_names(
     assert np.mean([a == b for a, b in zip(first, names, strict=True)]) > 0.85
 
 
+def test_names_of_a_script_without_spaces_have_an_order_too(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    """No word of theirs is a word of two names."""
+    chance = random.Random(0)
+    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(300)}
+    concepts = [Concept(f"C{n:04}", [name]) for n, name in enumerate(sorted(names))]
+    order = load_kb(make_kb(tmp_path, concepts)).manifest.order
+    assert order is not None
+    gains = {gain.kind: gain for gain in order.gains}
+    assert gains["one typing error"].order > gains["one typing error"].cosine
+
+
 def test_learn_order_is_the_same_for_the_same_names(kb: KnowledgeBase) -> None:
     assert learn_order(kb) == kb.manifest.order
 

@@ -42,7 +42,7 @@ SEED = 1
 MOST_NAMES = 5_000  # that are left out, and as many that are disturbed
 NIL_SHARE = 0.1  # of the left-out names: their whole concept is left out
 SHORTEST = 5  # characters of a name that is disturbed
-FEWEST = 100  # examples with known words, and as many without
+FEWEST = 100  # examples with known words, and without; fewer learn from all examples
 FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
@@ -93,15 +93,13 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
         The order, what it was learned from, and what it gains.
     """
     examples = list(make_examples(kb, progress=progress))
-    if not has_enough(examples):
+    if count_usable(examples) < 2 * FEWEST:
         return None
     numbers = np.arange(len(examples)) % FOLDS
     scores: list[np.ndarray] = [np.zeros(0)] * len(examples)
     for fold in range(FOLDS):
         others = [e for e, n in zip(examples, numbers, strict=True) if n != fold]
-        if not has_enough(others, fewest=FEWEST // FOLDS):
-            return None
-        fitted = fit_order(others)
+        fitted = fit_order(others, fewest=FEWEST // FOLDS)
         for number in np.flatnonzero(numbers == fold).tolist():
             example = examples[number]
             scores[number] = fitted.scores(example.features, known=example.known)
@@ -123,17 +121,27 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
     )
 
 
-def has_enough(examples: Sequence[Example], *, fewest: int = FEWEST) -> bool:
-    """Return whether an order can be learned, for both kinds of mentions."""
-    usable = [example.known for example in examples if example.right is not None]
-    return min(usable.count(True), usable.count(False)) >= fewest
+def count_usable(examples: Sequence[Example]) -> int:
+    """Return how many examples have the right concept among their candidates."""
+    return sum(example.right is not None for example in examples)
 
 
-def fit_order(examples: Sequence[Example]) -> Ranker:
+def choose_examples(
+    examples: Sequence[Example], *, known: bool, fewest: int
+) -> Sequence[Example]:
+    """Return the examples with known words or without; all of them if these are few.
+
+    Few names of a language without spaces have words that other names have too.
+    """
+    some = [example for example in examples if example.known == known]
+    return some if count_usable(some) >= fewest else examples
+
+
+def fit_order(examples: Sequence[Example], *, fewest: int = FEWEST) -> Ranker:
     """Fit the weights of an order, without its probability."""
     weights = {
         known: fit_weights(
-            [example for example in examples if example.known == known],
+            choose_examples(examples, known=known, fewest=fewest),
             OF_NAMES,
             penalty=PENALTIES[known],
             temperature=True,
