@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,44 @@ def test_decisions_wait_for_the_network_and_a_reload(
     page.reload()
     expect_decided(page, 3)
     assert len(decisions(reviewed, "offline.txt")) == 3
+
+
+def test_a_note_that_was_read_before_a_decision_was_written_has_it_too(
+    page: Any, reviewed: Client
+) -> None:
+    link(page, "Overtaken: fever, aspirin.", "overtaken.txt")
+    page.route("**/reviews/decisions/all", lambda route: route.abort())
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#saved.bad:has-text('1 not saved')")
+    page.unroute("**/reviews/decisions/all")
+    reads: list[Any] = []
+    writes: list[Any] = []
+
+    def finish() -> None:
+        if not reads or not writes:
+            return
+        writes[0].continue_()
+        while not decisions(reviewed, "overtaken.txt"):
+            time.sleep(0.05)
+        time.sleep(0.5)  # the page learns that it is written, and then what was read
+        route, answer = reads[0]
+        route.fulfill(response=answer)
+
+    def hold_read(route: Any) -> None:
+        if reads:
+            route.continue_()
+            return
+        reads.append((route, route.fetch()))
+        finish()
+
+    def hold_write(route: Any) -> None:
+        writes.append(route)
+        finish()
+
+    page.route("**/reviews/documents/*", hold_read)
+    page.route("**/reviews/decisions/all", hold_write)
+    page.reload()
+    expect_decided(page, 1)
 
 
 def test_a_decision_that_is_refused_is_taken_back(page: Any) -> None:

@@ -1,9 +1,9 @@
 // A note: its text with the mentions, the candidates of one, and what a person chooses.
 
-import { attempt, get, hasName, post, randomKey, remove, reviewer } from "./api.js";
+import { attempt, hasName, post, randomKey, remove, reviewer } from "./api.js";
 import { candidatesPanel } from "./candidates.js";
 import { fill, make, say, sureButton } from "./dom.js";
-import { dispatch, getState, listen } from "./session.js";
+import { dispatch, getState, listen, readDecisions } from "./session.js";
 import { NIL, NO_MENTION, certainty, isUnsaved, newMention, progress, shownChoice } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
 import { groupOf, legendOf } from "./words.js";
@@ -35,7 +35,7 @@ function readNote(found) {
 /** Opens a note that the service keeps. @param {string} id @param {number|null} start */
 export async function open(id, start = null) {
   const path = `/reviews/documents/${id}?reviewer=${encodeURIComponent(reviewer())}`;
-  const found = await attempt("Reading …", () => get(path));
+  const found = await attempt("Reading …", () => readDecisions(path));
   if (!found) return false;
   others = found.decisions.filter((/** @type {any} */ one) => !isOwn(one));
   const note = readNote(found);
@@ -295,7 +295,7 @@ async function toggleDone() {
   if (!(await attempt("Saving …", () => post(`/reviews/documents/${note.id}/done`, body)))) return;
   if (!done) { await open(note.id); return; }
   const path = `/reviews/documents?reviewer=${encodeURIComponent(reviewer())}`;
-  const found = await attempt("Reading …", () => get(path));
+  const found = await attempt("Reading …", () => readDecisions(path));
   const next = found?.documents.find((/** @type {any} */ one) => !one.done.includes(reviewer()));
   location.hash = next ? `#note/${next.id}` : "#notes";
   if (!next) say("All notes are done.");
@@ -315,7 +315,7 @@ addEventListener("focus", async () => {
   const { note, writes } = getState();
   if (!view || !note?.id || writes.length) return;
   try {
-    const found = await get(`/reviews/documents/${note.id}`);
+    const found = await readDecisions(`/reviews/documents/${note.id}`);
     const decisions = found.decisions.filter(isOwn);
     if (getState().note?.id === note.id) dispatch({ type: "elsewhere", decisions });
   } catch { /* the next request says so */ }

@@ -1,7 +1,7 @@
 // The state of the page, and the decisions on their way to the disk of the service: they
 // are sent in order, all that wait together, and sent again until they are written.
 
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { say } from "./dom.js";
 import { EMPTY, update } from "./state.js";
 
@@ -17,6 +17,7 @@ const others = new BroadcastChannel("decisions");
 /** @type {Promise<void>|null} */
 let running = null;
 let wake = () => {};
+let written = 0;  // requests of decisions that were answered
 
 export function getState() {
   return state;
@@ -54,6 +55,18 @@ function sendWrites(writes) {
   return post("/reviews/decisions/all", { decisions });
 }
 
+/**
+ * Reads what has decisions in it; again, if some were written meanwhile, which it may lack.
+ * @param {string} path
+ */
+export async function readDecisions(path) {
+  for (;;) {
+    const before = written;
+    const found = await get(path);
+    if (written === before) return found;
+  }
+}
+
 /** @param {number} time in milliseconds; it ends sooner when the network is back */
 function pause(time) {
   return new Promise((done) => {
@@ -77,6 +90,7 @@ async function sendAll() {
     const keys = writes.map((one) => one.key);
     try {
       await sendWrites(writes);
+      written += 1;
       dispatch({ type: "written", keys });
       others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, chosen }) =>
         ({ reviewer, document, start, end, chosen })));
