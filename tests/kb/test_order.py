@@ -91,7 +91,7 @@ def test_names_of_a_script_without_spaces_have_an_order_too(
 ) -> None:
     """No word of theirs is a word of two names."""
     chance = random.Random(0)
-    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(300)}
+    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(1_300)}
     concepts = [Concept(f"C{n:04}", [name]) for n, name in enumerate(sorted(names))]
     order = load_kb(make_kb(tmp_path, concepts)).manifest.order
     assert order is not None

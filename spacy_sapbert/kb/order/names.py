@@ -42,7 +42,8 @@ SEED = 1
 MOST_NAMES = 5_000  # that are left out, and as many that are disturbed
 NIL_SHARE = 0.1  # of the left-out names: their whole concept is left out
 SHORTEST = 5  # characters of a name that is disturbed
-FEWEST = 100  # examples with known words, and without; fewer learn from all examples
+FEWEST = 100  # examples with known words, and as many without …
+MANY = 1_000  # … or of both together
 FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
@@ -93,13 +94,15 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
         The order, what it was learned from, and what it gains.
     """
     examples = list(make_examples(kb, progress=progress))
-    if count_usable(examples) < 2 * FEWEST:
+    if not has_enough(examples):
         return None
     numbers = np.arange(len(examples)) % FOLDS
     scores: list[np.ndarray] = [np.zeros(0)] * len(examples)
     for fold in range(FOLDS):
         others = [e for e, n in zip(examples, numbers, strict=True) if n != fold]
-        fitted = fit_order(others, fewest=FEWEST // FOLDS)
+        if not has_enough(others, folds=FOLDS):
+            return None
+        fitted = fit_order(others, folds=FOLDS)
         for number in np.flatnonzero(numbers == fold).tolist():
             example = examples[number]
             scores[number] = fitted.scores(example.features, known=example.known)
@@ -121,9 +124,15 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
     )
 
 
-def count_usable(examples: Sequence[Example]) -> int:
-    """Return how many examples have the right concept among their candidates."""
-    return sum(example.right is not None for example in examples)
+def has_enough(examples: Sequence[Example], *, folds: int = 1) -> bool:
+    """Return whether an order can be learned, from both kinds of mentions or from all.
+
+    Args:
+        folds: The examples are one part of so many.
+    """
+    usable = [example.known for example in examples if example.right is not None]
+    fewest = min(usable.count(True), usable.count(False))
+    return fewest >= FEWEST // folds or len(usable) >= MANY // folds
 
 
 def choose_examples(
@@ -134,14 +143,15 @@ def choose_examples(
     Few names of a language without spaces have words that other names have too.
     """
     some = [example for example in examples if example.known == known]
-    return some if count_usable(some) >= fewest else examples
+    usable = sum(example.right is not None for example in some)
+    return some if usable >= fewest else examples
 
 
-def fit_order(examples: Sequence[Example], *, fewest: int = FEWEST) -> Ranker:
-    """Fit the weights of an order, without its probability."""
+def fit_order(examples: Sequence[Example], *, folds: int = 1) -> Ranker:
+    """Fit the weights of an order, without its probability; see `has_enough`."""
     weights = {
         known: fit_weights(
-            choose_examples(examples, known=known, fewest=fewest),
+            choose_examples(examples, known=known, fewest=FEWEST // folds),
             OF_NAMES,
             penalty=PENALTIES[known],
             temperature=True,
