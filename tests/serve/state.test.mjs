@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
 
-const { EMPTY, NIL, NO_MENTION, certainty, cutText, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
+const { EMPTY, NIL, NO_MENTION, addWaiting, certainty, cutText, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
   await import(pathToFileURL(process.env.STATE));
 
 const candidate = (cui, score, more = {}) =>
@@ -181,4 +181,16 @@ test("blanks around a selection are no part of it", () => {
   const characters = [..." a \u{1f339}\r\n"];
   assert.deepEqual(trimSpan(characters, 0, characters.length), [1, 4]);
   assert.equal(trimSpan(characters, 2, 3), null);
+});
+
+test("a note that is opened has the decisions that are not written yet", () => {
+  let state = decide(opened(sure(0, 1), sure(2, 3)), "C1", "a");
+  state = update(state, { type: "marked", mention: newMention({ start: 5, end: 7, text: "xx", cui: null }, null, true) });
+  state = decide(state, "C7", "b");
+  const asSaved = noteOf(sure(0, 1), sure(2, 3));
+  const shown = addWaiting(asSaved, state.writes, "Ada");
+  assert.deepEqual(shown.mentions.map((one) => [one.start, one.chosen]), [[0, "C1"], [2, null], [5, "C7"]]);
+  assert.deepEqual(shown.mentions[2].text, "xx");
+  assert.deepEqual(addWaiting(asSaved, state.writes, "Ben"), asSaved);
+  assert.deepEqual(addWaiting({ ...asSaved, id: "other" }, state.writes, "Ada").mentions, asSaved.mentions);
 });

@@ -30,6 +30,7 @@ SCRIPT = "<script>document.title = 'hacked'</script><img src=x onerror=alert(1)>
 NAME = "<b>Fever</b><script>document.title = 'hacked'</script>"
 PARTS = ("notes", "note", "queue", "column", "agree", "teach", "quality", "look")
 CURRENT = ".text .mention.current[role]"
+WRITES = "**/reviews/decisions/all"
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,14 @@ def expect_decided(page: Any, number: int) -> None:
 def expect_mentions(page: Any, number: int) -> None:
     """Wait until the text has a number of mentions."""
     playwright.expect(page.locator(".text .mention[role]")).to_have_count(number)
+
+
+def decide_offline(page: Any, number: int) -> None:
+    """Decide mentions while nothing can be written."""
+    page.route(WRITES, lambda route: route.abort())
+    for _ in range(number):
+        page.keyboard.press("Enter")
+    page.wait_for_selector(f"#saved.bad:has-text('{number} not saved')")
 
 
 def choose_words(page: Any, words: str) -> None:
@@ -292,18 +301,13 @@ def test_decisions_wait_for_the_network_and_a_reload(
     page: Any, reviewed: Client
 ) -> None:
     link(page, "Offline: fever, aspirin, headache.", "offline.txt")
-    page.route("**/reviews/decisions/all", lambda route: route.abort())
-    page.keyboard.press("Enter")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#saved.bad:has-text('2 not saved')")
+    decide_offline(page, 2)
     playwright.expect(page.locator(".text .unsaved[role]")).to_have_count(2)
     assert decisions(reviewed, "offline.txt") == []
-    page.unroute("**/reviews/decisions/all")
+    page.unroute(WRITES)
     expect_decided(page, 2)
-    page.route("**/reviews/decisions/all", lambda route: route.abort())
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#saved.bad:has-text('1 not saved')")
-    page.unroute("**/reviews/decisions/all")
+    decide_offline(page, 1)
+    page.unroute(WRITES)
     page.reload()
     expect_decided(page, 3)
     assert len(decisions(reviewed, "offline.txt")) == 3
@@ -313,36 +317,28 @@ def test_a_note_that_was_read_before_a_decision_was_written_has_it_too(
     page: Any, reviewed: Client
 ) -> None:
     link(page, "Overtaken: fever, aspirin.", "overtaken.txt")
-    page.route("**/reviews/decisions/all", lambda route: route.abort())
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#saved.bad:has-text('1 not saved')")
-    page.unroute("**/reviews/decisions/all")
+    decide_offline(page, 1)
     reads: list[Any] = []
-    writes: list[Any] = []
-
-    def finish() -> None:
-        if not reads or not writes:
-            return
-        writes[0].continue_()
-        while not decisions(reviewed, "overtaken.txt"):
-            time.sleep(0.05)
-        time.sleep(0.5)  # the page learns that it is written, and then what was read
-        route, answer = reads[0]
-        route.fulfill(response=answer)
 
     def hold_read(route: Any) -> None:
         if reads:
             route.continue_()
-            return
-        reads.append((route, route.fetch()))
-        finish()
+        else:
+            reads.append((route, route.fetch()))
 
-    def hold_write(route: Any) -> None:
-        writes.append(route)
-        finish()
+    def let_overtake(route: Any) -> None:
+        if not reads:
+            route.abort()
+            return
+        route.continue_()
+        while not decisions(reviewed, "overtaken.txt"):
+            time.sleep(0.05)
+        time.sleep(0.5)  # the page learns that it is written, and then what was read
+        read, answer = reads[0]
+        read.fulfill(response=answer)
 
     page.route("**/reviews/documents/*", hold_read)
-    page.route("**/reviews/decisions/all", hold_write)
+    page.route(WRITES, let_overtake)
     page.reload()
     expect_decided(page, 1)
 

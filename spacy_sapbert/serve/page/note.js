@@ -4,7 +4,7 @@ import { attempt, hasName, post, randomKey, remove, reviewer } from "./api.js";
 import { candidatesPanel } from "./candidates.js";
 import { fill, make, say, sureButton } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
-import { NIL, NO_MENTION, certainty, isUnsaved, newMention, progress, shownChoice } from "./state.js";
+import { NIL, NO_MENTION, addWaiting, certainty, isUnsaved, newMention, progress, shownChoice } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
 import { groupOf, legendOf } from "./words.js";
 
@@ -19,7 +19,7 @@ let others = [];
 const isOwn = (one) => one.reviewer === reviewer() && !one.settles;
 
 /**
- * The note of an answer of the service, with the decisions of a person.
+ * The note of an answer of the service, with the decisions of a person, also those that wait.
  * @param {any} found
  * @returns {import("./state.js").Note}
  */
@@ -29,7 +29,7 @@ function readNote(found) {
   const mentions = found.mentions.map((/** @type {any} */ one) =>
     newMention(one, own.get(`${one.start}-${one.end}`) ?? null));
   const { id, name, text, kb, done } = found;
-  return { id, name, text, kb, done, mentions };
+  return addWaiting({ id, name, text, kb, done, mentions }, getState().writes, reviewer());
 }
 
 /** Opens a note that the service keeps. @param {string} id @param {number|null} start */

@@ -157,6 +157,27 @@ function isAt(one, document, span) {
 }
 
 /**
+ * A note as it will be when the decisions of a reviewer that still wait are written.
+ * @param {Note} note as the service has it
+ * @param {Write[]} writes
+ * @param {string} reviewer
+ * @returns {Note}
+ */
+export function addWaiting(note, writes, reviewer) {
+  for (const one of writes) {
+    if (one.document !== note.id || one.reviewer !== reviewer || one.settles) continue;
+    const known = note.mentions.some((mention) => isAt(one, note.id, mention));
+    if (known) {
+      note = mapMentions(note, (mention) => (isAt(one, note.id, mention) ? { ...mention, chosen: one.chosen } : mention));
+    } else if (one.chosen !== null && one.chosen !== NO_MENTION) {
+      const { start, end, label } = one;
+      note = insert(note, newMention({ start, end, label, text: [...note.text].slice(start, end).join("") }, one.chosen, true));
+    }
+  }
+  return note;
+}
+
+/**
  * The place of the next open mention: after a place, else from the beginning.
  * @param {Mention[]} mentions
  * @param {number} place
