@@ -286,7 +286,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the disk has no hard links.
+    """Link a file to a second name, or copy it where the disk has no hard links.
 
     Args:
         source: The file, which must not be changed in its place any more. A symbolic

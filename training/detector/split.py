@@ -55,7 +55,7 @@ def list_files(path: Path) -> list[Path]:
 
 
 def label_mentions(doc: Doc, label: str) -> None:
-    """Give all entities of a Doc one label."""
+    """Set one label for all entities of a Doc."""
     doc.ents = [
         Span(doc, ent.start, ent.end, label=label, kb_id=ent.kb_id) for ent in doc.ents
     ]

@@ -125,7 +125,7 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
 
 
 def has_enough(examples: Sequence[Example], *, folds: int = 1) -> bool:
-    """Return whether an order can be learned, from both kinds of mentions or from all.
+    """Return whether there are enough examples of both kinds, or enough in all.
 
     Args:
         folds: The examples are one part of so many.
@@ -136,7 +136,7 @@ def has_enough(examples: Sequence[Example], *, folds: int = 1) -> bool:
 
 
 def choose_examples(
-    examples: Sequence[Example], *, known: bool, fewest: int
+    examples: Sequence[Example], *, known: bool, folds: int
 ) -> Sequence[Example]:
     """Return the examples with known words or without; all of them if these are few.
 
@@ -144,14 +144,14 @@ def choose_examples(
     """
     some = [example for example in examples if example.known == known]
     usable = sum(example.right is not None for example in some)
-    return some if usable >= fewest else examples
+    return some if usable >= FEWEST // folds else examples
 
 
 def fit_order(examples: Sequence[Example], *, folds: int = 1) -> Ranker:
     """Fit the weights of an order, without its probability; see `has_enough`."""
     weights = {
         known: fit_weights(
-            choose_examples(examples, known=known, fewest=FEWEST // folds),
+            choose_examples(examples, known=known, folds=folds),
             OF_NAMES,
             penalty=PENALTIES[known],
             temperature=True,

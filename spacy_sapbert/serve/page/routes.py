@@ -36,7 +36,7 @@ POLICY = (
 )
 
 
-ANSWERS = b"{}"  # of requests, in the page
+ANSWERS = b'id="answers">{}'  # where the page has answers of requests
 FOREVER = "max-age=31536000, immutable"
 IMPORT = re.compile(
     r'^import (?:\{([^}]*)\}|\* as (\w+)) from "\./(\w+)\.js";\n', re.MULTILINE
@@ -130,7 +130,8 @@ async def index(
         found = {"/kb": describe(service, store), "/access": await access(request)}
         answers = {path: one.model_dump(mode="json") for path, one in found.items()}
     data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
-    return send_file("index.html", FILES["index.html"].replace(ANSWERS, data))
+    page = FILES["index.html"].replace(ANSWERS, ANSWERS[:-2] + data)
+    return send_file("index.html", page)
 
 
 @router.get("/page/{name}")
