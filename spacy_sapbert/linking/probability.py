@@ -8,6 +8,7 @@ import numpy as np
 
 DIGITS = 6
 MAX_STEPS = 100
+LEAST_SPREAD = 1e-4  # standard deviation; a value that differs less says nothing
 
 
 class Logistic(Protocol):
@@ -68,7 +69,8 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
 def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
     """Fit the probability of a right link by maximum likelihood.
 
-    Platt's smoothed targets keep it finite if a score separates right from wrong.
+    Platt's smoothed targets keep it finite if a score separates right from wrong. The
+    slope of a value that is nearly constant is 0.
 
     Args:
         values: Finite. Shape: (n, d).
@@ -83,7 +85,8 @@ def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, fl
     targets = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
     centre = values.mean(axis=0)
     ones = np.ones((len(values), 1))
-    inputs = np.concatenate([values - centre, ones], axis=1)  # (n, d + 1)
+    spreads = values.std(axis=0) >= LEAST_SPREAD
+    inputs = np.concatenate([(values - centre) * spreads, ones], axis=1)  # (n, d + 1)
     size = inputs.shape[1]
     weights = np.zeros(size)
     weights[-1] = math.log((hits + 1) / (misses + 1))

@@ -31,7 +31,11 @@ from spacy_sapbert.evaluation.figures import (
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.kb.folder.records import Calibration, Logistic
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.linking.probability import fit_logistic, score_probability
+from spacy_sapbert.linking.probability import (
+    fit_logistic,
+    fit_logistics,
+    score_probability,
+)
 
 F1, ACCURACY = "f1", "accuracy"
 # right, right, wrong, true NIL, right; no candidate for a known one and for a true NIL
@@ -174,6 +178,16 @@ def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong() -> None:
     # two free numbers and two scores: Platt's targets are met
     found = score_probability(logistic, np.array([0.5, 0.9]))
     assert found.tolist() == [round(1 / 32, 6), round(31 / 32, 6)]
+
+
+def test_fit_logistics_ignores_a_value_that_is_nearly_constant() -> None:
+    """As the cosines of mentions that are names, which differ by rounding."""
+    chance = np.random.default_rng(0)
+    right = chance.random(300) < 0.9
+    nearly = np.where(right, 1.0, 0.999999)
+    slopes, _ = fit_logistics(np.stack([nearly, right + chance.random(300)], 1), right)
+    assert slopes[0] == 0
+    assert slopes[1] > 1
 
 
 def test_calibration_error_by_hand() -> None:
