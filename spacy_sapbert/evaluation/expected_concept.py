@@ -106,7 +106,8 @@ def locate_expected(
             expected.filtered_by = [] if kept else rejecting_fields(kb, filter, entries)
             entries = kept or entries
         english = options.filter.may_be_english
-        (vector,) = kb.embed([context.text], variants=english).vectors
+        embedded = kb.embed([context.text], variants=english, respell=True)
+        (vector,) = embedded.vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
         expected.score = round_score(scores.max())

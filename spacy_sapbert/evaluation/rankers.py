@@ -216,7 +216,7 @@ def embed_mentions(
         width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
-    embedded = kb.embed([mentions[i] for i in numbers], variants=True)
+    embedded = kb.embed([mentions[i] for i in numbers], variants=True, respell=True)
     vectors, readable = embedded.vectors, embedded.readable
     usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     return np.array(numbers, dtype=np.int64)[usable], vectors[usable]

@@ -193,17 +193,21 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         self.parts.load()
 
-    def embed(self, texts: Sequence[str], *, variants: bool = False) -> EmbeddedTexts:
+    def embed(
+        self, texts: Sequence[str], *, variants: bool = False, respell: bool = False
+    ) -> EmbeddedTexts:
         """Embed texts; one with the token ids of a row gets the vector of the row.
 
         Args:
             variants: A text that is not a name gets the vector of the name that is an
                 English variant of it, if there is one; see `list_variants`.
+            respell: Else its words that are nearly words of names are corrected first,
+                if 3-grams are indexed; see `Spellings.respell`.
 
         Returns:
             The vectors, and what is known of each text.
         """
-        return self.searcher.embed(texts, variants=variants)
+        return self.searcher.embed(texts, variants=variants, respell=respell)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
@@ -253,7 +257,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def foreign_origins(self, lang: str) -> frozenset[int]:
         """Return the origins of names in other languages than those of a document."""
-        return self.searcher.foreign_origins(lang)
+        return self.searcher.spellings.foreign_origins(lang)
 
     @property
     def name_index(self) -> NameIndex:
@@ -267,7 +271,7 @@ class KnowledgeBase(Mapping[str, Concept]):
             forms: From `name_form`.
             lang: Language of the text.
         """
-        return self.searcher.find_written(forms, lang)
+        return self.searcher.spellings.find_written(forms, lang)
 
     def check_options(self, options: LinkOptions) -> None:
         """Check that the knowledge base has what options name.

@@ -34,7 +34,6 @@ from ..linking.link import (
     link_results,
     make_queries,
 )
-from ..linking.name_variants import choose_variant, list_text_variants, list_variants
 from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
@@ -44,11 +43,11 @@ from .filters import (
     FilterResult,
     check_sources_of_codes,
     choose_codes,
-    foreign_origins,
     resolve_filter,
 )
 from .indexes.layered import search_among
 from .parts import Parts
+from .spellings import Spellings
 from .store import Store, name_key
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
@@ -70,8 +69,9 @@ class EmbeddedTexts(NamedTuple):
     """Embedded texts.
 
     Attributes:
-        vectors: Unit vectors in float32, zero for texts that the encoder cannot read.
-            Shape: (n, width).
+        vectors: Unit vectors in float32, zero for texts that the encoder cannot read;
+            those of corrected texts are as long as the share of letters that stay, so
+            that no cosine is that of a name. Shape: (n, width).
         truncated: Texts longer than the maximum of the encoder, bool. Shape: (n,).
         readable: Texts of which the encoder has a token, bool. Shape: (n,).
         named: Texts with the vector of a name, bool. Shape: (n,).
@@ -125,8 +125,7 @@ class MentionSearch:
         self.results: LruCache[Any, SearchResult] = LruCache(SEARCH_CACHE)
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
-        self.written: LruCache[tuple[str, str], list[str]] = LruCache(FORM_CACHE)
-        self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
+        self.spellings = Spellings(store, parts)
         self.check_codes = cache(lambda codes: check_sources_of_codes(store, codes))
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
@@ -171,70 +170,49 @@ class MentionSearch:
 
     # Embed
 
-    def embed(self, texts: Sequence[str], *, variants: bool = False) -> EmbeddedTexts:
+    def embed(
+        self, texts: Sequence[str], *, variants: bool = False, respell: bool = False
+    ) -> EmbeddedTexts:
         """Embed texts; see `KnowledgeBase.embed`."""
         encoder = self.parts.encoder
         token_ids, truncated = encoder.tokenize(texts)
-        keys = [name_key(ids) for ids in token_ids]
-        names = self.store.rows_of_keys(keys)
+        ids = dict(zip(texts, token_ids, strict=True))
+        rows = self.find_rows(ids)
         # Texts with the same token ids can have different variants.
-        rows: dict[Any, int] = {
-            text: names[key]
-            for text, key in zip(texts, keys, strict=True)
-            if key in names
-        }
         if variants:
-            rows.update(self.find_variants([t for t in texts if t not in rows]))
-        used = [t if t in rows else key for t, key in zip(texts, keys, strict=True)]
-        new = {k: ids for k, ids in zip(used, token_ids, strict=True) if k not in rows}
-        numbers = {key: number for number, key in enumerate([*rows, *new])}
-        vectors = encoder.encode([*new.values()])
-        if rows:
-            known = self.parts.index.vectors(np.fromiter(rows.values(), dtype=np.int64))
-            vectors = np.concatenate([known, vectors])
+            rest = [text for text in ids if text not in rows]
+            rows.update(self.spellings.find_variants(rest))
+        named = {*rows}
+        kept: dict[str, float] = {}
+        if respell:
+            rest = [text for text in ids if text not in rows]
+            respelled = self.spellings.respell(rest)
+            kept = {rest[number]: c.kept for number, c in respelled.items()}
+            changed, _ = encoder.tokenize([c.text for c in respelled.values()])
+            new = dict(zip(kept, changed, strict=True))
+            ids.update(new)
+            rows.update(self.find_rows(new))
+        used = {text: rows.get(text, name_key(found)) for text, found in ids.items()}
+        encoded = {used[text]: i for text, i in ids.items() if text not in rows}
+        known = [*dict.fromkeys(rows.values())]
+        numbers = {key: number for number, key in enumerate([*known, *encoded])}
+        vectors = encoder.encode([*encoded.values()])
+        if known:
+            of_rows = self.parts.index.vectors(np.array(known, dtype=np.int64))
+            vectors = np.concatenate([of_rows, vectors])
+        scales = np.array([kept.get(text, 1.0) for text in texts], dtype=np.float32)
         return EmbeddedTexts(
-            vectors[[numbers[key] for key in used]],
+            vectors[[numbers[used[text]] for text in texts]] * scales[:, None],
             np.array(truncated, dtype=bool),
-            np.array([bool(ids) for ids in token_ids], dtype=bool),
-            np.array([key in rows for key in used], dtype=bool),
+            np.array([bool(found) for found in token_ids], dtype=bool),
+            np.array([text in named for text in texts], dtype=bool),
         )
 
-    def find_variants(self, texts: Sequence[str]) -> dict[str, int]:
-        """Return the row of the English name that is a variant of each text, if any."""
-        variants = {text: list_variants(name_form(text)) for text in texts}
-        forms = chain.from_iterable(variants.values())
-        names = self.store.names(forms, without=self.foreign_origins("en"))
-        rows = {text: choose_variant(v, names) for text, v in variants.items()}
-        return {text: row for text, row in rows.items() if row is not None}
-
-    def find_written(self, forms: Sequence[str], lang: str) -> dict[str, list[str]]:
-        """Return the names that are written in parts of a text.
-
-        Args:
-            forms: Of the parts, from `name_form`.
-            lang: Language of the text. Names in other languages do not count.
-
-        Returns:
-            The names by form: those of the form itself, else of the first variant that
-            has any, see `list_text_variants`. Empty lists if there are none.
-        """
-        keys = [(lang, form) for form in dict.fromkeys(forms)]
-        written = self.written.get_many(keys)
-        new = {
-            key: [key[1], *list_text_variants(key[1], lang)]
-            for key in keys
-            if key not in written
-        }
-        if new:
-            spellings = self.store.spellings(
-                chain.from_iterable(new.values()), without=self.foreign_origins(lang)
-            )
-            for key, variants in new.items():
-                lists = filter(None, map(spellings.get, variants))
-                written[key] = next(lists, [])
-            kept = (key for key in new if len(key[1]) <= LONGEST_KEPT)
-            self.written.put_many({key: written[key] for key in kept})
-        return {form: names for (_, form), names in written.items()}
+    def find_rows(self, token_ids: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Return the row of each text that is a name, by the token ids of each text."""
+        keys = {text: name_key(ids) for text, ids in token_ids.items()}
+        rows = self.store.rows_of_keys(keys.values())
+        return {text: rows[key] for text, key in keys.items() if key in rows}
 
     # Find
 
@@ -262,7 +240,7 @@ class MentionSearch:
         texts = [t for t in dict.fromkeys(q.text for q in queries) if has_text(t)]
         if not texts:
             return results
-        embedded = self.embed(texts, variants=variants)
+        embedded = self.embed(texts, variants=variants, respell=True)
         mentions = Mentions(texts, embedded.vectors, embedded.named)
         usable = np.isfinite(embedded.vectors).all(axis=1)
         usable &= embedded.vectors.any(axis=1)
@@ -549,7 +527,7 @@ class MentionSearch:
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
-        if not self.foreign_origins(filter.document_language):
+        if not self.spellings.foreign_origins(filter.document_language):
             filter = replace(filter, document_language="")
         return self.resolve_filter(filter) if filter else None
 

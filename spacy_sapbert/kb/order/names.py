@@ -188,14 +188,15 @@ def make_examples(
     for start in bar:
         batch = mentions[start : start + MENTIONS_AT_ONCE]
         texts = [mention.text for mention in batch]
-        embedded = kb.embed(texts, variants=True)
+        embedded = kb.embed(texts, variants=True, respell=True)
+        vectors = embed_left_out(kb, batch, embedded.vectors)
         usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
         for number, mention in enumerate(batch):
             # A disturbed name that is another name is found as that.
             if mention.row < 0 and mention.kind != NO_CONCEPT:
                 usable[number] &= not embedded.named[number]
         chosen = np.flatnonzero(usable).tolist()
-        searched = Mentions(texts, embedded.vectors, embedded.named).take(chosen)
+        searched = Mentions(texts, vectors, embedded.named).take(chosen)
         found = kb.searcher.find_names(searched, Filter())
         for number, names in zip(chosen, found, strict=True):
             mention = batch[number]
@@ -213,6 +214,25 @@ def make_examples(
                 known=kb.searcher.knows(mention.text),
                 by_cosine=pool.cuis[0] == mention.cui,
             )
+
+
+def embed_left_out(
+    kb: KnowledgeBase, mentions: Sequence[NameMention], vectors: np.ndarray
+) -> np.ndarray:
+    """Return the vectors of mentions, with left-out names as if they were not known."""
+    left = [n for n, mention in enumerate(mentions) if mention.row >= 0]
+    provenances = [leave_out(mentions[number]) for number in left]
+    respelled = kb.searcher.spellings.respell(
+        [mentions[number].text for number in left],
+        is_left_out=lambda number, entry: not any(provenances[number](entry)),
+    )
+    if not respelled:
+        return vectors
+    changed = vectors.copy()
+    corrected = kb.embed([found.text for found in respelled.values()]).vectors
+    for (number, found), vector in zip(respelled.items(), corrected, strict=True):
+        changed[left[number]] = vector * found.kept
+    return changed
 
 
 def leave_out(mention: NameMention) -> Callable[[Entry], Provenance]:

@@ -11,6 +11,7 @@ from ..knowledge_base import KnowledgeBase
 from ..search import Mentions
 
 MOST_REASONS = 3
+READ_AS = "the encoder reads {text!r}"
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 # Group → what it means that the first candidate is ahead by its features.
 REASONS = {
@@ -27,13 +28,14 @@ REASONS = {
 def explain_order(kb: KnowledgeBase, mention: str, filter: Filter) -> list[str]:
     """Return why the first candidate of a mention is before the second, in words.
 
-    The strongest reason comes first. Empty = the order is that of the cosines.
+    What was corrected in the mention comes first, then the strongest reason. Empty =
+    the order is that of the cosines.
 
     Args:
         mention: The text that was linked.
     """
     ranker, searcher = kb.ranker, kb.searcher
-    embedded = kb.embed([mention], variants=filter.may_be_english)
+    embedded = kb.embed([mention], variants=filter.may_be_english, respell=True)
     by_cosine = bool(embedded.named[0]) and ranker is not None and not ranker.taught
     if ranker is None or by_cosine or not np.isfinite(embedded.vectors).all():
         return []
@@ -52,7 +54,8 @@ def explain_order(kb: KnowledgeBase, mention: str, filter: Filter) -> list[str]:
     known = searcher.knows(mention)
     gains = compare_first(ranker, features, known=known)
     first = pool.cuis[int(ranker.scores(features, known=known).argmax())]
-    return [
+    respelled = {} if embedded.named[0] else searcher.spellings.respell([mention])
+    return [READ_AS.format(text=found.text) for found in respelled.values()] + [
         format_reason(group, mention, pool, first)
         for group in sorted(gains, key=lambda group: -gains[group])[:MOST_REASONS]
         if gains[group] > 0

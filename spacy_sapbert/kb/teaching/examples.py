@@ -243,7 +243,7 @@ def search_names(
         starts, unit="batches", desc="Search", quiet=not progress
     ):
         batch = texts[start : start + MENTIONS_AT_ONCE]
-        embedded = before.embed(batch, variants=True)
+        embedded = before.embed(batch, variants=True, respell=True)
         usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
         mentions = Mentions(batch, vectors, embedded.named)

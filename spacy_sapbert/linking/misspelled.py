@@ -1,0 +1,73 @@
+"""Words that are written wrong → the words of names that they nearly are."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from rapidfuzz.distance import OSA
+
+from .features import WORD
+
+SHORTEST = 5  # letters of a word; a shorter one may be an abbreviation
+LETTERS_PER_SLIP, MOST_SLIPS = 4, 2  # one of four letters may be wrong
+
+
+class Corrected(NamedTuple):
+    """A text whose misspelled words are corrected.
+
+    Attributes:
+        kept: Share of the letters that stay, 0 to 1.
+    """
+
+    text: str
+    kept: float
+
+
+def list_words(text: str) -> list[str]:
+    """Return the words of a text that may be corrected, in lower case."""
+    return [word for word in WORD.findall(text.lower()) if len(word) >= SHORTEST]
+
+
+def correct_words(
+    text: str, words: Collection[str], names: Iterable[str]
+) -> Corrected | None:
+    """Replace words of a text by the words of names that they nearly are.
+
+    Letters dropped, added, changed or swapped count.
+
+    Args:
+        words: In lower case. One that is a word of a name stays.
+        names: Of equally near words, that of an earlier name counts.
+
+    Returns:
+        None if there is no such word.
+    """
+    near: dict[str, str] = {}
+    for name in names:
+        for written in WORD.findall(name):
+            near.setdefault(written.lower(), written)
+    corrected = {
+        word: nearest
+        for word in words
+        if word not in near and (nearest := find_nearest(word, near))
+    }
+    found = WORD.sub(lambda m: corrected.get(m.group().lower(), m.group()), text)
+    if found == text:
+        return None
+    return Corrected(found, OSA.normalized_similarity(text.lower(), found.lower()))
+
+
+def find_nearest(word: str, near: Mapping[str, str]) -> str | None:
+    """Return the word that differs least, as it is written; None if all differ more.
+
+    Args:
+        near: Words by their lower case. Those with digits do not count.
+    """
+    slips = min(len(word) // LETTERS_PER_SLIP, MOST_SLIPS)
+    nearest = None
+    for other, written in near.items():
+        if slips < 0:
+            break
+        distance = OSA.distance(word, other, score_cutoff=slips)
+        if distance <= slips and other.isalpha():
+            nearest, slips = written, distance - 1
+    return nearest
