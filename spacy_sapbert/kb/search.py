@@ -34,6 +34,7 @@ from ..linking.link import (
     link_results,
     make_queries,
 )
+from ..linking.misspelled import Corrected
 from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
@@ -69,6 +70,8 @@ class EmbeddedTexts(NamedTuple):
     """Embedded texts.
 
     Attributes:
+        texts: What an order compares with names: the texts, or if they are corrected
+            and no name even so, what was corrected.
         vectors: Unit vectors in float32, zero for texts that the encoder cannot read;
             those of corrected texts are as long as the share of letters that stay, so
             that no cosine is that of a name. Shape: (n, width).
@@ -77,6 +80,7 @@ class EmbeddedTexts(NamedTuple):
         named: Texts with the vector of a name, bool. Shape: (n,).
     """
 
+    texts: Sequence[str]
     vectors: np.ndarray
     truncated: np.ndarray
     readable: np.ndarray
@@ -183,16 +187,16 @@ class MentionSearch:
             rest = [text for text in ids if text not in rows]
             rows.update(self.spellings.find_variants(rest))
         named = {*rows}
-        kept: dict[str, float] = {}
+        corrected: dict[str, Corrected] = {}
         if respell:
             rest = [text for text in ids if text not in rows]
-            respelled = self.spellings.respell(rest)
-            kept = {rest[number]: c.kept for number, c in respelled.items()}
-            changed, _ = encoder.tokenize([c.text for c in respelled.values()])
-            new = dict(zip(kept, changed, strict=True))
+            found = self.spellings.respell(rest)
+            corrected = {rest[number]: c for number, c in found.items()}
+            changed, _ = encoder.tokenize([c.text for c in corrected.values()])
+            new = dict(zip(corrected, changed, strict=True))
             ids.update(new)
             rows.update(self.find_rows(new))
-        used = {text: rows.get(text, name_key(found)) for text, found in ids.items()}
+        used = {text: rows.get(text, name_key(i)) for text, i in ids.items()}
         encoded = {used[text]: i for text, i in ids.items() if text not in rows}
         known = [*dict.fromkeys(rows.values())]
         numbers = {key: number for number, key in enumerate([*known, *encoded])}
@@ -200,11 +204,16 @@ class MentionSearch:
         if known:
             of_rows = self.parts.index.vectors(np.array(known, dtype=np.int64))
             vectors = np.concatenate([of_rows, vectors])
-        scales = np.array([kept.get(text, 1.0) for text in texts], dtype=np.float32)
+        kept = [corrected[t].kept if t in corrected else 1.0 for t in texts]
+        scales = np.array(kept, dtype=np.float32)[:, None]
         return EmbeddedTexts(
-            vectors[[numbers[used[text]] for text in texts]] * scales[:, None],
+            [
+                corrected[t].text if t in corrected and t not in rows else t
+                for t in texts
+            ],
+            vectors[[numbers[used[text]] for text in texts]] * scales,
             np.array(truncated, dtype=bool),
-            np.array([bool(found) for found in token_ids], dtype=bool),
+            np.array([*map(bool, token_ids)], dtype=bool),
             np.array([text in named for text in texts], dtype=bool),
         )
 
@@ -241,7 +250,7 @@ class MentionSearch:
         if not texts:
             return results
         embedded = self.embed(texts, variants=variants, respell=True)
-        mentions = Mentions(texts, embedded.vectors, embedded.named)
+        mentions = Mentions(embedded.texts, embedded.vectors, embedded.named)
         usable = np.isfinite(embedded.vectors).all(axis=1)
         usable &= embedded.vectors.any(axis=1)
         numbers = {text: number for number, text in enumerate(texts)}

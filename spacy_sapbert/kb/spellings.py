@@ -92,15 +92,18 @@ class Spellings:
         }
         if not unknown:
             return {}
-        rows, scores = ngrams.search([texts[n] for n in unknown], NEAR_NAMES)
+        wanted = {texts[number]: None for number in unknown}
+        wanted |= {word: None for words in unknown.values() for word in words}
+        rows, scores = ngrams.search([*wanted], NEAR_NAMES)
         # Two indexes that are searched together are not in one order.
         rows = np.take_along_axis(rows, np.argsort(-scores, kind="stable"), axis=1)
         entries = self.store.entries(np.unique(rows[rows >= 0]))
+        near = dict(zip(wanted, rows.tolist(), strict=True))
         respelled: dict[int, Corrected] = {}
-        for (number, words), near in zip(unknown.items(), rows.tolist(), strict=True):
+        for number, words in unknown.items():
             names = [
                 entry.alias
-                for row in near
+                for row in chain.from_iterable(near[t] for t in (texts[number], *words))
                 for entry in entries.get(row, ())
                 if not is_left_out(number, entry)
             ]

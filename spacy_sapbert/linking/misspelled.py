@@ -7,7 +7,7 @@ from rapidfuzz.distance import OSA
 
 from .features import WORD
 
-SHORTEST = 5  # letters of a word; a shorter one may be an abbreviation
+SHORTEST = 5  # letters of a correct word; a shorter one may be an abbreviation
 LETTERS_PER_SLIP, MOST_SLIPS = 4, 2  # one of four letters may be wrong
 
 
@@ -24,7 +24,7 @@ class Corrected(NamedTuple):
 
 def list_words(text: str) -> list[str]:
     """Return the words of a text that may be corrected, in lower case."""
-    return [word for word in WORD.findall(text.lower()) if len(word) >= SHORTEST]
+    return [word for word in WORD.findall(text.lower()) if len(word) >= SHORTEST - 1]
 
 
 def correct_words(
@@ -68,6 +68,6 @@ def find_nearest(word: str, near: Mapping[str, str]) -> str | None:
         if slips < 0:
             break
         distance = OSA.distance(word, other, score_cutoff=slips)
-        if distance <= slips and other.isalpha():
+        if distance <= slips and len(other) >= SHORTEST and other.isalpha():
             nearest, slips = written, distance - 1
     return nearest

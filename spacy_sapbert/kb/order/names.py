@@ -28,7 +28,7 @@ from ...linking.ranker import Ranker
 from ..folder.records import Gain, NamesOrder
 from ..knowledge_base import KnowledgeBase
 from ..probe import choose_rows
-from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME, Mentions
+from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME, EmbeddedTexts, Mentions
 from .fit import (
     Example,
     check_right,
@@ -187,23 +187,21 @@ def make_examples(
     bar = show_progress(starts, unit="batches", desc="Order", quiet=not progress)
     for start in bar:
         batch = mentions[start : start + MENTIONS_AT_ONCE]
-        texts = [mention.text for mention in batch]
-        embedded = kb.embed(texts, variants=True, respell=True)
-        vectors = embed_left_out(kb, batch, embedded.vectors)
+        embedded = embed_mentions(kb, batch)
         usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
         for number, mention in enumerate(batch):
             # A disturbed name that is another name is found as that.
             if mention.row < 0 and mention.kind != NO_CONCEPT:
                 usable[number] &= not embedded.named[number]
         chosen = np.flatnonzero(usable).tolist()
-        searched = Mentions(texts, vectors, embedded.named).take(chosen)
-        found = kb.searcher.find_names(searched, Filter())
+        searched = Mentions(embedded.texts, embedded.vectors, embedded.named)
+        found = kb.searcher.find_names(searched.take(chosen), Filter())
         for number, names in zip(chosen, found, strict=True):
-            mention = batch[number]
+            mention, text = batch[number], embedded.texts[number]
             pool = pool_concepts(names, leave_out(mention))
             if not pool.near:
                 continue
-            features = compute_features(mention.text, pool)
+            features = compute_features(text, pool)
             right = None
             if mention.kind != NO_CONCEPT and mention.cui in pool.near:
                 right = pool.cuis.index(mention.cui)
@@ -211,28 +209,30 @@ def make_examples(
                 kind=mention.kind,
                 right=right,
                 features={name: features[name] for name in KEPT},
-                known=kb.searcher.knows(mention.text),
+                known=kb.searcher.knows(text),
                 by_cosine=pool.cuis[0] == mention.cui,
             )
 
 
-def embed_left_out(
-    kb: KnowledgeBase, mentions: Sequence[NameMention], vectors: np.ndarray
-) -> np.ndarray:
-    """Return the vectors of mentions, with left-out names as if they were not known."""
+def embed_mentions(kb: KnowledgeBase, mentions: Sequence[NameMention]) -> EmbeddedTexts:
+    """Embed mentions, left-out names as if they were not known."""
+    texts = [mention.text for mention in mentions]
+    embedded = kb.embed(texts, variants=True, respell=True)
     left = [n for n, mention in enumerate(mentions) if mention.row >= 0]
     provenances = [leave_out(mentions[number]) for number in left]
     respelled = kb.searcher.spellings.respell(
-        [mentions[number].text for number in left],
+        [texts[number] for number in left],
         is_left_out=lambda number, entry: not any(provenances[number](entry)),
     )
     if not respelled:
-        return vectors
-    changed = vectors.copy()
-    corrected = kb.embed([found.text for found in respelled.values()]).vectors
-    for (number, found), vector in zip(respelled.items(), corrected, strict=True):
-        changed[left[number]] = vector * found.kept
-    return changed
+        return embedded
+    vectors, compared = embedded.vectors.copy(), [*embedded.texts]
+    corrected = kb.embed([found.text for found in respelled.values()])
+    for place, (number, found) in enumerate(respelled.items()):
+        vectors[left[number]] = corrected.vectors[place] * found.kept
+        if not corrected.named[place]:
+            compared[left[number]] = found.text
+    return embedded._replace(texts=compared, vectors=vectors)
 
 
 def leave_out(mention: NameMention) -> Callable[[Entry], Provenance]:

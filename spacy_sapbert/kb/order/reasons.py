@@ -39,24 +39,25 @@ def explain_order(kb: KnowledgeBase, mention: str, filter: Filter) -> list[str]:
     by_cosine = bool(embedded.named[0]) and ranker is not None and not ranker.taught
     if ranker is None or by_cosine or not np.isfinite(embedded.vectors).all():
         return []
-    mentions = Mentions([mention], embedded.vectors, embedded.named)
+    compared = embedded.texts[0]
+    mentions = Mentions([compared], embedded.vectors, embedded.named)
     (found,) = searcher.find_names(mentions, filter)
     pool = pool_concepts(found, searcher.find_provenance)
     if len(pool.near) < 2:
         return []
     taught = kb.manifest.taught is not None
     features = compute_features(
-        mention,
+        compared,
         pool,
-        counts=searcher.count_annotations([mention])[0] if taught else None,
+        counts=searcher.count_annotations([compared])[0] if taught else None,
         concept_counts=kb.store.annotated_concepts(pool.cuis) if taught else None,
     )
-    known = searcher.knows(mention)
+    known = searcher.knows(compared)
     gains = compare_first(ranker, features, known=known)
     first = pool.cuis[int(ranker.scores(features, known=known).argmax())]
     respelled = {} if embedded.named[0] else searcher.spellings.respell([mention])
     return [READ_AS.format(text=found.text) for found in respelled.values()] + [
-        format_reason(group, mention, pool, first)
+        format_reason(group, compared, pool, first)
         for group in sorted(gains, key=lambda group: -gains[group])[:MOST_REASONS]
         if gains[group] > 0
     ]

@@ -63,8 +63,14 @@ class Example(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The names nearest to a text, and whether it is a name of the vocabulary."""
+    """The names nearest to a text.
 
+    Attributes:
+        text: What is compared with them; see `EmbeddedTexts`.
+        named: Whether it is a name of the vocabulary.
+    """
+
+    text: str
     found: list[FoundName]
     named: bool
 
@@ -88,6 +94,10 @@ class FoldCounts:
             if fold in folds:
                 counts[cui] += count
         return counts
+
+    def count_folds(self, form: str) -> int:
+        """Return the number of folds in which a form was annotated with a concept."""
+        return len({fold for cui, fold in self.pairs.get(form, ()) if cui})
 
     def concept_counts(
         self, cuis: Sequence[str], folds: Collection[int]
@@ -151,18 +161,23 @@ class AnnotatedMentions:
         for text, fold, cui in mentions[:most]:
             self.queries.setdefault((text, fold), Counter())[cui] += 1
         texts = list(dict.fromkeys(text for text, _ in self.queries))
-        nearest = search_names(kb, before, texts, progress=progress)
-        self.nearest: dict[str, Nearest] = dict(zip(texts, nearest, strict=True))
+        # Where a mention of two folds is a candidate, it is a name by the other fold.
+        names = {t for t in texts if self.fold_counts.count_folds(name_form(t)) > 1}
+        self.nearest: dict[str, Nearest] = {}
+        for respell in (True, False):
+            some = [text for text in texts if (text not in names) == respell]
+            found = search_names(kb, before, some, respell=respell, progress=progress)
+            self.nearest.update(zip(some, found, strict=True))
         self.plain = {text: self.find_plain(text) for text in texts}
 
     def find_plain(self, text: str) -> str | None:
         """Return the first answer for a mention before anything is taught."""
-        found, named = self.nearest[text]
+        compared, found, named = self.nearest[text]
         find_provenance = self.kb.searcher.find_provenance
         vocabulary = [n for n in found if find_provenance(n.entry).vocabulary]
         pool = pool_concepts(vocabulary, find_provenance)
-        known = self.kb.searcher.knows(text)
-        return first_answer(self.prior, text, pool, {}, named=named, known=known)
+        known = self.kb.searcher.knows(compared)
+        return first_answer(self.prior, compared, pool, {}, named=named, known=known)
 
     def examples(
         self, learned: Mapping[int, Collection[int]] = OTHERS
@@ -208,15 +223,18 @@ class AnnotatedMentions:
                 provenances[entry] = provenance
             return provenances[entry]
 
-        counts = fold_counts.counts(name_form(text), learned)
-        pool = pool_concepts(self.nearest[text].found, find_provenance)
+        compared, found, _ = self.nearest[text]
+        counts = fold_counts.counts(name_form(compared), learned)
+        pool = pool_concepts(found, find_provenance)
         concept_counts = fold_counts.concept_counts(pool.cuis, learned)
         features = compute_features(
-            text, pool, counts=counts, concept_counts=concept_counts
+            compared, pool, counts=counts, concept_counts=concept_counts
         )
-        known = searcher.knows(text)
+        known = searcher.knows(compared)
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
-        first = first_answer(self.prior, text, pool, counts, named=named, known=known)
+        first = first_answer(
+            self.prior, compared, pool, counts, named=named, known=known
+        )
         for cui, number in cuis.items():
             example = Example(
                 text=text,
@@ -235,21 +253,34 @@ class AnnotatedMentions:
 
 
 def search_names(
-    kb: KnowledgeBase, before: KnowledgeBase, texts: Sequence[str], *, progress: bool
+    kb: KnowledgeBase,
+    before: KnowledgeBase,
+    texts: Sequence[str],
+    *,
+    respell: bool,
+    progress: bool,
 ) -> Iterator[Nearest]:
-    """Yield the names nearest to each text; see `AnnotatedMentions`."""
+    """Yield the names nearest to each text; see `AnnotatedMentions`.
+
+    Args:
+        respell: See `KnowledgeBase.embed`.
+    """
     starts = range(0, len(texts), MENTIONS_AT_ONCE)
     for start in show_progress(
         starts, unit="batches", desc="Search", quiet=not progress
     ):
         batch = texts[start : start + MENTIONS_AT_ONCE]
-        embedded = before.embed(batch, variants=True, respell=True)
+        embedded = before.embed(batch, variants=True, respell=respell)
         usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
-        mentions = Mentions(batch, vectors, embedded.named)
+        mentions = Mentions(embedded.texts, vectors, embedded.named)
         found = kb.searcher.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
         for number, names in enumerate(found):
-            yield Nearest(names if usable[number] else [], bool(embedded.named[number]))
+            yield Nearest(
+                embedded.texts[number],
+                names if usable[number] else [],
+                bool(embedded.named[number]),
+            )
 
 
 def first_answer(
