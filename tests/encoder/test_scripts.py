@@ -21,10 +21,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.encoders.embedding import embed_texts
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401 (registers)
-from training.losses import schedules  # noqa: F401
+from training.trainer.validation import embed_texts
 
 NAMES = {
     "C1": "Fever 发热 発熱 ไข้ حمى חום 열 лихорадка πυρετός ज्वर",

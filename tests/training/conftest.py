@@ -13,7 +13,7 @@ from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.__main__ import app
 from training.data.families import write_families
 from training.trainer.run import train
-from training.trainer.settings import read_config
+from training.trainer.settings import RunPaths, read_config
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 
@@ -99,11 +99,8 @@ def run_training() -> Callable[..., Any]:
 
     def run(folder: Path, pairs: Path, config: Config, **kwargs: Any) -> Any:
         return train(
-            pairs,
-            folder / "encoder",
+            RunPaths(pairs, *(folder / n for n in ("encoder", "checkpoint", "corpus"))),
             config,
-            checkpoint=folder / "checkpoint",
-            corpus_folder=folder / "corpus",
             progress_bar=False,
             **kwargs,
         )

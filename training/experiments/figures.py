@@ -11,6 +11,7 @@ import torch
 import typer
 
 from spacy_sapbert.cli.app import make_app
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.evaluation.figures import (
     COLOURS,
     MARKERS,
@@ -24,9 +25,8 @@ from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.options import Force, Quiet
 from training.data.pairs import distinct_names
-from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
-from training.losses.miners import mine_all_pairs, mine_hard_pairs
+from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
 
 LINE_STYLES = ("-", "--", "-.", ":")
 LOGGED = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
@@ -225,7 +225,7 @@ def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
 def embed_with_each(encoders: Sequence[str], names: list[str]) -> dict[str, np.ndarray]:
     """Compute the vectors of names with each encoder, given as `NAME=FOLDER`."""
     folders = parse_named(encoders, "--encoder").items()
-    return {title: embed_names(folder, names) for title, folder in folders}
+    return {title: Encoder.open(folder).embed(names) for title, folder in folders}
 
 
 def read_results(path: Path, parse: Callable[[bytes], Any], what: str) -> Any:

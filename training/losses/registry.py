@@ -18,7 +18,7 @@ Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 Schedule = Callable[[int, int], float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-MODULES = ("miners", "multi_similarity", "from_library", "schedules")
+MODULES = ("sapbert", "from_library", "schedules")
 
 
 class registry(confection.registry):

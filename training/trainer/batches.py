@@ -16,7 +16,7 @@ from training.data.dataset import PairDataset, build_dataset, open_dataset, toke
 from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
 from training.errors import Errors, SapbertError
 from training.trainer.distributed import SINGLE, Ranks, barrier
-from training.trainer.settings import TrainingSettings
+from training.trainer.settings import RunPaths, TrainingSettings
 
 LENGTH_MULTIPLE = 8  # of padded names, for the matrix units of a GPU
 BATCHES_AHEAD = 4
@@ -84,50 +84,36 @@ class Batch:
     distances: Tensor | None = None
 
 
-def dataset_folders(folder: Path) -> dict[str, Path]:
-    """Return the folder of each source's tokenised names, by its name."""
-    others = ("relations", "families")
-    return {
-        "pairs": folder,
-        **{name: folder.with_name(f"{folder.name}-{name}") for name in others},
-    }
-
-
 def open_sources(
-    pairs_path: Path,
-    folder: Path,
+    paths: RunPaths,
     tokenizer: Any,
     settings: TrainingSettings,
     ranks: Ranks,
-    progress_bar: bool,
+    *,
+    progress: bool,
 ) -> list[Source]:
-    """Tokenise the files in rank 0, and open the result in all.
-
-    Args:
-        folder: For the tokenised pairs; those of other files are next to it.
-    """
+    """Tokenise the files in rank 0, and open the result in all."""
     files = settings.hierarchy
-    paths = {
-        "pairs": pairs_path,
+    of_source = {
+        "pairs": paths.pairs,
         "relations": settings.training.relations,
         "families": files.families,
     }
     sources = []
-    for name, dataset_folder in dataset_folders(folder).items():
-        path = paths[name]
+    for name, path in of_source.items():
         if path is None:
             continue
         if ranks.is_first:
             build_dataset(
                 path,
-                dataset_folder,
+                paths.datasets[name],
                 tokenizer,
                 max_length=settings.encoder.max_length,
                 lowercase=settings.encoder.how.lowercase,
-                progress=progress_bar,
+                progress=progress,
             )
         barrier(ranks)
-        sources.append(Source(name, path, open_dataset(dataset_folder)))
+        sources.append(Source(name, path, open_dataset(paths.datasets[name])))
     if files.families is not None and files.concepts is not None:
         lines = len(sources[-1].dataset.pairs)
         if lines % FAMILY:
@@ -188,20 +174,18 @@ def plan_batches(
 
 
 def collate_batch(
-    dataset: PairDataset,
+    source: Source,
     lines: np.ndarray,
     settings: TrainingSettings,
     *,
     ranks: Ranks = SINGLE,
-    pin: bool = False,
-    hierarchy: Hierarchy | None = None,
 ) -> Batch:
     """Build the batch of some lines, with the padded names of this rank.
 
-    Args:
-        pin: Use pinned memory, which a GPU reads fast.
-        hierarchy: For families, the parents of the concepts.
+    They are in pinned memory for a GPU, which reads it fast.
     """
+    dataset = source.dataset
+    pin = ranks.device == "cuda"
     pairs = dataset.pairs[lines]
     rows, labels = [], []  # of each rank, sorted by length for little padding
     for share in np.array_split(pairs, ranks.world_size):
@@ -218,9 +202,10 @@ def collate_batch(
         )
     all_labels = np.concatenate(labels)
     distances = None
-    if hierarchy is not None:
+    if source.hierarchy is not None:
+        steps = settings.hierarchy.distances
         distances = torch.from_numpy(
-            compute_distances(hierarchy, all_labels, settings.hierarchy.distances)
+            compute_distances(source.hierarchy, all_labels, steps)
         )
     return Batch(
         lines,
@@ -251,7 +236,6 @@ def iter_batches(
     *,
     done: int,
     ranks: Ranks,
-    pin: bool,
 ) -> Generator[tuple[int, Source, Batch], None, None]:
     """Yield step, source and batch of every step after the first `done` steps.
 
@@ -262,15 +246,7 @@ def iter_batches(
     def make_next() -> tuple[int, Source, Batch] | None:
         for step, number, lines in plan:
             source = sources[number]
-            batch = collate_batch(
-                source.dataset,
-                lines,
-                settings,
-                ranks=ranks,
-                pin=pin,
-                hierarchy=source.hierarchy,
-            )
-            return step, source, batch
+            return step, source, collate_batch(source, lines, settings, ranks=ranks)
         return None
 
     with ThreadPoolExecutor(1, thread_name_prefix="batches") as pool:

@@ -17,11 +17,10 @@ from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output
 from training.data.options import Quiet
-from training.trainer.batches import dataset_folders
 from training.trainer.checkpoints import read_settings
 from training.trainer.distributed import broadcast_number, start_ranks, stop_ranks
 from training.trainer.run import train
-from training.trainer.settings import PRECISIONS, parse_overrides, read_config
+from training.trainer.settings import PRECISIONS, RunPaths, parse_overrides, read_config
 from training.trainer.step import find_precision
 
 STOPPED = 128  # plus the signal: exit code of a stopped process, as in shells
@@ -85,8 +84,7 @@ def train_command(
     received = stop_on_signals(stop)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    checkpoint = checkpoint or output.with_name(f"{output.name}-checkpoint")
-    corpus_folder = corpus or output.with_name(f"{output.name}-corpus")
+    paths = RunPaths.beside(pairs_path, output, checkpoint, corpus)
     if threads:
         torch.set_num_threads(threads)
     progress_bar = sys.stderr.isatty() and not quiet
@@ -96,24 +94,20 @@ def train_command(
     ranks = start_ranks(device)
     if config["training"]["precision"] == "auto":
         # A resumed run keeps its precision.
-        saved = read_settings(checkpoint)
+        saved = read_settings(paths.checkpoint)
         precision = saved.get("training.precision") or find_precision(device)
-        number = broadcast_number(PRECISIONS.index(precision), ranks, device)
+        number = broadcast_number(PRECISIONS.index(precision), ranks)
         config["training"]["precision"] = PRECISIONS[int(number)]
     summary = train(
-        pairs_path,
-        output,
+        paths,
         config,
-        checkpoint=checkpoint,
-        corpus_folder=corpus_folder,
         force=force,
-        device=device,
         ranks=ranks,
         progress_bar=progress_bar and ranks.is_first,
         stop=stop,
     )
     if summary is not None and corpus is None and ranks.is_first:
-        for folder in dataset_folders(corpus_folder).values():
+        for folder in paths.datasets.values():
             shutil.rmtree(folder, ignore_errors=True)
     stop_ranks(ranks)
     # of a process that another one stopped, too

@@ -8,7 +8,7 @@ weights only have to be summed.
 import os
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, distributed
@@ -19,10 +19,11 @@ LONGEST_WAIT = timedelta(hours=12)
 
 
 class Ranks(NamedTuple):
-    """The number of this process, from 0, and the number of all processes."""
+    """The number of this process, from 0, the number of all, and "cpu" or "cuda"."""
 
     rank: int = 0
     world_size: int = 1
+    device: str = "cpu"
 
     @property
     def is_first(self) -> bool:
@@ -36,12 +37,12 @@ def start_ranks(device: str) -> Ranks:
     """Connect to the other processes that `torchrun` started, if there are any."""
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     if world_size == 1:
-        return SINGLE
+        return Ranks(device=device)
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "nccl" if device == "cuda" else "gloo"
     distributed.init_process_group(backend, timeout=LONGEST_WAIT)
-    return Ranks(distributed.get_rank(), world_size)
+    return Ranks(distributed.get_rank(), world_size, device)
 
 
 def stop_ranks(ranks: Ranks) -> None:
@@ -99,28 +100,29 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
             waiting = []
 
 
-def any_rank(flags: list[bool], ranks: Ranks, device: Any) -> list[bool]:
+def any_rank(flags: list[bool], ranks: Ranks) -> list[bool]:
     """Return which flags are set in at least one rank."""
     if ranks.world_size == 1:
         return flags
-    counts = torch.tensor(flags, dtype=torch.int32, device=device)
+    counts = torch.tensor(flags, dtype=torch.int32, device=ranks.device)
     distributed.all_reduce(counts)
     return [count > 0 for count in counts.tolist()]
 
 
-def gather_states(state: Tensor, ranks: Ranks, device: Any) -> list[Tensor]:
+def gather_states(state: Tensor, ranks: Ranks) -> list[Tensor]:
     """Return the random states of all ranks, uint8 on the CPU."""
     if ranks.world_size == 1:
         return [state]
-    states = [torch.empty_like(state, device=device) for _ in range(ranks.world_size)]
-    distributed.all_gather(states, state.to(device))
+    own = state.to(ranks.device)
+    states = [torch.empty_like(own) for _ in range(ranks.world_size)]
+    distributed.all_gather(states, own)
     return [each.cpu() for each in states]
 
 
-def broadcast_number(number: float, ranks: Ranks, device: Any) -> float:
+def broadcast_number(number: float, ranks: Ranks) -> float:
     """Return the number of rank 0, in all ranks."""
     if ranks.world_size == 1:
         return number
-    shared = torch.tensor(number, dtype=torch.float64, device=device)
+    shared = torch.tensor(number, dtype=torch.float64, device=ranks.device)
     distributed.broadcast(shared, 0)
     return float(shared.item())

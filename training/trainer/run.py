@@ -26,7 +26,6 @@ from training.data.dataset import DATASET_FOLDER
 from training.errors import Errors, SapbertError
 from training.trainer.batches import (
     count_steps,
-    dataset_folders,
     digest_sources,
     iter_batches,
     open_sources,
@@ -50,7 +49,12 @@ from training.trainer.distributed import (
     gather_states,
 )
 from training.trainer.model_card import format_model_card, summarize
-from training.trainer.settings import complete_encoder, flatten_config, make_settings
+from training.trainer.settings import (
+    RunPaths,
+    complete_encoder,
+    flatten_config,
+    make_settings,
+)
 from training.trainer.step import make_state, train_step
 from training.trainer.tracking import open_tracker
 from training.trainer.validation import read_validation, validate
@@ -64,14 +68,10 @@ FREE_SETTINGS = (
 
 
 def train(
-    pairs_path: Path,
-    output: Path,
+    paths: RunPaths,
     config: Config,
     *,
-    checkpoint: Path,
-    corpus_folder: Path,
     force: bool = False,
-    device: str = "cpu",
     ranks: Ranks = SINGLE,
     progress_bar: bool = True,
     stop: Event | None = None,
@@ -79,10 +79,8 @@ def train(
     """Train an encoder on synonym pairs, and on the other files of the config.
 
     Args:
-        output: The encoder folder to write.
+        paths: A run that was stopped is resumed from its checkpoint.
         config: From `read_config`, with a precision that is not "auto".
-        checkpoint: Folder of checkpoints; a stopped run is resumed from there.
-        corpus_folder: Folder of the tokenised names; see `dataset_folders`.
         force: An encoder, or a stopped run of other settings, may be replaced.
         stop: If set, the run ends after the current step, with a checkpoint.
 
@@ -96,9 +94,9 @@ def train(
     Source:
         Liu et al. (2021), §3 and §4.1.
     """
-    check_folder_output(output, ENCODER_FOLDER, force=force)
-    check_kind(checkpoint, CHECKPOINT_FOLDER)
-    for folder in dataset_folders(corpus_folder).values():
+    check_folder_output(paths.encoder, ENCODER_FOLDER, force=force)
+    check_kind(paths.checkpoint, CHECKPOINT_FOLDER)
+    for folder in paths.datasets.values():
         check_kind(folder, DATASET_FOLDER)
 
     # Settings, encoder and data
@@ -107,10 +105,8 @@ def train(
     section = settings.training
     stop = stop or Event()
     validation = read_validation(settings) if ranks.is_first else None
-    tokenizer, state = make_state(settings, device, ranks.rank)
-    sources = open_sources(
-        pairs_path, corpus_folder, tokenizer, settings, ranks, progress_bar
-    )
+    tokenizer, state = make_state(settings, ranks)
+    sources = open_sources(paths, tokenizer, settings, ranks, progress=progress_bar)
     total = count_steps([source.lines for source in sources], settings)
 
     # The checkpoint of the same settings, files and number of ranks
@@ -119,18 +115,17 @@ def train(
         key: value for key, value in made_of.items() if key not in FREE_SETTINGS
     }
     identity["processes"] = ranks.world_size
-    log_path = checkpoint.with_name(f"{checkpoint.name}.log.jsonl")
     progress, log = Progress(), list[dict[str, Any]]()
-    if can_resume(checkpoint, identity, force=force):
-        progress = read_checkpoint(checkpoint, state, ranks.rank)
-        log = read_log(log_path, progress.step)
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    if can_resume(paths.checkpoint, identity, force=force):
+        progress = read_checkpoint(paths.checkpoint, state, ranks.rank)
+        log = read_log(paths.log, progress.step)
+    paths.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     if not progress.step:  # another run's checkpoint does not fit to the new log
         barrier(ranks)
         if ranks.is_first:
-            remove_folder(checkpoint)
+            remove_folder(paths.checkpoint)
     if ranks.is_first:  # atomically, because a later run needs it
-        with write_atomically(log_path) as file:
+        with write_atomically(paths.log) as file:
             file.writelines(json.dumps(entry).encode() + b"\n" for entry in log)
 
     def is_finished() -> bool:
@@ -140,28 +135,30 @@ def train(
     def save() -> None:
         check_finite(state.model, progress.step)
         own = random_state(state.model.device)
-        states = gather_states(own, ranks, state.model.device)
+        states = gather_states(own, ranks)
         if ranks.is_first:
             write_checkpoint(
-                checkpoint, state, progress, settings=identity, random_states=states
+                paths.checkpoint,
+                state,
+                progress,
+                settings=identity,
+                random_states=states,
             )
         barrier(ranks)
 
     tracker = open_tracker(
         section.tracker if ranks.is_first else None,
-        output.with_name(f"{output.name}-tracking"),
+        paths.encoder.with_name(f"{paths.encoder.name}-tracking"),
         made_of,
         step=progress.step,
     )
-    batches = iter_batches(
-        sources, settings, done=progress.step, ranks=ranks, pin=device == "cuda"
-    )
+    batches = iter_batches(sources, settings, done=progress.step, ranks=ranks)
     bar = tqdm(
         total=total, initial=progress.step, unit=" steps", disable=not progress_bar
     )
     started = saved = time.monotonic()
     stopping = False
-    own_log = log_path if ranks.is_first else os.devnull
+    own_log = paths.log if ranks.is_first else os.devnull
     with (
         closing(batches),
         bar,
@@ -189,7 +186,7 @@ def train(
                 accuracy = 0.0
                 if validation is not None:  # in rank 0
                     accuracy = validate(state.model, tokenizer, validation, settings)
-                accuracy = broadcast_number(accuracy, ranks, state.model.device)
+                accuracy = broadcast_number(accuracy, ranks)
                 entry["accuracy"] = accuracy
                 progress.record_validation(accuracy)
 
@@ -205,7 +202,6 @@ def train(
             stopping, is_late = any_rank(
                 [stop.is_set(), time.monotonic() - saved >= section.checkpoint_seconds],
                 ranks,
-                state.model.device,
             )
             is_due = (
                 stopping or is_late or progress.step % section.checkpoint_every == 0
@@ -220,13 +216,13 @@ def train(
 
     # The encoder, with the best weights. Rank 0 writes it and removes the checkpoint.
     if progress.best_step and ranks.is_first:
-        read_best(checkpoint, state.model)
+        read_best(paths.checkpoint, state.model)
     check_finite(state.model, progress.step)
     datasets = {source.name: source.dataset for source in sources}
     seconds = time.monotonic() - started
     summary = summarize(log, datasets, state.model, progress, seconds=seconds)
     if ranks.is_first:
-        with write_folder_atomically(output, ENCODER_FOLDER) as part:
+        with write_folder_atomically(paths.encoder, ENCODER_FOLDER) as part:
             encoder = settings.encoder
             base = encoder.base if encoder.adapter_only else None
             model = state.model.to("cpu").eval()
@@ -234,9 +230,9 @@ def train(
             (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")
             card = format_model_card(identity, summary)
             (part / "README.md").write_text(card, "utf8")
-            shutil.copy(log_path, part / "training.jsonl")
-        remove_folder(checkpoint)
-        log_path.unlink()
+            shutil.copy(paths.log, part / "training.jsonl")
+        remove_folder(paths.checkpoint)
+        paths.log.unlink()
     return summary
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 from warnings import warn
 
 from catalogue import RegistryError
@@ -63,6 +63,37 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
 
 
 OptionalPath = Annotated[Path | None, BeforeValidator(make_path)]
+
+
+class RunPaths(NamedTuple):
+    """The files and folders of a run, which are beside the encoder by default."""
+
+    pairs: Path
+    encoder: Path  # the folder to write
+    checkpoint: Path
+    corpus: Path  # folder of the tokenised pairs
+
+    @classmethod
+    def beside(
+        cls, pairs: Path, encoder: Path, checkpoint: Path | None, corpus: Path | None
+    ) -> Self:
+        """Fill in the paths that are not given."""
+        others = (
+            path or encoder.with_name(f"{encoder.name}-{name}")
+            for name, path in (("checkpoint", checkpoint), ("corpus", corpus))
+        )
+        return cls(pairs, encoder, *others)
+
+    @property
+    def log(self) -> Path:
+        return self.checkpoint.with_name(f"{self.checkpoint.name}.log.jsonl")
+
+    @property
+    def datasets(self) -> dict[str, Path]:
+        """The folder of each source's tokenised names, by its name."""
+        others = ("relations", "families")
+        beside = {n: self.corpus.with_name(f"{self.corpus.name}-{n}") for n in others}
+        return {"pairs": self.corpus, **beside}
 
 
 class Section(BaseModel):

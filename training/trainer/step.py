@@ -1,6 +1,7 @@
 """One training step: embed a batch, mine it, and update the weights."""
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,13 +13,15 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from spacy_sapbert.encoder.huggingface import load_encoder
-from training.encoders.embedding import embed_tokens
+from spacy_sapbert.encoder.pooling import POOLINGS
 from training.encoders.new_adapter import add_adapter, trainable_parameters
 from training.errors import Errors, SapbertError
-from training.losses.multi_similarity import hierarchical_loss
+from training.losses.sapbert import hierarchical_loss
 from training.trainer.batches import Batch
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors, sum_gradients
 from training.trainer.settings import TrainingSettings
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TrainingState(NamedTuple):
@@ -47,9 +50,7 @@ class StepResult:
     seconds: float
 
 
-def make_state(
-    settings: TrainingSettings, device: str, rank: int
-) -> tuple[Any, TrainingState]:
+def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingState]:
     """Load the encoder and make its optimiser; return tokenizer and state."""
     encoder, training = settings.encoder, settings.training
     tokenizer, model = load_encoder(encoder.base)
@@ -60,8 +61,8 @@ def make_state(
         raise SapbertError(
             Errors.E616.format(setting="encoder.adapter_reduction", least=1, value=0)
         )
-    torch.manual_seed(training.seed + rank)  # dropout differs
-    model.to(device).train()
+    torch.manual_seed(training.seed + ranks.rank)  # dropout differs
+    model.to(ranks.device).train()
     if training.compile:
         model.compile(dynamic=True)
     optimizer = torch.optim.AdamW(
@@ -70,7 +71,7 @@ def make_state(
         weight_decay=training.optimizer.weight_decay,
         fused=True,
     )
-    scaler = torch.amp.GradScaler(device, enabled=training.precision == "fp16")
+    scaler = torch.amp.GradScaler(ranks.device, enabled=training.precision == "fp16")
     return tokenizer, TrainingState(model, optimizer, scaler)
 
 
@@ -124,7 +125,7 @@ def train_step(
 
 
 def embed_batch(model: Any, batch: Batch, settings: TrainingSettings) -> Tensor:
-    """Return the unit vectors of the names of this rank, micro-batch by micro-batch.
+    """Embed the names of this rank, micro-batch by micro-batch.
 
     With `recompute`, gradient checkpointing keeps the activations of one micro-batch.
     """
@@ -148,6 +149,30 @@ def embed_batch(model: Any, batch: Batch, settings: TrainingSettings) -> Tensor:
             for part, mask in zip(parts, masks, strict=True)
         ]
     )
+
+
+def embed_tokens(
+    model: Any, embeddings: Tensor, mask: Tensor, *, pooling: str, precision: str
+) -> Tensor:
+    """Compute the vectors of padded names.
+
+    Args:
+        embeddings: Input embeddings of the tokens. Shape: (n, length, width).
+        mask: 1 for a token, 0 for padding. Shape: (n, length).
+
+    Returns:
+        Unit-length rows in float32. Shape: (n, width).
+    """
+    with autocast(model.device.type, precision):
+        states = model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
+    return functional.normalize(POOLINGS[pooling](states.float(), mask), dim=1)
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
+    """Return the context for a forward pass in "bf16", "fp16" or "float32"."""
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(device, dtype=DTYPES[precision])
 
 
 def find_precision(device: str) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from spacy_sapbert.evaluation.accuracy import Answer, combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
@@ -19,11 +21,12 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from training.encoders.embedding import embed_texts
 from training.errors import Errors, SapbertError
 from training.trainer.settings import TrainingSettings
+from training.trainer.step import embed_tokens
 
 SETTINGS = EvaluationSettings(ks=(1,))
+NAMES_PER_BATCH = 256
 
 
 class Validation(NamedTuple):
@@ -91,3 +94,40 @@ def validate(
     model.train()
     scored = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
     return float(scored["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
+
+
+@torch.no_grad()
+def embed_texts(
+    model: Any,
+    tokenizer: Any,
+    texts: Sequence[str],
+    *,
+    pooling: str,
+    max_length: int,
+    precision: str = "float32",
+) -> Tensor:
+    """Compute the vectors of texts, in batches of similar length.
+
+    Args:
+        model: The encoder, in evaluation mode.
+        texts: Lower-cased if the encoder needs it.
+
+    Returns:
+        Unit-length rows in float32. Shape: (n, width).
+    """
+    vectors: list[Tensor] = []
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    for start in range(0, len(order), NAMES_PER_BATCH):
+        inputs = tokenizer(
+            [texts[number] for number in order[start : start + NAMES_PER_BATCH]],
+            truncation=True,
+            max_length=max_length,
+            padding=True,
+            return_tensors="pt",
+        ).to(model.device)
+        embeddings = model.get_input_embeddings()(inputs["input_ids"])
+        mask = inputs["attention_mask"]
+        vectors.append(
+            embed_tokens(model, embeddings, mask, pooling=pooling, precision=precision)
+        )
+    return torch.cat(vectors)[torch.from_numpy(np.argsort(order)).to(model.device)]

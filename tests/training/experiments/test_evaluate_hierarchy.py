@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
 from training.data.pairs import hash_text
-from training.encoders.embedding import embed_names
 from training.experiments.evaluate_hierarchy import (
     area_under_curve,
     compare_names,
@@ -26,6 +26,7 @@ from training.experiments.evaluate_hierarchy import (
     score_relations,
 )
 from training.experiments.held_out_pairs import NamePair, draw_pairs
+from training.trainer.validation import embed_texts
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 
@@ -93,7 +94,11 @@ def test_draw_pairs_by_relation_has_a_held_out_concept(
 
 def test_compare_names_has_the_cosines_of_the_encoder(tiny_encoder: Path) -> None:
     pairs = [NamePair("0", "heart attack", "fever"), NamePair("3", "pain", "fever")]
-    one, fever, pain = embed_names(str(tiny_encoder), ["heart attack", "fever", "pain"])
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    names = ["heart attack", "fever", "pain"]
+    one, fever, pain = embed_texts(
+        model.eval(), tokenizer, names, pooling="mean", max_length=25
+    )
     expected = [float(one @ fever), float(pain @ fever)]
     assert compare_names(str(tiny_encoder), pairs) == pytest.approx(expected, abs=1e-5)
 

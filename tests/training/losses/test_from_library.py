@@ -16,9 +16,12 @@ from training.losses.from_library import (
     make_triplet_loss,
     nca_loss,
 )
-from training.losses.miners import mine_all_pairs, mine_hard_pairs
-from training.losses.multi_similarity import multi_similarity_loss
 from training.losses.registry import Loss, Miner
+from training.losses.sapbert import (
+    mine_all_pairs,
+    mine_hard_pairs,
+    multi_similarity_loss,
+)
 
 RandomBatch = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MINERS: dict[str, Miner] = {

@@ -7,8 +7,11 @@ from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import TripletMarginMiner
 from torch.nn.functional import normalize
 
-from training.losses.miners import mine_hard_pairs
-from training.losses.multi_similarity import hierarchical_loss, multi_similarity_loss
+from training.losses.sapbert import (
+    hierarchical_loss,
+    mine_hard_pairs,
+    multi_similarity_loss,
+)
 from training.trainer.settings import DEFAULT_CONFIG, read_config
 
 

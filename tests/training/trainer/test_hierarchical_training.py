@@ -17,7 +17,7 @@ from spacy_sapbert.errors import SapbertError
 from training.data.dataset import build_dataset
 from training.data.hierarchy import FAMILY, read_hierarchy
 from training.data.pairs import hash_text
-from training.trainer.batches import collate_batch
+from training.trainer.batches import Source, collate_batch
 from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 
 MakeConfig = Callable[..., Config]
@@ -40,8 +40,9 @@ def test_collate_batch_of_families_has_every_distance(
     forest: dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     settings = make_settings(config())
+    families = Path(forest["hierarchy.families"])
     dataset = build_dataset(
-        Path(forest["hierarchy.families"]),
+        families,
         tmp_path / "corpus",
         AutoTokenizer.from_pretrained(tiny_encoder),
         max_length=12,
@@ -50,14 +51,16 @@ def test_collate_batch_of_families_has_every_distance(
     hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
     firsts = np.arange(0, 45, 9)[:, None] * FAMILY
     numbers = (firsts + np.arange(FAMILY)).reshape(-1)
-    batch = collate_batch(dataset, numbers, settings, hierarchy=hierarchy)
+    source = Source("families", families, dataset, hierarchy)
+    batch = collate_batch(source, numbers, settings)
     assert batch.distances is not None
     assert batch.distances.shape == (len(batch.labels), len(batch.labels))
     assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
     same = batch.labels[:, None] == batch.labels[None, :]
     assert torch.equal(batch.distances == 0, same)
     assert int(batch.labels[0]) == hash_text("p0")
-    assert collate_batch(dataset, numbers, settings).distances is None
+    alone = source._replace(hierarchy=None)
+    assert collate_batch(alone, numbers, settings).distances is None
 
 
 def test_train_on_all_files_lowers_the_loss_of_families(

@@ -11,7 +11,7 @@ from torch import Tensor
 from spacy_sapbert.encoder.huggingface import load_encoder
 from training.data.dataset import PairDataset, build_dataset
 from training.losses.registry import load_registry
-from training.trainer.batches import collate_batch
+from training.trainer.batches import Source, collate_batch
 from training.trainer.settings import TrainingSettings, make_settings
 from training.trainer.step import TrainingState, train_step
 
@@ -25,6 +25,10 @@ def dataset(
     tokenizer, _ = load_encoder(str(tiny_encoder))
     folder = tmp_path_factory.mktemp("steps") / "dataset"
     return build_dataset(pairs_file, folder, tokenizer, max_length=25, lowercase=True)
+
+
+def as_source(dataset: PairDataset) -> Source:
+    return Source("pairs", Path("pairs.tsv"), dataset)
 
 
 def gradient_of(model: torch.nn.Module) -> Tensor:
@@ -49,7 +53,7 @@ def take_step(
     torch.manual_seed(5)
     optimizer = Keep(model.parameters(), lr=1.0)
     scaler = torch.amp.GradScaler("cpu", enabled=False)
-    batch = collate_batch(dataset, np.arange(20), settings)
+    batch = collate_batch(as_source(dataset), np.arange(20), settings)
     result = train_step(TrainingState(model, optimizer, scaler), batch, settings)
     return result.loss, optimizer.kept, torch.rand(3)
 
@@ -136,7 +140,7 @@ def test_train_step_with_nan_changes_no_weights(
     before = {key: value.clone() for key, value in model.state_dict().items()}
     optimizer = torch.optim.AdamW(model.parameters())
     scaler = torch.amp.GradScaler("cpu", enabled=False)
-    batch = collate_batch(dataset, np.arange(8), settings)
+    batch = collate_batch(as_source(dataset), np.arange(8), settings)
     assert np.isnan(
         train_step(TrainingState(model, optimizer, scaler), batch, settings).loss
     )

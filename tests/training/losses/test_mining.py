@@ -9,7 +9,7 @@ from pytorch_metric_learning.miners import TripletMarginMiner
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from training.losses.miners import mine_all_pairs, mine_hard_pairs
+from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
 
 MARGINS = [0.05, 0.1, 0.2, 0.3]
 
