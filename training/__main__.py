@@ -81,13 +81,9 @@ COMMANDS = {
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
         "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",
     ),
-    "summarize-runs": CommandInfo(
-        "experiments.tables:summarize_runs",
-        "results.json of several seeds or folds -> table, JSON",
-    ),
-    "language-table": CommandInfo(
-        "experiments.tables:make_language_table",
-        "results.json by language -> table, Markdown, JSON",
+    "results-table": CommandInfo(
+        "experiments.tables:results_table",
+        "results.json of linkers, seeds, folds, languages -> table, Markdown",
     ),
     "figures": CommandInfo(
         "experiments.figures:app", "encoders, results, logs -> PNG and SVG"

@@ -161,21 +161,9 @@ class Errors(PackageErrors):
         "Expected at least one pair of different words, but nothing is left. Dropped: "
         "{dropped}. Name other files."
     )
-    E780 = (
-        "Expected one language of spaCy in the name of a gold file, as in "
-        "`xlbel_es.test.tsv`, but got {file}. Rename the file and evaluate again."
-    )
-    E781 = (
-        "{path}: Expected one gold file for each language, but {first} and {second} "
-        "are both of {language!r}. Evaluate them separately."
-    )
     E782 = (
-        "{path}: Expected results of the same gold files as those in {first}, but got "
-        "others. Evaluate both on the same files."
-    )
-    E783 = (
-        "Expected results as NAME=FILE, but got {value!r}. Write them like "
-        "`trained=results.json`."
+        "{path}: Expected one file {file} in all results, but got another of that "
+        "name. Evaluate all on the same files."
     )
     E784 = (
         "Expected gold mentions in {mentions} with concepts of {concepts}, but none of "

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from tqdm import tqdm
@@ -33,7 +33,9 @@ def print_counts(counts: Mapping[str, int], output: Path, *, quiet: bool) -> Non
         msg.good(f"Wrote {output}")
 
 
-def format_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table, all columns but the first right-aligned."""
-    aligns = ["---", *["---:"] * (len(header) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (header, aligns, *rows)]
+def format_markdown(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, left: int = 1
+) -> list[str]:
+    """Return the lines of a Markdown table; the first `left` columns have texts."""
+    aligns = ["---"] * left + ["---:"] * (len(header) - left)
+    return [f"| {' | '.join(map(str, row))} |" for row in (header, aligns, *rows)]
