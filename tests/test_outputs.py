@@ -53,8 +53,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training results-table": [["a=none", "--output", OUT]],
     "training figures names": [[NONE, OUT, "--encoder", NONE]],
     "training figures cosines": [[NONE, OUT, "--encoder", NONE]],
-    "training figures curves": [[OUT, "--log", NONE]],
-    "training figures recalls": [[OUT, "--result", NONE]],
 }
 # They write nothing, or change the knowledge base that they are given.
 OTHERS = {

@@ -86,7 +86,7 @@ COMMANDS = {
         "results.json of linkers, seeds, folds, languages -> table, Markdown",
     ),
     "figures": CommandInfo(
-        "experiments.figures:app", "encoders, results, logs -> PNG and SVG"
+        "experiments.figures:app", "concepts.jsonl + encoders -> PNG and SVG"
     ),
 }
 

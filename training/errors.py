@@ -141,8 +141,8 @@ class Errors(PackageErrors):
         "more."
     )
     E763 = (
-        "{path}: Expected {expected} of `{command}`, but got something else. Name such "
-        "a file."
+        "{path}: Expected results of `spacy sapbert evaluate --output`, but got "
+        "something else. Name such a file."
     )
     E770 = (
         "{path}: Expected two languages in the name of the file, like `en-fi`, but "

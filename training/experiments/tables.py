@@ -67,9 +67,7 @@ def read_results(paths: Sequence[Path], group: str = "all") -> list[Results]:
         try:
             run = Results.model_validate_json(text)
         except ValidationError:
-            command = "spacy sapbert evaluate --output"
-            values = {"expected": "results", "command": command}
-            raise SapbertError(Errors.E763.format(path=path, **values)) from None
+            raise SapbertError(Errors.E763.format(path=path)) from None
         for gold in run.files:
             if group not in gold.accuracy:
                 raise SapbertError(Errors.E747.format(path=path, group=group))
