@@ -144,14 +144,6 @@ class Errors(PackageErrors):
         "{path}: Expected results of `spacy sapbert evaluate --output`, but got "
         "something else. Name such a file."
     )
-    E770 = (
-        "{path}: Expected two languages in the name of the file, like `en-fi`, but "
-        "found none. Rename the file, or remove `--languages`."
-    )
-    E771 = (
-        "Expected languages that the names of the files have ({known}), but got "
-        "{unknown}. Correct `--languages`."
-    )
     E772 = (
         "{path}:{line}: Expected two words or titles with {separator} between them, as "
         "on the first line, but got something else. Correct the line, or count such "
@@ -177,10 +169,6 @@ class Errors(PackageErrors):
 
 
 class Warnings(PackageWarnings):
-    W602 = (
-        "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
-        "Make space. It is an estimate; filters of names can make it too high."
-    )
     W601 = (
         "Expected encoder.{setting} to be {own!r}, as the base {base} was trained, but "
         "got {value!r}, which is used. To use that of the base, leave the setting out."

@@ -3,9 +3,7 @@
 Training on translations after concepts aligns the languages of an encoder.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import nsmallest
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -19,46 +17,7 @@ from training.data.options import Force, Quiet, print_counts
 from training.data.pairs import hash_text, write_lines
 from training.errors import Errors, SapbertError
 
-# In the name of a file, e.g. `en-fi.0-5000.txt`.
-LANGUAGES = re.compile(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])")
-ALL = "all"
-
 Translation = tuple[str, str]
-
-
-def find_languages(file: Path) -> tuple[str, str] | None:
-    """Return the two languages in the name of a file, or else of its folder.
-
-    The last hyphen between two codes counts: `en-fr/yacle.test.freq.2k.fr-en.tsv`.
-    """
-    for name in (file.name, file.parent.name):
-        if found := LANGUAGES.findall(name):
-            one, other = found[-1]
-            return one, other
-    return None
-
-
-def filter_files(
-    paths: Sequence[Path], languages: Sequence[str], report: Report
-) -> list[Path]:
-    """Return the files whose languages are all among these, and count the others."""
-    if not languages:
-        return list(paths)
-    chosen: list[Path] = []
-    known: set[str] = set()
-    for path in paths:
-        found = find_languages(path)
-        if found is None:
-            raise SapbertError(Errors.E770.format(path=path))
-        known.update(found)
-        if {*found} <= {*languages}:
-            chosen.append(path)
-        else:
-            report.dropped["files of other languages"] += 1
-    if unknown := sorted({*languages} - known):
-        values = {"unknown": ", ".join(unknown), "known": ", ".join(sorted(known))}
-        raise SapbertError(Errors.E771.format(**values))
-    return chosen
 
 
 def read_translations(path: Path, report: Report) -> Iterator[Translation]:
@@ -99,25 +58,7 @@ def filter_translations(
             report.dropped["repeated pairs"] += 1
         else:
             known.add(key)
-            report.counts["translations"] += 1
             yield one, other
-
-
-def sample_translations(
-    translations: Iterator[Translation], size: int, seed: int
-) -> list[Translation]:
-    """Draw a random sample, in its original order; only the sample is in memory.
-
-    The sample has the smallest hashes of seed and text, so it does not depend on the
-    order of the files.
-    """
-
-    def hash_entry(entry: tuple[int, Translation]) -> int:
-        _, (one, other) = entry
-        return hash_text(f"{seed}\t{one}\t{other}")
-
-    drawn = nsmallest(size, enumerate(translations), key=hash_entry)
-    return [translation for _, translation in sorted(drawn)]
 
 
 def write_translation_pairs(
@@ -128,14 +69,6 @@ def write_translation_pairs(
         ),
     ],
     output: Annotated[Path, typer.Option(help="pairs.tsv to write.")],
-    languages: Annotated[
-        str,
-        typer.Option(help="Both languages of a file are among these: en,fi; or all."),
-    ] = ALL,
-    sample: Annotated[
-        int, typer.Option(min=0, help="Size of a random sample; 0 = all.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     on_error: Annotated[str, typer.Option(help="Bad lines: fail, or skip.")] = "fail",
     force: Force = False,
     quiet: Quiet = False,
@@ -151,14 +84,10 @@ def write_translation_pairs(
     report = Report(on_error=on_error)
     for path in paths:
         check_file(path)
-    named = [language.strip() for language in languages.split(",")]
-    chosen = filter_files(paths, () if named == [ALL] else named, report)
-    read = (pair for path in chosen for pair in read_translations(path, report))
-    usable = filter_translations(read, report)
-    translations = sample_translations(usable, sample, seed) if sample else usable
+    read = (pair for path in paths for pair in read_translations(path, report))
     pairs = (
         (f"translation:{number:06}", one, other)
-        for number, (one, other) in enumerate(translations, start=1)
+        for number, (one, other) in enumerate(filter_translations(read, report), 1)
     )
 
     def describe_empty() -> str:
@@ -166,9 +95,7 @@ def write_translation_pairs(
         return Errors.E773.format(dropped=dropped or "nothing")
 
     report.concepts = write_lines(pairs, output, describe_empty)
-    if not_drawn := report.counts["translations"] - report.concepts:
-        report.dropped["pairs not drawn"] = not_drawn
-    counts = {"files": len(chosen), "lines": sum(report.rows.values())}
+    counts = {"files": len(paths), "lines": sum(report.rows.values())}
     counts.update({f"dropped: {what}": n for what, n in report.dropped.items()})
     print_counts({**counts, "pairs": report.concepts}, output, quiet=quiet)
     return report
