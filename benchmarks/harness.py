@@ -1,6 +1,5 @@
-"""What the benchmarks share: command lines, the machine, tables and memory."""
+"""What the benchmarks share: command lines, the machine and tables."""
 
-import json
 import os
 import platform
 import re
@@ -13,6 +12,7 @@ import typer
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.terminal import msg
+from training.data.options import format_markdown
 
 CPU_INFO = Path("/proc/cpuinfo")
 
@@ -41,28 +41,6 @@ def machine_line() -> str:
     )
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; all columns but the first are aligned to the right."""
-    aligns = ("l", *"r" * (len(header) - 1))
-    msg.table(rows, header=header, divider=True, aligns=aligns, max_col=60)
-
-
-def markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], *, left: int = 1
-) -> list[str]:
-    """Return the lines of a table in Markdown; the first `left` columns have texts."""
-    aligns = ["---"] * left + ["---:"] * (len(header) - left)
-    return [f"| {' | '.join(map(str, row))} |" for row in (header, aligns, *rows)]
-
-
-def read_memory(process: int) -> dict[str, int]:
-    """Return the memory of a process in kB by the names of smaps_rollup (Linux)."""
-    path = Path(f"/proc/{process}/smaps_rollup")
-    if not path.exists():
-        return {}
-    lines = (line.split() for line in path.read_text("ascii").splitlines()[1:])
-    return {line[0].rstrip(":"): int(line[1]) for line in lines}
-
-
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text("utf8"))
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table in Markdown."""
+    typer.echo("\n".join(format_markdown(header, rows)))

@@ -39,7 +39,6 @@ from benchmarks.gold_docs import Answers, parse_config, read_corpus, score_links
 from benchmarks.harness import (
     machine_line,
     print_table,
-    read_json,
     run_cli,
 )
 from benchmarks.linking_side import WARM_UP
@@ -168,7 +167,7 @@ def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
         input.write_text(json.dumps({**request, "settings": worker.settings}), "utf8")
         command = [worker.python, "-m", SIDE, worker.command, str(input), str(output)]
         call([*command, "--started", str(time.monotonic())], env=env)
-        return dict(read_json(output))
+        return dict(json.loads(output.read_text("utf8")))
 
 
 def measure_round(

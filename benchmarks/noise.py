@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from benchmarks.gold_docs import read_gold_docs
-from benchmarks.harness import machine_line, markdown_table, run_cli
+from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.linking import LINKER, Worker, make_scispacy_worker, run_worker
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -199,7 +199,7 @@ def main(
             right = [f in cuis for f, (_, cuis) in zip(firsts, group, strict=True)]
             row.append(f"{np.mean(right):.4f}")
     msg.text(f"{machine_line()}; {ordered.rows:,} names, seed {seed}.")
-    typer.echo("\n".join(markdown_table(header, rows)))
+    print_table(header, rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the options of the linker bring: the tables of docs/numbers-linker.md."""
+"""What the options of the linker bring: the table of experiments/linker."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,7 @@ from spacy.tokens import Doc
 from tqdm import tqdm
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
-from benchmarks.harness import machine_line, markdown_table, run_cli
-from spacy_sapbert.cli.app import make_app
+from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
 from spacy_sapbert.evaluation.compare import mcnemar_test
@@ -147,8 +146,8 @@ def format_change(right: np.ndarray, base: np.ndarray | None) -> str:
     return f"{100 * change.mean():+.2f} (+{better:,} −{worse:,}), {shown}"
 
 
-def format_accuracy(outcomes: dict[str, dict[str, np.ndarray]]) -> list[str]:
-    """Format the accuracies of all files; `outcomes` by file and line."""
+def print_accuracy(outcomes: dict[str, dict[str, np.ndarray]]) -> None:
+    """Print the accuracies of all files; `outcomes` by file and line."""
     rows = {line: [line] for found in outcomes.values() for line in found}
     for found in outcomes.values():
         for line, right in found.items():
@@ -156,19 +155,10 @@ def format_accuracy(outcomes: dict[str, dict[str, np.ndarray]]) -> list[str]:
             base = found.get(ROWS[line].base or "")
             rows[line] += [first, format_change(right, base), fifth]
     titles = [title for name in outcomes for title in (name, "change", "Acc@5")]
-    return markdown_table(["Options", *titles], rows.values())
+    print_table(["Options", *titles], rows.values())
 
 
-app = make_app(add_completion=False)
-
-
-@app.callback()
-def options() -> None:
-    """Measure the options of the linker."""
-
-
-@app.command("all")
-def measure_all(
+def main(
     documents: list[Path] = typer.Argument(..., help="Annotated documents, PubTator."),
     kb: Path = typer.Option(..., help="Folder of the knowledge base, with 3-grams."),
     prefix: str = typer.Option("", help="Added to ids without a colon, e.g. MESH:"),
@@ -177,7 +167,7 @@ def measure_all(
 ) -> None:
     """annotated documents + kb/ -> table of every option
 
-    Example: python -m benchmarks.options all CDR_DevelopmentSet.PubTator.txt.gz --kb
+    Example: python -m benchmarks.options CDR_DevelopmentSet.PubTator.txt.gz --kb
     models/kb --prefix MESH: --aliases aliases.tsv
     """
     known = read_aliases(aliases) if aliases else {}
@@ -193,8 +183,8 @@ def measure_all(
             line: score_row(nlp, file, row, known, f"{path.name}: {line}")
             for line, row in ROWS.items()
         }
-    typer.echo("\n".join(["", *format_accuracy(outcomes)]))
+    print_accuracy(outcomes)
 
 
 if __name__ == "__main__":
-    run_cli(app)
+    run_cli(main)

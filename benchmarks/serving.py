@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import numpy as np
 import typer
 
-from benchmarks.harness import machine_line, markdown_table, run_cli
+from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.io.terminal import msg
@@ -197,7 +197,7 @@ def main(
                     rows.append((path, processes, number, *figures))
     msg.text(machine_line())
     rows.sort(key=lambda row: str(row[0]))  # one process and two below each other
-    typer.echo("\n".join(markdown_table(HEADER, rows)))
+    print_table(HEADER, rows)
 
 
 if __name__ == "__main__":

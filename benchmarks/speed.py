@@ -1,215 +1,124 @@
-"""Speed and memory of the linker: the tables of docs/speed.md but for scispaCy's."""
+"""Speed of the encoder by engine; `benchmarks.linking` measures all of the linker."""
 
-import json
+import random
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
-import spacy
+import numpy as np
+import torch
 import typer
-from spacy.language import Language
-from spacy.tokens import Doc
+from torch import Tensor
 
-from benchmarks.engines import measure_engines
-from benchmarks.gold_docs import parse_config, read_corpus
-from benchmarks.harness import (
-    machine_line,
-    print_table,
-    run_cli,
+from benchmarks.harness import machine_line, print_table, run_cli
+from spacy_sapbert.encoder.encoder import EXPORTED, Encoder, EncoderConfig
+from spacy_sapbert.encoder.export import export_encoder
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+    save_encoder,
 )
-from spacy_sapbert.cli.app import make_app
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
-KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
-STORE = "spacy_sapbert.kb.store.Store"
-ENCODER = "spacy_sapbert.encoder.encoder.Encoder"
-# The functions of each step, by the place where they are looked up at each call.
-STEPS: dict[str, tuple[str, ...]] = {
-    "tokenise": (f"{ENCODER}.tokenize",),
-    "forward": (f"{ENCODER}.encode",),
-    "search": (f"{KB}.search", f"{KB}.vectors"),
-    "SQLite": tuple(
-        f"{STORE}.{name}"
-        for name in ("entries", "types", "codes", "parents", "rows_of_keys")
-    ),
-    "annotate": ("spacy_sapbert.pipeline.linker.write_links",),
-}
-REST = "the rest"  # ranking, ties, gathering of mentions, spaCy
+OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
+PLAIN = "transformers float32"
+PAUSE = 0.5  # seconds in which the threads of the engine before stop spinning
+NAMES, WARM_UP, SINGLES = 2000, 64, 100  # in batches, before them, one by one
+REPEATS = 5  # measurements after one that warms up; the median counts
 
-PROCESS_ROUNDS = 5  # processes for each line
-COMPONENTS: dict[str, list[str]] = {  # the packages whose entry points spaCy sees
-    "none": [],
-    "ours": ["spacy_sapbert"],
-    "spacy-transformers'": ["spacy_transformers"],
-    "all": [""],
-}
-# Times the steps in a new process whose spaCy sees the entry points of some packages.
-PROGRAM = """
-import json, sys, time
-steps = {}
-def timed(name, work):
+
+class PlainEngine:
+    """An encoder in transformers alone, as an `Engine`; the tokenizer is shared."""
+
+    def __init__(self, folder: Path, original: Any) -> None:
+        _, self.model = load_encoder(str(folder))
+        self.tokenizer = original.tokenizer
+        self.positions, self.vocabulary = original.positions, original.vocabulary
+
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> Tensor:
+        inputs = torch.from_numpy(ids), torch.from_numpy(mask)
+        output: Tensor = self.model(*inputs).last_hidden_state
+        return output
+
+
+def open_engines(
+    encoder: str, settings: EncoderSettings, folder: Path
+) -> dict[str, Encoder]:
+    """Open an encoder in every engine; `folder` is for its exports."""
+    (folder / EXPORTED).mkdir()
+    save_encoder(folder, *load_encoder(encoder), settings)
+    export_encoder(folder, folder / EXPORTED, settings)
+    encoders: dict[str, Encoder] = {}
+    for name in OURS:
+        engine, precision = name.split()
+        config = EncoderConfig(engine, precision=precision)
+        encoders[name] = Encoder.open(folder, config, settings=settings)
+    first = encoders[OURS[0]]
+    encoders[PLAIN] = replace(first, engine=PlainEngine(folder, first.engine))
+    return encoders
+
+
+def time_names(encoder: Encoder, names: Sequence[str]) -> dict[str, Any]:
+    """Return the seconds of `all` names and of `one` name, and all `vectors`."""
+    token_ids, _ = encoder.tokenize(names)
+    time.sleep(PAUSE)
+    encoder.encode(token_ids[:WARM_UP])
     start = time.perf_counter()
-    result = work()
-    steps[name] = time.perf_counter() - start
-    return result
-kb, *packages = sys.argv[1:]
-import spacy, catalogue
-list_points = catalogue.Registry._get_entry_points
-def list_some(self):
-    return [
-        point
-        for point in list_points(self)
-        if self.entry_point_namespace != "spacy_factories"
-        or any(point.value.startswith(package) for package in packages)
-    ]
-catalogue.Registry._get_entry_points = list_some
-nlp = timed("blank", lambda: spacy.blank("en"))
-if kb:
-    from spacy.tokens import Span
-    config = {"kb": kb}
-    timed("`nlp.add_pipe`", lambda: nlp.add_pipe("sapbert_linker", config=config))
-    timed("knowledge base opened and verified (`nlp.initialize`)", nlp.initialize)
-    def link(text):
-        doc = nlp.make_doc(text)
-        doc.ents = [Span(doc, 0, len(doc), "X")]
-        return nlp(doc)
-    first = "first mention: index and encoder loaded"
-    timed(first, lambda: link("not the name of any disease"))
-    timed("second mention", lambda: link("nor is this one"))
-print(json.dumps(steps))
-"""
-
-app = make_app(add_completion=False)
-app.command("engines")(measure_engines)
-
-
-@app.callback()
-def speed() -> None:
-    """Measure speed and memory of the linker.
-
-    Example: python -m benchmarks.speed profile gold.txt.gz --kb models/kb
-    """
-
-
-@contextmanager
-def time_steps() -> Iterator[dict[str, float]]:
-    """Sum the seconds of all steps; of nested functions only the outer one counts."""
-    seconds, busy = dict.fromkeys(STEPS, 0.0), False
-
-    def wrap(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            nonlocal busy
-            if busy:
-                return function(*args, **kwargs)
-            busy, start = True, time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                seconds[step] += time.perf_counter() - start
-                busy = False
-
-        return timed
-
-    with ExitStack() as stack:
-        for step, names in STEPS.items():
-            for name in names:
-                stack.enter_context(patch(name, wrap(step, resolve_name(name))))
-        yield seconds
-
-
-def profile_docs(nlp: Language, docs: Sequence[Doc]) -> dict[str, float]:
-    """Link copies of documents; return the seconds of each step and of the rest."""
-    nlp.get_pipe("sapbert_linker").kb.clear_cache()  # type: ignore[attr-defined]
-    copies = [doc.copy() for doc in docs]
-    with time_steps() as seconds:
+    vectors = encoder.encode(token_ids)
+    seconds = time.perf_counter() - start
+    alone = []
+    for one in token_ids[:SINGLES]:
         start = time.perf_counter()
-        for _ in nlp.pipe(copies):
-            pass
-        total = time.perf_counter() - start
-    return {**seconds, REST: total - sum(seconds.values())}
+        encoder.encode([one])
+        alone.append(time.perf_counter() - start)
+    return {"all": seconds, "one": statistics.median(alone), "vectors": vectors}
 
 
-@app.command("profile")
-def profile(
-    documents: Path = typer.Argument(..., help="Annotated documents, PubTator."),
-    kb: Path = typer.Option(..., help="Folder of the knowledge base."),
-    config: list[str] = typer.Option(
-        [], help="KEY=VALUE of the linker, like encoder.precision=bf16; repeatable."
-    ),
-    limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
-    rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
+def main(
+    encoder: str = typer.Argument(..., help="Folder or hub id."),
+    concepts: Path = typer.Argument(..., help="concepts.jsonl with short names."),
 ) -> None:
-    """annotated documents + kb/ -> table of steps, seconds and shares
+    """encoder + concepts.jsonl -> table of engines
 
-    Example: python -m benchmarks.speed profile CDR_DevelopmentSet.PubTator.txt.gz --kb
-    models/kb --config encoder.precision=bf16
+    All get the same token ids in the same batches and take turns. "transformers" is the
+    plain forward pass, without spacy-transformers.
+
+    Example: python -m benchmarks.speed models/minilm concepts.jsonl
     """
-    docs = read_corpus(documents, limit=limit).docs
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb), **parse_config(config)})
-    profile_docs(nlp, docs[:1])  # loads everything
-    measured = [profile_docs(nlp, docs) for _ in range(rounds)]
-    mentions = sum(len(doc.ents) for doc in docs)
-    seconds = {s: statistics.median(each[s] for each in measured) for s in measured[0]}
-    total = sum(seconds.values())
-    rows = [
-        (step, f"{t:.2f} s", f"{1e6 * t / mentions:,.0f} µs", f"{t / total:.1%}")
-        for step, t in [*seconds.items(), ("all", total)]
-    ]
+    settings = read_settings(Path(encoder))
+    every = sorted(read_dictionary(read_concepts(concepts)).names)
+    names = random.Random(0).sample(every, min(NAMES, len(every)))
+    with TemporaryDirectory() as folder:
+        encoders = open_engines(encoder, settings, Path(folder))
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in encoders}
+        for _ in range(REPEATS + 1):
+            for name, opened in encoders.items():
+                runs[name].append(time_names(opened, names))
+    rows: list[tuple[str, ...]] = []
+    first = runs[OURS[0]]
+    for name, measured in runs.items():
+        base, seconds = (
+            statistics.median(run["all"] for run in some[1:])
+            for some in (first, measured)
+        )
+        one = 1000 * statistics.median(run["one"] for run in measured[1:])
+        cosine = (measured[0]["vectors"] * first[0]["vectors"]).sum(axis=1).min()
+        speed, ratio = f"{len(names) / seconds:,.0f}", f"{base / seconds:.2f}"
+        rows.append((name, speed, ratio, f"{one:.2f} ms", f"{cosine:.5f}"))
     msg.text(machine_line())
-    print_table(("Step", "Time", "A mention", "Share"), rows)
+    header = ("Engine", "Names/s", f"{OURS[0]} = 1", "One alone", "Least cosine")
+    print_table(header, rows)
     msg.text(
-        f"{len(docs):,} documents, {mentions:,} mentions, {mentions / total:,.0f} a "
-        f"second; median of {rounds}"
+        f"{len(names):,} of {len(every):,} names, {torch.get_num_threads()} threads"
     )
 
 
-def run_program(kb: str, packages: list[str]) -> Any:
-    """Return the seconds of each step of `PROGRAM`."""
-    command = [sys.executable, "-c", PROGRAM, kb, *packages]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def format_times(values: list[float]) -> str:
-    """Format median and range."""
-    median = statistics.median(values)
-    return f"{median:.3f} s ({min(values):.3f}–{max(values):.3f})"
-
-
-@app.command("opening")
-def measure_opening(
-    kb: Path = typer.Argument(..., help="Folder of a knowledge base."),
-) -> None:
-    """kb/ -> times of `spacy.blank`, and of opening the knowledge base
-
-    `spacy.blank` imports every installed component. So it is timed with no components,
-    with ours, with spacy-transformers' (which this package needs) and with all.
-
-    Example: python -m benchmarks.speed opening models/kb
-    """
-    blank: dict[str, list[float]] = {name: [] for name in COMPONENTS}
-    opened: list[dict[str, float]] = []
-    for _ in range(PROCESS_ROUNDS):  # in turns, so that a busy moment affects all lines
-        for name, packages in COMPONENTS.items():
-            blank[name].append(run_program("", packages)["blank"])
-        opened.append(run_program(str(kb), ["spacy_sapbert"]))
-    msg.text(machine_line())
-    rows = [(name, format_times(seconds)) for name, seconds in blank.items()]
-    print_table(("Components that spaCy sees", '`spacy.blank("en")`'), rows)
-    size = sum(file.size for file in read_version(kb).manifest.files.values())
-    rows = [(step, format_times([run[step] for run in opened])) for step in opened[0]]
-    print_table((f"{kb.name}, {size / 1e6:,.0f} MB", "Time"), rows[1:])
-    msg.text(f"Medians of {PROCESS_ROUNDS} processes, and the ranges.")
-
-
 if __name__ == "__main__":
-    run_cli(app)
+    run_cli(main)

@@ -2,11 +2,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from typer.testing import CliRunner
 
-from benchmarks.options import app, format_change, score_mention
+from benchmarks.options import format_change, main, score_mention
 from spacy_sapbert.kb.building.build import build_kb
 
+app = typer.Typer()
+app.command()(main)
 TITLE = "Fever, mitral insufficiency (MI), and acetylsalicylic acid."
 PLACES = [
     ("Fever", "Disease", "C0000004"),
@@ -32,7 +35,7 @@ def write_corpus(path: Path, documents: int = 1) -> Path:
 
 
 def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, ["all", *map(str, arguments)])
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def candidate(cui: str, score: float) -> Any:
@@ -63,7 +66,7 @@ def test_format_change_compares_mention_by_mention() -> None:
     assert better == "+100.00 (+20 −0), p < 0.001"
 
 
-def test_all_measures_options_in_the_pipeline(
+def test_options_measures_options_in_the_pipeline(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     kb = tmp_path / "kb"
@@ -81,7 +84,7 @@ def test_all_measures_options_in_the_pipeline(
     assert "insufficiency" not in result.output
 
 
-def test_all_without_known_ids_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
+def test_options_without_known_ids_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     dev = write_corpus(tmp_path / "dev.txt")
     result = run(dev, "--kb", sample_kb, "--prefix", "MESH:")
     assert result.exit_code == 1

@@ -14,7 +14,6 @@ from typing import Any
 
 import typer
 
-from benchmarks.harness import run_cli
 from spacy_sapbert.io.terminal import msg
 
 NOTES = {
@@ -195,4 +194,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    typer.run(main)
