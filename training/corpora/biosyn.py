@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 
@@ -41,7 +40,7 @@ from training.data.options import (
     print_counts,
     show_progress,
 )
-from training.errors import Errors, SapbertError, check_choice
+from training.errors import Errors, SapbertError
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
 COUNTED_NAMES = (
@@ -52,7 +51,6 @@ COUNTED_NAMES = (
     "names written",
     "concepts written",
 )
-PART_IDS = ("own", "all")
 COUNTED_MENTIONS = (
     "documents",
     "documents without text",
@@ -66,17 +64,6 @@ COUNTED_MENTIONS = (
 )
 
 Parts = list[list[str]]
-
-
-class Steps(NamedTuple):
-    """Optional steps."""
-
-    abbreviations: bool = True  # expand those that the document defines
-    composites: bool = True  # split mentions of several concepts
-    part_ids: str = "own"  # of a part of a composite; "all" = those of all parts
-
-
-ALL_STEPS = Steps()
 
 
 def preprocess_name(name: str) -> str:
@@ -144,24 +131,20 @@ def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
 
 
 def split_span(
-    span: GoldSpan, steps: Steps, known: KnownConcepts | None, counts: Counter[str]
+    span: GoldSpan, known: KnownConcepts | None, counts: Counter[str]
 ) -> list[GoldSpan]:
     """Split a composite if it has as many parts as concepts.
 
     Each part is a mention with the offsets of the whole.
     """
-    if not steps.composites or len(span.parts) < 2:
+    if len(span.parts) < 2:
         return [span]
     names = split_composite(span.mention, len(span.parts))
     if len(names) == 1:
         counts["composites left whole"] += 1
         return [span]
     counts["composites split"] += 1
-    parts = span.parts
-    if steps.part_ids == "all":
-        parts = [[cui for part in parts for cui in part]] * len(names)
-    elif known:
-        parts = order_parts(names, parts, known)
+    parts = order_parts(names, span.parts, known) if known else span.parts
     return [
         span._replace(mention=name, parts=[part])
         for name, part in zip(names, parts, strict=True)
@@ -184,7 +167,6 @@ def is_kept(span: GoldSpan, known: KnownConcepts | None, counts: Counter[str]) -
 def preprocess_documents(
     documents: Iterable[GoldDocument],
     counts: Counter[str],
-    steps: Steps = ALL_STEPS,
     known: KnownConcepts | None = None,
 ) -> Iterator[GoldDocument]:
     """Preprocess the mentions of a corpus; their offsets stay those of the text.
@@ -200,12 +182,12 @@ def preprocess_documents(
         counts["documents"] += 1
         counts["documents without text"] += not document.text
         counts["mentions"] += len(document.spans)
-        long_forms = find_long_forms(document.text) if steps.abbreviations else {}
+        long_forms = find_long_forms(document.text)
         spans: list[GoldSpan] = []
         for span in document.spans:
             mention = expand_abbreviations(span.mention, long_forms)
             counts["abbreviations expanded"] += mention.split() != span.mention.split()
-            parts = split_span(span._replace(mention=mention), steps, known, counts)
+            parts = split_span(span._replace(mention=mention), known, counts)
             spans += [
                 part._replace(mention=preprocess_name(part.mention)) for part in parts
             ]
@@ -242,11 +224,6 @@ def biosyn_mentions_command(
     prefix: str = PREFIX,
     drop_prefix: str = DROP_PREFIX,
     bars_join_parts: bool | None = BARS_JOIN_PARTS,
-    abbreviations: bool = typer.Option(True, help="Expand abbreviations."),
-    composites: bool = typer.Option(True, help="Split composites."),
-    part_ids: str = typer.Option(
-        "own", help="Ids of a part of a composite: own, or all as in the paper's code."
-    ),
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -259,7 +236,6 @@ def biosyn_mentions_command(
     check_outputs(output, force=force)
     options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
     counts: Counter[str] = Counter()
-    check_choice("part-ids", PART_IDS, part_ids)
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
             Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
@@ -270,9 +246,8 @@ def biosyn_mentions_command(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
     bar = show_progress(documents, "docs", quiet=quiet)
-    steps = Steps(abbreviations, composites, part_ids)
     with write_atomically(output) as file:
-        write_table(preprocess_documents(bar, counts, steps, known), file, counts)
+        write_table(preprocess_documents(bar, counts, known), file, counts)
         if not counts["written"]:
             raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
     print_counts(counts, output, quiet=quiet)

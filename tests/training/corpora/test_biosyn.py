@@ -13,7 +13,6 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_co
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
     KnownConcepts,
-    Steps,
     order_parts,
     preprocess_concepts,
     preprocess_documents,
@@ -122,33 +121,6 @@ def test_preprocess_documents_by_hand() -> None:
     assert counts["abbreviations expanded"] == counts["composites split"] == 1
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (
-            Steps(abbreviations=False, composites=False),
-            [("boc", [["D1"]]), ("breast and ovarian cancer", [["D1"], ["D2", "D3"]])],
-        ),
-        (
-            Steps(part_ids="all"),
-            [
-                ("breast and ovarian cancer", [["D1"]]),
-                ("breast cancer", [["D1", "D2", "D3"]]),
-                ("ovarian cancer", [["D1", "D2", "D3"]]),
-            ],
-        ),
-    ],
-)
-def test_preprocess_documents_with_other_steps(
-    steps: Steps, expected: list[tuple[str, list[list[str]]]]
-) -> None:
-    text = "Breast and Ovarian Cancer (BOC)"
-    spans = [make_span("BOC", ["D1"]), make_span(text[:25], ["D1"], ["D2", "D3"])]
-    documents = [GoldDocument("1", text, spans)]
-    (document,) = preprocess_documents(documents, Counter(), steps)
-    assert [(span.mention, span.parts) for span in document.spans] == expected
-
-
 def test_preprocess_documents_drops_unknown_mentions() -> None:
     spans = [
         make_span("a", ["D9"]),  # retired
@@ -199,17 +171,16 @@ def test_biosyn_mentions_can_be_read_by_evaluation(
         GoldMention(3, "1", "ovarian cancer", [["D2"]]),
         GoldMention(4, "1", "breast cancer", [["D9"]]),
     ]
-    plain = ["--no-abbreviations", "--no-composites", "--bars-are-alternatives"]
-    assert invoke(*words, *plain, "--quiet").output == ""
+    plain = ["--bars-are-alternatives", "--quiet"]
+    assert invoke(*words, *plain).output == ""
     golds = list(read_mentions(output))
-    assert [gold.mention for gold in golds[:2]] == ["at", "ovarian and breast cancer"]
+    assert golds[1].mention == "ovarian and breast cancer"
     assert golds[1].parts == [["D9", "D2"]]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--part-ids", "some"], "E605"),
         (["--output", "mentions.spacy"], "E722"),
         (["--prefix", "MESH:", "--dictionary", "concepts.jsonl"], "E730"),
     ],
