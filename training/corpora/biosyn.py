@@ -24,6 +24,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 from spacy_sapbert.vocabularies.concepts import (
@@ -38,7 +39,6 @@ from training.data.options import (
     Force,
     Quiet,
     print_counts,
-    show_progress,
 )
 from training.errors import Errors, SapbertError
 
@@ -208,7 +208,7 @@ def biosyn_names_command(
     """
     check_outputs(output, force=force)
     counts: Counter[str] = Counter()
-    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    bar = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
     write_concepts(output, preprocess_concepts(bar, counts))
     print_counts(counts, output, quiet=quiet)
 
@@ -245,7 +245,7 @@ def biosyn_mentions_command(
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
-    bar = show_progress(documents, "docs", quiet=quiet)
+    bar = show_progress(documents, unit="docs", quiet=quiet)
     with write_atomically(output) as file:
         write_table(preprocess_documents(bar, counts, known), file, counts)
         if not counts["written"]:

@@ -1,16 +1,12 @@
-"""What commands print: a progress bar, and a table of counts."""
+"""What commands share: options, a table of counts, and one in Markdown."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
 
 from spacy_sapbert.io.terminal import msg
-
-Item = TypeVar("Item")
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output.")]
@@ -19,11 +15,6 @@ AliasFile = Annotated[
     typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),
 ]
 Concepts = Annotated[Path, typer.Argument(help="concepts.jsonl")]
-
-
-def show_progress(items: Iterable[Item], unit: str, *, quiet: bool) -> Iterable[Item]:
-    """Return the items with a progress bar, if standard error is a terminal."""
-    return tqdm(items, unit=f" {unit}", disable=quiet or not sys.stderr.isatty())
 
 
 def print_counts(counts: Mapping[str, int], output: Path, *, quiet: bool) -> None:

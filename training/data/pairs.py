@@ -12,12 +12,13 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.options import Concepts, Force, Quiet, print_counts, show_progress
+from training.data.options import Concepts, Force, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
@@ -199,7 +200,7 @@ def pairs_command(
     --languages ENG,FIN
     """
     check_outputs(pairs, force=force)
-    read = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    read = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]
         read = filter_languages(read, chosen, concepts)

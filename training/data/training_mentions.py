@@ -12,6 +12,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
     read_mentions,
 )
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.options import (
@@ -20,7 +21,6 @@ from training.data.options import (
     Force,
     Quiet,
     print_counts,
-    show_progress,
 )
 from training.data.pairs import Pair, distinct_names, write_lines
 from training.errors import Errors, SapbertError
@@ -108,7 +108,7 @@ def write_finetune_pairs(
     ids = read_aliases(aliases) if aliases else {}
     grouped = group_mentions(mentions, ids, counts)
     found: set[str] = set()
-    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    bar = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
     pairs = write_lines(
         pair_mentions(bar, grouped, ids, found),
         output,
@@ -163,6 +163,6 @@ def add_mentions_command(
     counts: Counter[str] = Counter()
     ids = read_aliases(aliases) if aliases else {}
     grouped = group_mentions(mentions, ids, counts)
-    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    bar = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
     write_concepts(output, add_mentions(bar, grouped, ids, counts))
     print_counts(counts, output, quiet=quiet)

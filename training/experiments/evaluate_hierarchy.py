@@ -22,20 +22,10 @@ from training.data.options import Force, Quiet, format_markdown
 from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 DIGITS = 4
-POINTS = 100  # of a precision–recall curve
 FARTHEST = "3"
-
+PACKAGES = "scipy scikit-learn"
 
 Scores = dict[str, Any]
-
-
-def import_statistics() -> tuple[Any, Any]:
-    """Import sklearn.metrics and scipy.stats."""
-    metrics, stats = (
-        require(name, "scipy scikit-learn")
-        for name in ("sklearn.metrics", "scipy.stats")
-    )
-    return metrics, stats
 
 
 def round_number(value: float | None) -> float | None:
@@ -49,7 +39,7 @@ def area_under_curve(near: np.ndarray, far: np.ndarray) -> float | None:
     """
     if not len(near) or not len(far):
         return None
-    metrics, _ = import_statistics()
+    metrics = require("sklearn.metrics", PACKAGES)
     is_near = np.arange(len(near) + len(far)) < len(near)
     return float(metrics.roc_auc_score(is_near, np.concatenate((near, far))))
 
@@ -61,35 +51,8 @@ def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> float | None
     """
     if len(np.unique(cosines)) < 2 or len(np.unique(distances)) < 2:
         return None
-    _, stats = import_statistics()
+    stats = require("scipy.stats", PACKAGES)
     return float(stats.spearmanr(cosines, -distances).statistic)
-
-
-def precision_recall(
-    cosines: np.ndarray, near: np.ndarray, *, points: int = POINTS
-) -> list[dict[str, float]]:
-    """Compute precision and recall at decreasing thresholds; empty if no pair is near.
-
-    Args:
-        cosines: Shape: (n,).
-        near: Which pairs are to be found, bool. Shape: (n,).
-        points: Number of thresholds at most, evenly spaced among all cosines.
-    """
-    if not near.any():
-        return []
-    metrics, _ = import_statistics()
-    precision, recall, thresholds = metrics.precision_recall_curve(near, cosines)
-    places = np.arange(len(thresholds))[::-1]
-    if len(places) > points:
-        places = places[np.linspace(0, len(places) - 1, points).round().astype(int)]
-    return [
-        {
-            "cosine": round(float(thresholds[place]), DIGITS),
-            "precision": round(float(precision[place]), DIGITS),
-            "recall": round(float(recall[place]), DIGITS),
-        }
-        for place in places.tolist()
-    ]
 
 
 def score_distances(cosines: np.ndarray, distances: np.ndarray) -> Scores:
@@ -97,9 +60,10 @@ def score_distances(cosines: np.ndarray, distances: np.ndarray) -> Scores:
 
     Returns:
         Number of pairs and mean cosine by distance, "auc" of each two distances,
-        "spearman", and "precision_recall", the curve of the pairs up to each distance
-        but the largest.
+        "spearman", and "average_precision", the area under the curve of precision by
+        recall of the pairs up to each distance but the largest.
     """
+    metrics = require("sklearn.metrics", PACKAGES)
     known = sorted(set(distances.tolist()))
     by_distance = {each: cosines[distances == each] for each in known}
     return {
@@ -115,8 +79,10 @@ def score_distances(cosines: np.ndarray, distances: np.ndarray) -> Scores:
             for one, other in combinations(known, 2)
         },
         "spearman": round_number(rank_correlation(cosines, distances)),
-        "precision_recall": {
-            str(each): precision_recall(cosines, distances <= each)
+        "average_precision": {
+            str(each): round_number(
+                metrics.average_precision_score(distances <= each, cosines)
+            )
             for each in known[:-1]
         },
     }
@@ -175,10 +141,11 @@ def format_area(area: float | None) -> str:
 
 def format_tables(scores: Scores) -> str:
     """Format the result of `score_encoder` as Markdown."""
+    columns = (scores["mean_cosine"], scores["average_precision"])
     lines = format_markdown(
-        ["distance", "pairs", "mean cosine"],
+        ["distance", "pairs", "mean cosine", "average precision up to it"],
         [
-            [each, f"{count:,}", format_area(scores["mean_cosine"][each])]
+            [each, f"{count:,}", *(format_area(c.get(each)) for c in columns)]
             for each, count in scores["pairs"].items()
         ],
     )

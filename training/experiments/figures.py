@@ -1,7 +1,6 @@
 """Encoders → the figures of the paper, for colour-blind readers, too.
 
-The loss of a run is drawn by its tracker (`training.tracker`), and a curve of precision
-and recall by scikit-learn's `PrecisionRecallDisplay`.
+The loss of a run is drawn by its tracker (`training.tracker`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -20,7 +20,6 @@ from training.experiments.evaluate_hierarchy import (
     area_under_curve,
     compare_names,
     format_tables,
-    precision_recall,
     score_distances,
     score_encoder,
     score_relations,
@@ -116,7 +115,7 @@ def test_evaluate_hierarchy_writes_json_and_tables(
     result = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
-    assert list(result["precision_recall"]) == ["0", "1", "2"]
+    assert list(result["average_precision"]) == ["0", "1", "2"]
     table = output.with_suffix(".md").read_text("utf8")
     assert table == format_tables(result)
     assert "| 0-3 |" in table
@@ -155,15 +154,6 @@ def test_area_under_curve_names_the_extra_without_scikit_learn(
         area_under_curve(np.ones(2), np.ones(2))
 
 
-def test_precision_recall_keeps_the_ends_of_a_long_curve() -> None:
-    cosines = np.linspace(-1, 1, 1000)
-    points = precision_recall(cosines, cosines > 0, points=10)
-    assert len(points) == 10
-    assert points[0]["precision"] == 1
-    assert points[-1] == {"cosine": -1, "precision": 0.5, "recall": 1}
-    assert precision_recall(cosines, cosines > 2) == []
-
-
 def test_score_distances_by_hand() -> None:
     result = score_distances(
         np.array([0.9, 0.8, 0.6, 0.6, 0.2]), np.array([0, 1, 1, 3, 3])
@@ -173,14 +163,10 @@ def test_score_distances_by_hand() -> None:
     assert result["auc"] == {"0-1": 1.0, "0-3": 1.0, "1-3": 0.875}
     assert result["spearman"] is not None
     assert result["spearman"] > 0.8
-    assert list(result["precision_recall"]) == ["0", "1"]
+    # of the three pairs up to 1, precision is 1, 1, and 3/4 at the tie of two
+    assert result["average_precision"] == {"0": 1.0, "1": 0.9167}
     constant = score_distances(np.array([0.1, 0.2]), np.zeros(2, dtype=int))
     assert constant["spearman"] is None
-    assert result["precision_recall"]["1"][-1] == {
-        "cosine": 0.2,
-        "precision": 0.6,
-        "recall": 1.0,
-    }
 
 
 def test_score_relations_by_hand() -> None:
