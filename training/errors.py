@@ -57,7 +57,10 @@ class Errors(PackageErrors):
         "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
         "Remove it; did you mean {near}?"
     )
-    E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
+    E614 = (
+        "Expected {setting} as in `training/configs/default.cfg`, but got {value!r}: "
+        "{problem}. Correct it."
+    )
     E615 = (
         "Expected registered functions with the arguments that they take, but got: "
         "{problems}. Correct the config; docs/training.md lists them."

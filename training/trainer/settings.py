@@ -29,15 +29,6 @@ Precision = Literal["auto", "bf16", "fp16", "float32"]
 Tracker = Literal["tensorboard", "wandb"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 TRACKERS: tuple[str, ...] = get_args(Tracker)
-# pydantic's type of an error → what was expected
-EXPECTED = {
-    "bool_type": "true or false",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "string_type": "a text",
-    **dict.fromkeys(("callable_type", "model_type"), "a section"),
-    "is_instance_of": "a text or null",
-}
 
 
 def make_path(value: Any) -> Any:
@@ -199,26 +190,15 @@ def make_settings(config: Config) -> TrainingSettings:
 def describe_error(error: ValidationError) -> SapbertError:
     """Return the first problem that pydantic found as an error of ours."""
     first = error.errors()[0]
-    path, context = first["loc"], first.get("ctx", {})
-    name, value = ".".join(map(str, path)), first["input"]
-    if isinstance(context.get("error"), SapbertError):
-        own: SapbertError = context["error"]
+    if isinstance(own := first.get("ctx", {}).get("error"), SapbertError):
         return own
+    name = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        section: Any = TrainingSettings
-        for part in path[:-1]:
-            section = section.model_fields[part].annotation
-        known = sorted(section.model_fields)
-        near = (get_close_matches(str(path[-1]), known, n=1) or known)[0]
-        near = ".".join([*map(str, path[:-1]), near])
+        known = dict(flatten_config(Config().from_disk(DEFAULT_CONFIG)))
+        near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
         return SapbertError(Errors.E613.format(setting=name, near=near))
-    values = {"setting": name, "value": value}
-    if first["type"] == "literal_error":
-        return SapbertError(Errors.E605.format(known=context["expected"], **values))
-    if first["type"] == "greater_than_equal":
-        return SapbertError(Errors.E616.format(least=context["ge"], **values))
-    expected = EXPECTED.get(first["type"], first["msg"])
-    return SapbertError(Errors.E614.format(expected=expected, **values))
+    values = {"setting": name, "problem": first["msg"], "value": first["input"]}
+    return SapbertError(Errors.E614.format(**values))
 
 
 def read_config(
