@@ -75,16 +75,13 @@ class Errors(PackageErrors):
         "Run `pip install {package}`, or set `training.tracker` to null."
     )
     E620 = (
-        "Expected whole tokenised pairs, but {path} was cut or changed: {reason}. "
-        "Remove the folder {folder}; the next run makes it again from the pairs."
+        "Expected whole tokenised pairs, but {path} is missing, cut or changed: "
+        "{reason}. Remove the folder {folder}; the next run makes it again from the "
+        "pairs."
     )
     E621 = (
         "Expected tokenised pairs or nothing at {path}, but got something else, which "
         "is not replaced. Remove it, or name another place."
-    )
-    E622 = (
-        "Expected tokenised pairs at {path}, but found none. Check the path, or train "
-        "from pairs.tsv."
     )
     E623 = (
         "Expected finite weights after step {step}, but {weight} is not finite. The "
@@ -126,10 +123,6 @@ class Errors(PackageErrors):
     E758 = (
         "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
         "file with `python -m training families`."
-    )
-    E759 = (
-        "Expected MRREL.RRF, or a folder with it, at {path}, but found none. Check the "
-        "path."
     )
     E760 = (
         "Expected relations in {path} between the concepts, but got none. Read the "

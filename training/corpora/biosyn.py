@@ -43,26 +43,6 @@ from training.data.options import (
 from training.errors import Errors, SapbertError
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
-COUNTED_NAMES = (
-    "concepts",
-    "names",
-    "of punctuation only, dropped",
-    "equal to another of the concept, dropped",
-    "names written",
-    "concepts written",
-)
-COUNTED_MENTIONS = (
-    "documents",
-    "documents without text",
-    "mentions",
-    "abbreviations expanded",
-    "composites split",
-    "composites left whole",
-    "of punctuation only, dropped",
-    "without an id, dropped",
-    "not in the dictionary, dropped",
-)
-
 Parts = list[list[str]]
 
 
@@ -75,7 +55,6 @@ def preprocess_concepts(
     concepts: Iterable[Concept], counts: Counter[str]
 ) -> Iterator[Concept]:
     """Yield each concept that has names left, with distinct names in order."""
-    counts.update(dict.fromkeys(COUNTED_NAMES, 0))
     for concept in concepts:
         names = list(map(preprocess_name, concept.aliases))
         empty = names.count("")
@@ -177,7 +156,6 @@ def preprocess_documents(
     Source:
         Sung et al. (2020).
     """
-    counts.update(dict.fromkeys(COUNTED_MENTIONS, 0))
     for document in documents:
         counts["documents"] += 1
         counts["documents without text"] += not document.text

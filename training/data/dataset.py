@@ -190,7 +190,8 @@ def open_dataset(folder: Path) -> PairDataset:
     """Open a folder that `build_dataset` wrote; pairs.tsv is not needed."""
     meta = read_meta(folder)
     if meta is None:
-        raise SapbertError(Errors.E622.format(path=folder))
+        values = {"path": folder / META_FILE, "reason": "no such file"}
+        raise SapbertError(Errors.E620.format(folder=folder, **values))
     arrays = []
     for name, count in ((PAIRS_FILE, meta.pairs), (NAMES_FILE, meta.names)):
         try:

@@ -34,7 +34,7 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     """
     parts = [path] if path.is_file() else find_table(path, "MRREL")
     if not parts:
-        raise SapbertError(Errors.E759.format(path=path))
+        raise SapbertError(Errors.E001.format(path=path / "MRREL.RRF"))
     for row in read_rows(parts, "MRREL", Report(on_error=on_error)):
         one, _, _, _, other, _, _, rela, *_ = row
         if rela and row[SUPPRESS] in ("N", ""):

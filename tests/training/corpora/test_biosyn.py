@@ -137,17 +137,19 @@ def test_preprocess_documents_drops_unknown_mentions() -> None:
         [GoldDocument("1", "", spans)], counts, known=known
     )
     assert [span.mention for span in document.spans] == ["a", "b", "c"]
-    assert counts == {
-        "documents": 1,
-        "documents without text": 1,
-        "mentions": 7,
-        "abbreviations expanded": 0,
-        "composites split": 0,
-        "composites left whole": 1,
-        "of punctuation only, dropped": 1,
-        "without an id, dropped": 1,
-        "not in the dictionary, dropped": 2,
-    }
+    assert counts == Counter(
+        {
+            "documents": 1,
+            "documents without text": 1,
+            "mentions": 7,
+            "abbreviations expanded": 0,
+            "composites split": 0,
+            "composites left whole": 1,
+            "of punctuation only, dropped": 1,
+            "without an id, dropped": 1,
+            "not in the dictionary, dropped": 2,
+        }
+    )
 
 
 def test_biosyn_mentions_can_be_read_by_evaluation(
@@ -258,14 +260,16 @@ def test_preprocess_concepts_has_distinct_names_in_order() -> None:
     # the given one is left alone
     assert concepts[0].aliases[1] == "Heart-attack"
     assert concepts[0].sources == {"S": [0, 2], "T": [2, 3]}
-    assert counts == {
-        "concepts": 2,
-        "names": 5,
-        "of punctuation only, dropped": 2,
-        "equal to another of the concept, dropped": 1,
-        "names written": 2,
-        "concepts written": 1,
-    }
+    assert counts == Counter(
+        {
+            "concepts": 2,
+            "names": 5,
+            "of punctuation only, dropped": 2,
+            "equal to another of the concept, dropped": 1,
+            "names written": 2,
+            "concepts written": 1,
+        }
+    )
 
 
 def test_biosyn_names_writes_concepts(

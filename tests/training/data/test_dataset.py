@@ -202,7 +202,7 @@ def test_open_dataset_refuses_a_file_that_was_cut(
     path = tmp_path / "dataset" / f"{name}.npy"
     content = path.read_bytes()
     path.write_bytes(content[:-1])
-    expected = rf"{name}.npy was cut or changed: .*Remove the folder"
+    expected = rf"{name}.npy is missing, cut or changed: .*Remove the folder"
     with pytest.raises(SapbertError, match=expected):
         open_dataset(tmp_path / "dataset")
     np.save(path, np.zeros(1))
@@ -218,5 +218,5 @@ def test_open_dataset_needs_no_pairs_but_a_dataset(
 ) -> None:
     pairs_path.unlink()
     assert np.array_equal(open_dataset(tmp_path / "dataset").pairs, dataset.pairs)
-    with pytest.raises(SapbertError, match="found none"):
+    with pytest.raises(SapbertError, match=r"E620.*meta\.json is missing"):
         open_dataset(tmp_path / "nothing")

@@ -73,7 +73,7 @@ def test_read_relations_has_the_second_id_first(tmp_path: Path) -> None:
 
 
 def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
-    with pytest.raises(SapbertError, match="E759"):
+    with pytest.raises(SapbertError, match=r"E001.*MRREL\.RRF"):
         list(read_relations(tmp_path))
     path = write(tmp_path)
     with path.open("a") as file:
