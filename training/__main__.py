@@ -42,7 +42,7 @@ COMMANDS = {
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
     "add-mentions": CommandInfo(
-        "data.training_mentions:add_mentions_command",
+        "data.training_mentions:add_mentions",
         "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
     ),
     "hold-out": CommandInfo(

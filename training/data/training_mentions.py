@@ -30,19 +30,22 @@ MentionFiles = Annotated[
     typer.Argument(help="Training mentions: mentions.tsv, or lines mention||id."),
 ]
 
-Mentions = dict[str, dict[str, str]]  # by id, the first spelling of each folded text
 
+def match_mentions(
+    concepts_path: Path,
+    paths: Iterable[Path],
+    aliases: dict[str, str],
+    counts: Counter[str],
+    *,
+    quiet: bool,
+) -> Iterator[tuple[Concept, dict[str, str]]]:
+    """Yield each concept with its training mentions, by their folded text.
 
-def group_mentions(
-    paths: Iterable[Path], aliases: dict[str, str], counts: Counter[str]
-) -> Mentions:
-    """Read training mentions, and group the distinct ones by concept.
-
-    Each of several alternative ids counts. Mentions of several concepts at once are
+    The first spelling of a text counts, and each of several alternative ids. A concept
+    has the mentions of its retired ids, too. Mentions of several concepts at once are
     left out.
     """
-    counts.update({"mentions": 0, "composite or without an id": 0})
-    grouped: Mentions = defaultdict(dict)
+    mentions: dict[str, dict[str, str]] = defaultdict(dict)  # by id
     for gold in (gold for path in paths for gold in read_mentions(path)):
         counts["mentions"] += 1
         if len(gold.parts) != 1:
@@ -50,42 +53,23 @@ def group_mentions(
             continue
         text = " ".join(gold.mention.split())
         for cui in gold.parts[0]:
-            grouped[aliases.get(cui, cui)].setdefault(fold_text(text), text)
-    return grouped
-
-
-def find_ids(
-    concept: Concept, mentions: Mentions, aliases: dict[str, str]
-) -> list[str]:
-    """Return the ids of a concept, retired ones too, that mentions have, sorted."""
-    ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
-    return sorted(ids & mentions.keys())
-
-
-def pair_mentions(
-    concepts: Iterable[Concept],
-    mentions: Mentions,
-    aliases: dict[str, str],
-    found: set[str],
-) -> Iterator[Pair]:
-    """Yield each mention with every different name of its concept.
-
-    Args:
-        found: Gets the ids of mentions that are in the dictionary.
-
-    Source:
-        Liu et al. (2021), §4.1, fine-tuning.
-    """
-    for concept in concepts:
-        known = find_ids(concept, mentions, aliases)
+            mentions[aliases.get(cui, cui)].setdefault(fold_text(text), text)
+    counts["distinct mentions and ids"] = sum(map(len, mentions.values()))
+    counts["ids"] = len(mentions)
+    found: set[str] = set()
+    for concept in show_progress(
+        read_concepts(concepts_path), unit="concepts", quiet=quiet
+    ):
+        ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
+        known = sorted(ids & mentions.keys())
         found.update(known)
-        texts = {key: text for cui in known for key, text in mentions[cui].items()}
-        names = distinct_names(concept) if texts else []
-        label = aliases.get(concept.cui, concept.cui)
-        for folded, mention in sorted(texts.items()):
-            for name in names:
-                if name.lower() != folded:
-                    yield label, mention, name
+        texts: dict[str, str] = {}
+        for folded, text in (item for cui in known for item in mentions[cui].items()):
+            texts.setdefault(folded, text)
+        yield concept, texts
+    counts["ids that the dictionary has"] = len(found)
+    if not found:
+        raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
 
 
 def write_finetune_pairs(
@@ -98,6 +82,8 @@ def write_finetune_pairs(
 ) -> Counter[str]:
     """Write each training mention with every different name of its concept.
 
+    As in Liu et al. (2021), §4.1.
+
     Example: python -m training finetune-pairs corpus/ncbi/train.tsv --concepts
     corpus/ncbi/concepts.jsonl --output corpus/ncbi/pairs.tsv, and then python -m
     training train corpus/ncbi/pairs.tsv models/ncbi --encoder.base
@@ -106,45 +92,25 @@ def write_finetune_pairs(
     check_outputs(output, force=force)
     counts: Counter[str] = Counter()
     ids = read_aliases(aliases) if aliases else {}
-    grouped = group_mentions(mentions, ids, counts)
-    found: set[str] = set()
-    bar = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
-    pairs = write_lines(
-        pair_mentions(bar, grouped, ids, found),
-        output,
-        lambda: Errors.E619.format(mentions=counts["mentions"]),
+
+    def iter_pairs() -> Iterator[Pair]:
+        matched = match_mentions(concepts, mentions, ids, counts, quiet=quiet)
+        for concept, texts in matched:
+            label = ids.get(concept.cui, concept.cui)
+            names = distinct_names(concept) if texts else []
+            for folded, mention in sorted(texts.items()):
+                for name in names:
+                    if name.lower() != folded:
+                        yield label, mention, name
+
+    counts["pairs"] = write_lines(
+        iter_pairs(), output, lambda: Errors.E619.format(mentions=counts["mentions"])
     )
-    counts["distinct mentions and ids"] = sum(map(len, grouped.values()))
-    counts["ids"] = len(grouped)
-    counts["ids that the dictionary has"] = len(found)
-    counts["pairs"] = pairs
     print_counts(counts, output, quiet=quiet)
     return counts
 
 
 def add_mentions(
-    concepts: Iterable[Concept],
-    mentions: Mentions,
-    aliases: dict[str, str],
-    counts: Counter[str],
-) -> Iterator[Concept]:
-    """Yield each concept with its training mentions as names without a language."""
-    for concept in concepts:
-        own = {fold_text(alias) for alias in concept.aliases}
-        for cui in find_ids(concept, mentions, aliases):
-            counts["ids that the dictionary has"] += 1
-            for folded, text in mentions[cui].items():
-                if folded not in own:
-                    own.add(folded)
-                    concept.aliases.append(text)
-                    counts["names added"] += 1
-        counts["concepts"] += 1
-        yield concept
-    if not counts["ids that the dictionary has"]:
-        raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
-
-
-def add_mentions_command(
     concepts: Concepts,
     mentions: MentionFiles,
     output: Annotated[Path, typer.Option(help="concepts.jsonl to write.")],
@@ -152,7 +118,7 @@ def add_mentions_command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a vocabulary with training mentions as names.
+    """Write a vocabulary with training mentions as names without a language.
 
     Some published results use such a vocabulary. Never add mentions of a test set.
 
@@ -162,7 +128,16 @@ def add_mentions_command(
     check_outputs(output, force=force)
     counts: Counter[str] = Counter()
     ids = read_aliases(aliases) if aliases else {}
-    grouped = group_mentions(mentions, ids, counts)
-    bar = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
-    write_concepts(output, add_mentions(bar, grouped, ids, counts))
+
+    def iter_concepts() -> Iterator[Concept]:
+        matched = match_mentions(concepts, mentions, ids, counts, quiet=quiet)
+        for concept, texts in matched:
+            own = {fold_text(alias) for alias in concept.aliases}
+            added = [text for folded, text in texts.items() if folded not in own]
+            concept.aliases += added
+            counts["names added"] += len(added)
+            counts["concepts"] += 1
+            yield concept
+
+    write_concepts(output, iter_concepts())
     print_counts(counts, output, quiet=quiet)

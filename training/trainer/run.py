@@ -110,7 +110,7 @@ def train(
     total = count_steps([source.lines for source in sources], settings)
 
     # The checkpoint of the same settings, files and number of ranks
-    made_of = {**dict(flatten_config(config)), **digest_sources(sources, settings)}
+    made_of = {**flatten_config(config), **digest_sources(sources, settings)}
     identity = {
         key: value for key, value in made_of.items() if key not in FREE_SETTINGS
     }

@@ -1,7 +1,7 @@
 """Config file + changes on the command line → the settings of a training run."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
@@ -28,7 +28,6 @@ DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
 Precision = Literal["auto", "bf16", "fp16", "float32"]
 Tracker = Literal["tensorboard", "wandb"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
-TRACKERS: tuple[str, ...] = get_args(Tracker)
 
 
 def make_path(value: Any) -> Any:
@@ -194,7 +193,7 @@ def describe_error(error: ValidationError) -> SapbertError:
         return own
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        known = dict(flatten_config(Config().from_disk(DEFAULT_CONFIG)))
+        known = flatten_config(Config().from_disk(DEFAULT_CONFIG))
         near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
         return SapbertError(Errors.E613.format(setting=name, near=near))
     values = {"setting": name, "problem": first["msg"], "value": first["input"]}
@@ -291,12 +290,12 @@ def nest_values(values: dict[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def flatten_config(
-    config: dict[str, Any], prefix: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """Convert sections into dotted names: {"a": {"b": 1}} → ("a.b", 1)."""
+def flatten_config(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Convert sections into dotted names: {"a": {"b": 1}} → {"a.b": 1}."""
+    flat: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, dict):
-            yield from flatten_config(value, f"{prefix}{key}.")
+            flat |= flatten_config(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -50,9 +50,7 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     log = (encoder / "training.jsonl").read_text("utf8").splitlines()
     assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
-    assert dict(flatten_config(written)) == dict(
-        flatten_config(complete_encoder(config))
-    )
+    assert flatten_config(written) == flatten_config(complete_encoder(config))
     assert not (tmp_path / "checkpoint").exists()
 
 
@@ -69,7 +67,7 @@ def test_train_uses_the_pooling_of_the_base(
     assert read_settings(one) == EncoderSettings("mean", 25, True)
     assert equal_weights(one, other)
     assert "Use mean pooling" in read_card(one)
-    written = dict(flatten_config(read_config(one / "training.cfg")))
+    written = flatten_config(read_config(one / "training.cfg"))
     assert written["encoder.pooling"] == "mean"
     assert written["encoder.lowercase"] is True
 

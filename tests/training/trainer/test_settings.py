@@ -25,7 +25,7 @@ def test_read_config_default_has_the_constants_of_the_paper() -> None:
     assert settings.training.batch_size == 256
     assert settings.encoder.max_length == 25
     assert settings.training.schedule(7, 10) == 1
-    flat = dict(flatten_config(read_config()))
+    flat = flatten_config(read_config())
     assert flat["training.miner.margin"] == 0.2
     assert flat["training.loss.scale_pos"] == 2
     assert flat["training.loss.scale_neg"] == 50
@@ -80,8 +80,8 @@ def test_read_config_changes_only_the_settings_given(tmp_path: Path) -> None:
     path = tmp_path / "own.cfg"
     path.write_text("[training]\nepochs = 2\nseed = 5\n", "utf8")
     config = read_config(path, {"training.seed": 7})
-    changed = dict(flatten_config(config))
-    default = dict(flatten_config(read_config()))
+    changed = flatten_config(config)
+    default = flatten_config(read_config())
     different = {key for key in changed if changed[key] != default[key]}
     assert different == {"training.epochs", "training.seed"}
     assert changed["training.seed"] == 7
@@ -142,7 +142,7 @@ def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
     config = read_config(None, {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"})
     path = tmp_path / "training.cfg"
     path.write_text(config.to_str(), "utf8")
-    assert dict(flatten_config(read_config(path))) == dict(flatten_config(config))
+    assert flatten_config(read_config(path)) == flatten_config(config)
 
 
 OWN = {"pooling": "mean", "max_length": 12, "lowercase": False}
