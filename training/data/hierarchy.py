@@ -14,22 +14,8 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.pairs import hash_text
 
 FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
-
-
-class Distances(NamedTuple):
-    """Distances of siblings, of parent and child, and of others; 0 is one concept."""
-
-    siblings: int = 1
-    parents: int = 2
-    others: int = 3
-
-    @property
-    def thresholds(self) -> list[int]:
-        """Return all distances but the largest, 0 first."""
-        return sorted({0, *self} - {max(0, *self)})
-
-
-DEFAULT_DISTANCES = Distances()
+SIBLINGS, PARENTS, OTHERS = 1, 2, 3  # distances; 0 between names of one concept
+THRESHOLDS = (0, SIBLINGS, PARENTS)  # the loss is summed over them
 
 
 class Hierarchy(NamedTuple):
@@ -87,9 +73,7 @@ def read_hierarchy(path: Path) -> Hierarchy:
     return build_hierarchy(read_concepts(path))
 
 
-def compute_distances(
-    hierarchy: Hierarchy, labels: np.ndarray, distances: Distances = DEFAULT_DISTANCES
-) -> np.ndarray:
+def compute_distances(hierarchy: Hierarchy, labels: np.ndarray) -> np.ndarray:
     """Compute the distances between the concepts of a batch.
 
     If two concepts are siblings and also parent and child, the smaller distance counts.
@@ -104,7 +88,7 @@ def compute_distances(
         HiPrBERT (2023).
     """
     known, places = np.unique(labels, return_inverse=True)  # (m,), (n,)
-    found = np.full((len(known), len(known)), distances.others)
+    found = np.full((len(known), len(known)), OTHERS)
     parents_of = [hierarchy.parents_of(label) for label in known]
     lengths = np.array([len(each) for each in parents_of], dtype=np.int64)
     rows = np.repeat(np.arange(len(known)), lengths)  # (steps,)
@@ -112,7 +96,7 @@ def compute_distances(
     columns = np.searchsorted(known, parents).clip(max=max(len(known) - 1, 0))
     here = known[columns] == parents if len(known) else np.zeros(0, bool)
     for one, other in ((rows[here], columns[here]), (columns[here], rows[here])):
-        found[one, other] = np.minimum(found[one, other], distances.parents)
+        found[one, other] = PARENTS
     shared, numbers, counts = np.unique(
         parents, return_inverse=True, return_counts=True
     )
@@ -121,7 +105,6 @@ def compute_distances(
     has = np.zeros((len(known), len(shared)), dtype=np.float32)
     has[rows[kept], numbers[kept]] = 1
     has = has[:, counts > 1]
-    siblings = has @ has.T > 0
-    found[siblings] = np.minimum(found[siblings], distances.siblings)
+    found[has @ has.T > 0] = SIBLINGS
     np.fill_diagonal(found, 0)
     return found[places[:, None], places]

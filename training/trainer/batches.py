@@ -203,10 +203,7 @@ def collate_batch(
     all_labels = np.concatenate(labels)
     distances = None
     if source.hierarchy is not None:
-        steps = settings.hierarchy.distances
-        distances = torch.from_numpy(
-            compute_distances(source.hierarchy, all_labels, steps)
-        )
+        distances = torch.from_numpy(compute_distances(source.hierarchy, all_labels))
     return Batch(
         lines,
         micro_batches,

@@ -20,7 +20,6 @@ from pydantic import (
 )
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, read_own_settings
-from training.data.hierarchy import Distances
 from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
@@ -135,19 +134,12 @@ class TrainingSection(Section):
 class HierarchySection(Section):
     families: OptionalPath
     concepts: OptionalPath
-    siblings: int = Field(ge=1)
-    parents: int = Field(ge=1)
-    others: int = Field(ge=1)
 
     @model_validator(mode="after")
     def check_files(self) -> Self:
         if (self.families is None) != (self.concepts is None):
             raise SapbertError(Errors.E757)
         return self
-
-    @property
-    def distances(self) -> Distances:
-        return Distances(self.siblings, self.parents, self.others)
 
 
 class ValidationSection(Section):

@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
+from training.data.hierarchy import THRESHOLDS
 from training.encoders.new_adapter import add_adapter, trainable_parameters
 from training.errors import Errors, SapbertError
 from training.losses.sapbert import hierarchical_loss
@@ -107,9 +108,8 @@ def train_step(
         mined = positives.sum() / all_positives.clamp(min=1)
     else:
         distances = batch.distances.to(model.device, non_blocking=True)
-        thresholds = settings.hierarchy.distances.thresholds
         loss = hierarchical_loss(
-            vectors, distances, name_ids, thresholds, training.loss
+            vectors, distances, name_ids, THRESHOLDS, training.loss
         )
         mined = loss.new_ones(())  # families are not mined
     # No comparison with NaN is true: the miner keeps nothing and the loss would be 0.

@@ -1,23 +1,22 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.vocabularies.concepts import Concept
-from training.data.hierarchy import Distances, build_hierarchy, compute_distances
+from training.data.hierarchy import build_hierarchy, compute_distances
 from training.data.pairs import hash_text
 
 FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 
 
-def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
+def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
     hierarchy = build_hierarchy(
         Concept(cui, [cui], parents=above) for cui, above in parents.items()
     )
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
-    return compute_distances(hierarchy, labels, *args)
+    return compute_distances(hierarchy, labels)
 
 
 def test_compute_distances_by_hand() -> None:
@@ -40,7 +39,6 @@ def test_compute_distances_takes_the_smallest() -> None:
     # b is a child of a and, by their common parent r, its sibling
     both = {"r": [], "a": ["r"], "b": ["a", "r"]}
     assert measure(both, "ab")[0, 1] == 1
-    assert measure(both, "ab", Distances(siblings=2, parents=1))[0, 1] == 1
 
 
 def test_compute_distances_of_cycles() -> None:
@@ -53,21 +51,6 @@ def test_compute_distances_of_unknown_concepts() -> None:
     assert measure(FOREST, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure({}, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure(FOREST, "").shape == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("distances", "thresholds"),
-    [
-        (Distances(), [0, 1, 2]),
-        (Distances(1, 1, 2), [0, 1]),
-        (Distances(3, 2, 1), [0, 1, 2]),
-        (Distances(5, 5, 5), [0]),
-    ],
-)
-def test_distances_thresholds_are_all_but_the_largest(
-    distances: Distances, thresholds: list[int]
-) -> None:
-    assert distances.thresholds == thresholds
 
 
 @given(
