@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from confection import Config
 
+from spacy_sapbert.corpora.convert import make_blank
 from spacy_sapbert.encoder.hub import check_published
 from spacy_sapbert.encoder.huggingface import check_encoder_name
 from spacy_sapbert.io.terminal import msg
@@ -46,17 +47,6 @@ def check_writable(folder: Path) -> None:
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         reason = "Permission denied" if place.is_dir() else f"{place} is a file"
         raise SapbertError(Errors.E004.format(path=folder, reason=reason))
-
-
-def check_language(lang: str) -> None:
-    """Raise a SapbertError if spaCy has no such language, or lacks a package for it."""
-    import spacy
-
-    try:
-        spacy.blank(lang)
-    except ImportError as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
 
 
 def check_base(config: Config) -> None:
@@ -106,7 +96,7 @@ def check_command(
         attempt(check_readable, path)
     attempt(check_package_name, name)
     attempt(check_version, version)
-    attempt(check_language, lang)
+    attempt(make_blank, lang)
     attempt(check_wheels)
     for folder in FOLDERS:
         attempt(check_writable, Path(folder, name))

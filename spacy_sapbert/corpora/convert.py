@@ -100,6 +100,21 @@ def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
         yield document._replace(id=id, text=text, spans=[span])
 
 
+def make_blank(lang: str) -> "Language":
+    """Build an empty pipeline of a language.
+
+    Raises:
+        SapbertError: If spaCy does not have the language, or lacks a package for it.
+    """
+    import spacy
+
+    try:
+        return spacy.blank(lang)
+    except ImportError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
+
+
 def write_docs(
     documents: Iterable[GoldDocument],
     file: IO[bytes],
@@ -108,19 +123,10 @@ def write_docs(
     lang: str,
     label: str,
 ) -> None:
-    """Write a DocBin, with the ids of documents in `doc.user_data["id"]`.
-
-    Raises:
-        SapbertError: If spaCy does not have the language.
-    """
-    import spacy
+    """Write a DocBin, with the ids of documents in `doc.user_data["id"]`."""
     from spacy.tokens import DocBin
 
-    try:
-        nlp = spacy.blank(lang)
-    except ImportError as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
+    nlp = make_blank(lang)
     docs = DocBin(store_user_data=True)
     for document in documents:
         for part in split_mentions(document):
