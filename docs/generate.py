@@ -31,16 +31,8 @@ def make_table(*rows: tuple[str, ...]) -> str:
 
 
 def list_options() -> str:
-    """Return a table of the options of linking."""
-    rows = [("option", "values", "meaning")]
-    for name, declared in OPTIONS.items():
-        meaning, section = declared.option.doc, declared.option.section
-        if section:
-            anchor = section.lower().replace(" ", "-")
-            meaning += f"; see [{section}](#{anchor})"
-        values = declared.describe_values() or "see the section"
-        rows.append((f"`{name}`", values, meaning))
-    return make_table(*rows)
+    """Return the names of the options of linking."""
+    return ", ".join(f"`{name}`" for name in OPTIONS)
 
 
 def list_fields() -> str:

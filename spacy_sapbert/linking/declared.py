@@ -35,14 +35,12 @@ class Option:
     Attributes:
         doc: What it does, as a comment of the config.
         low, high: The range of a number.
-        section: Heading of docs/linker.md that explains it.
         changes_search: Whether the candidates found, or their scores, depend on it.
     """
 
     doc: str
     low: float | None = None
     high: float | None = None
-    section: str = ""
     changes_search: bool = False
 
 

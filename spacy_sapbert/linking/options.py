@@ -1,7 +1,7 @@
 """The options of linking, each declared once.
 
 From `LinkOptions` come the default config of the linker, its checks, its properties,
-the key of cached searches, `--setting`, the requests of the service, and a table of
+the key of cached searches, `--setting`, the requests of the service, and a list in
 docs/linker.md. A new option is a field here, its use, and its test; then run
 `python docs/generate.py`.
 """
@@ -31,7 +31,7 @@ EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 class LinkOptions:
     """How mentions are linked.
 
-    Each value is checked, and lists become tuples. docs/linker.md has a table of all.
+    Each value is checked, and lists become tuples. docs/linker.md explains all.
 
     Raises:
         SapbertError: If a value is not possible.
@@ -52,7 +52,6 @@ class LinkOptions:
             "concept; null = the threshold of the knowledge base, 0 = link everything",
             low=-1,
             high=1,
-            section="How a mention is linked",
             changes_search=True,
         ),
     ] = None
@@ -70,7 +69,6 @@ class LinkOptions:
         Option(
             "true = link a mention below the threshold to a broader concept, a parent "
             "of its candidates",
-            section="Broader concepts",
         ),
     ] = False
     ambiguous: Annotated[
@@ -78,26 +76,22 @@ class LinkOptions:
         Option(
             '"nil" = a mention has no concept if only the order of the ids breaks the '
             "tie",
-            section="Ties",
         ),
     ] = "link"
     tie_evidence: Annotated[
         tuple[Evidence, ...],
         BeforeValidator(order_texts),
-        Option("evidence that breaks ties, the most important first", section="Ties"),
+        Option("evidence that breaks ties, the most important first"),
     ] = ("label", "annotated", "preferred", "source")
     source_rank: Annotated[
         OrderedTexts,
-        Option(
-            'for the evidence "source": vocabularies, the best first', section="Ties"
-        ),
+        Option('for the evidence "source": vocabularies, the best first'),
     ] = ()
     codes: Annotated[
         OrderedTexts,
         Option(
             'vocabularies whose codes are set, e.g. ["SNOMEDCT_US", "ICD10CM"]; '
             "empty = all",
-            section="Codes",
         ),
     ] = ()
     label_types_use: Annotated[
@@ -105,14 +99,12 @@ class LinkOptions:
         Option(
             '"filter" = an entity finds only concepts with the types of its label; '
             '"evidence" = the types only break ties',
-            section="Filters",
         ),
     ] = "filter"
     label_types: Annotated[
         Mapping[str, SortedTexts],
         Option(
             'semantic types or groups of the labels, e.g. DISEASE = ["T047"]',
-            section="Filters",
         ),
     ] = field(default_factory=dict)
     filter: Annotated[
@@ -120,7 +112,6 @@ class LinkOptions:
         PlainValidator(make_filter),
         Option(
             'limits the concepts and names, e.g. types = ["DISO"] or defined = true',
-            section="Filters",
         ),
     ] = Filter()
 
