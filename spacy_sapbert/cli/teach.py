@@ -246,4 +246,4 @@ def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         ]
         number = format_count(len(learned.contradictions), "mention")
         header = (f"{number} with different concepts", "")
-        msg.table(rows, header=header, divider=True, max_col=60)
+        msg.table(rows, header=header, divider=True)

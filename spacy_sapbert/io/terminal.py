@@ -9,6 +9,7 @@ from typing import Any
 from wasabi import Printer, color
 
 REPLACEMENT = "\ufffd"
+WIDEST_COLUMN = 60  # labels of reports are longer than wasabi's 30
 # Commands to the terminal, marks that change the order of the text, surrogates. Joiners
 # of Persian and Hindi, wide blanks of Japanese and soft hyphens are not.
 CONTROLS = re.compile(
@@ -75,9 +76,9 @@ class TerminalPrinter(Printer):
         return self.text(text)
 
     def table(self, data: Any, **options: Any) -> Any:
-        """Print a table."""
+        """Print a table, with columns aligned up to `WIDEST_COLUMN` characters."""
         rows = [[printable(str(cell)) for cell in row] for row in data]
-        return super().table(rows, **options)
+        return super().table(rows, **{"max_col": WIDEST_COLUMN, **options})
 
 
 msg = TerminalPrinter()
