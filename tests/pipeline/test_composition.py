@@ -1,4 +1,4 @@
-"""The linker beside components of others, and the programs of docs/recipes.md."""
+"""The linker beside components of others, and the programs of two pages."""
 
 import os
 import re
@@ -11,7 +11,10 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text("utf8")
+DOCS = Path(__file__).parents[2] / "docs"
+RECIPES = "\n".join(
+    (DOCS / page).read_text("utf8") for page in ("first_hour.md", "recipes.md")
+)
 PROGRAM = re.compile(
     r"^```python\n(.*?)^```\n+```text\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
