@@ -127,8 +127,22 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
     if first["type"] in ("extra_forbidden", "json_invalid"):
         known = known[:1]  # the next one is of the request
     where = ".".join([*known, *map(str, place[:1])])
-    expected = f"{where} as in the schema ({first['type']})"
+    expected = describe_expected(where, first["type"], first["msg"])
     return respond(RequestError(Errors.E457.format(expected=expected), 422), request)
+
+
+def describe_expected(where: str, problem: str, text: str) -> str:
+    """Say what a request should have; other texts of pydantic may quote it."""
+    match problem.partition("_")[0]:
+        case "greater" | "less":
+            return f"{where} to be {text.removeprefix('Input should be ')}"
+        case "missing":
+            return f"{where}, which is required"
+        case "extra":
+            return f"{where} with only fields of the schema"
+        case "model":
+            return f"{where} as an object, with `content-type: application/json`"
+    return f"{where} as in the schema ({problem})"
 
 
 async def answer_unknown(request: Request, error: Exception) -> Response:

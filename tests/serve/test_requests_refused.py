@@ -43,6 +43,27 @@ def test_a_body_of_another_form_is_an_error_that_does_not_quote_it(
     assert b"Patientname" not in answer.body
 
 
+@pytest.mark.parametrize(
+    ("body", "headers", "expected"),
+    [
+        (b'{"text": "a"}', JSON, "body.texts, which is required"),
+        (b'{"texts": ["a"], "treshold": 0.5}', JSON, "only fields of the schema"),
+        (b'{"texts": ["a"]}', {}, "`content-type: application/json`"),
+        (
+            b'{"texts": ["a"], "k": 2000}',
+            JSON,
+            "body.k to be less than or equal to 1000",
+        ),
+    ],
+)
+def test_the_error_of_a_body_says_what_was_expected(
+    service: Client, body: bytes, headers: dict[str, str], expected: str
+) -> None:
+    answer = service.send("POST", "/link", body, headers)
+    assert (answer.status, answer.code) == (422, "E457")
+    assert expected in answer.json()["error"]["message"]
+
+
 def test_strange_characters_are_linked(service: Client) -> None:
     texts = [
         "fever\x00",
