@@ -27,8 +27,8 @@ class FilesErrors:
     )
     E009 = (
         "{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of the "
-        "line. Convert the file with `iconv -t utf-8`, or correct the line; for a "
-        "table of your own pass its `--encoding`."
+        "line. Pass its `--encoding` if the command has this option; else convert the "
+        "file, e.g. with `iconv -f latin1 -t utf-8`, or correct the line."
     )
     E010 = "Expected to read {path}, but the system refused: {reason}."
     E011 = (
