@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, read_own_settings
+from spacy_sapbert.io.reading import check_file
 from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
@@ -209,6 +210,7 @@ def read_config(
     """
     config = Config().from_disk(DEFAULT_CONFIG)
     if path is not None:
+        check_file(path)
         try:
             config = config.merge(Config().from_disk(path))
         except (ValueError, OSError) as error:

@@ -134,7 +134,7 @@ def test_read_config_of_another_file_is_an_error(tmp_path: Path) -> None:
     path.write_text("seed = 1\n", "utf8")
     with pytest.raises(SapbertError, match="E612"):
         read_config(path)
-    with pytest.raises(SapbertError, match="E612"):
+    with pytest.raises(SapbertError, match="E001"):
         read_config(tmp_path / "missing.cfg")
 
 
