@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app as package_app
+from tests.commands import invoke
 from training.__main__ import app as training_app
 
 APPS = {"sapbert": package_app, "training": training_app}
@@ -126,11 +126,11 @@ def test_existing_output_is_an_error_without_force(
         written = output.with_suffix(".svg")
     written.write_bytes(b"of hours")
     command += [str(output) if word == OUT else word for word in words]
-    shown = CliRunner().invoke(APPS[app], command)
+    shown = invoke(*command, app=APPS[app])
     assert shown.exit_code == (2 if name == "sapbert regress" else 1)
     assert "[E003]" in shown.output, shown.output
     assert "--force" in shown.output
-    forced = CliRunner().invoke(APPS[app], [*command, "--force"])
+    forced = invoke(*command, "--force", app=APPS[app])
     assert "E003" not in forced.output
     assert "No such option" not in forced.output
     if name != "training fetch-encoder":  # it has no input that is missing
@@ -154,15 +154,14 @@ def test_force_replaces_no_folder_of_another_kind(
     app, *command = name.split()
     for output in (folder, "precious/"):
         words = [str(output) if word == OUT else word for word in COMMANDS[name][0]]
-        done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
-        assert done.exit_code == 1
+        done = invoke(*command, *words, "--force", app=APPS[app], code=1)
         shown = " ".join(done.output.split())
         assert "[E012]" in shown
         assert "it has of_hours/notes.csv" in shown
         assert sorted(tmp_path.rglob("*")) == before
     monkeypatch.chdir(folder)
     words = ["." if word == OUT else word for word in COMMANDS[name][0]]
-    done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
+    done = invoke(*command, *words, "--force", app=APPS[app])
     assert (done.exit_code, "[E013]" in done.output) == (1, True)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -184,7 +183,7 @@ def test_force_replaces_no_folder_with_similar_names(
         (folder / file).write_text("of hours", "utf8")
     app, *command = name.split()
     words = [str(folder) if word == OUT else word for word in COMMANDS[name][0]]
-    done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
+    done = invoke(*command, *words, "--force", app=APPS[app])
     assert (done.exit_code, "[E012]" in done.output) == (1, True), done.output
     assert all((folder / file).is_file() for file in files)
 
@@ -193,7 +192,7 @@ def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
     wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
     wheel.touch()
     command = ["kb", "package", NONE, str(tmp_path), "--name", "x"]
-    shown = CliRunner().invoke(package_app, command)
+    shown = invoke(*command, app=package_app)
     assert (shown.exit_code, "[E003]" in shown.output) == (1, True)
-    forced = CliRunner().invoke(package_app, [*command, "--force"])
+    forced = invoke(*command, "--force", app=package_app)
     assert (forced.exit_code, "E003" in forced.output) == (1, False)

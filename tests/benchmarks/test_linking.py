@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from benchmarks.gold_docs import parse_config, read_corpus, score_links
 from benchmarks.linking import (
@@ -23,6 +22,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
+from tests.commands import invoke
 
 app = typer.Typer()
 app.command()(main)
@@ -53,7 +53,7 @@ def pubtator_file(tmp_path: Path) -> Path:
 
 
 def run(command: Any, *arguments: Any) -> Any:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return invoke(*arguments, app=command)
 
 
 def test_write_entities_writes_what_scispacy_reads(

@@ -1,12 +1,13 @@
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
-from typer.testing import CliRunner
 
 from benchmarks.options import format_change, main, score_mention
 from spacy_sapbert.kb.building.build import build_kb
+from tests.commands import invoke
 
 app = typer.Typer()
 app.command()(main)
@@ -34,8 +35,7 @@ def write_corpus(path: Path, documents: int = 1) -> Path:
     return path
 
 
-def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, [*map(str, arguments)])
+run = partial(invoke, app=app)
 
 
 def candidate(cui: str, score: float) -> Any:
@@ -72,8 +72,7 @@ def test_options_measures_options_in_the_pipeline(
     kb = tmp_path / "kb"
     build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
     dev = write_corpus(tmp_path / "dev.txt", documents=3)
-    result = run(dev, "--kb", kb, "--limit", 1)
-    assert result.exit_code == 0, result.output
+    result = run(dev, "--kb", kb, "--limit", 1, code=0)
     summary = "1 documents, 4 of 6 mentions scored, 1 without an id, coverage 0.800"
     assert f"dev.txt: {summary}." in result.output
     # MI is the infarction, by its id
@@ -86,6 +85,5 @@ def test_options_measures_options_in_the_pipeline(
 
 def test_options_without_known_ids_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     dev = write_corpus(tmp_path / "dev.txt")
-    result = run(dev, "--kb", sample_kb, "--prefix", "MESH:")
-    assert result.exit_code == 1
+    result = run(dev, "--kb", sample_kb, "--prefix", "MESH:", code=1)
     assert "E730" in str(result.exception)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.app import (
     REPEAT_SECONDS,
@@ -21,6 +20,7 @@ from spacy_sapbert.cli.app import (
     stop_on_signals,
 )
 from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
 ROOT = Path(__file__).parents[2]
@@ -35,10 +35,6 @@ FULL = pytest.mark.skipif(
 # DEL, C1 and marks of direction are left by `json.dumps`.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 HOSTILE = "a\x1b[2J\x9b2J\x7f\u202eb"
-
-
-def run(*words):
-    return CliRunner().invoke(app, [*map(str, words)])
 
 
 def start(new_process, *words, ignored=(), **options):
@@ -165,7 +161,7 @@ def test_signal_while_an_object_is_deleted_is_not_lost():
         Object()
         time.sleep(60)
 
-    assert CliRunner().invoke(own, ["work"]).exit_code == 143
+    invoke("work", app=own, code=143)
     assert deleted
 
 
@@ -197,7 +193,7 @@ def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     link = ("link", lines, "--kb", sample_kb, "--format", "jsonl")
     for force in ((), ("--force",)):
-        result = run(*link, "--output", tmp_path / "pipe", *force)
+        result = invoke(*link, "--output", tmp_path / "pipe", *force)
         assert (result.exit_code, result.stdout) == (1, "")
         assert "E021" in result.stderr
     assert (tmp_path / "pipe").is_fifo()
@@ -223,7 +219,7 @@ def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
         ("concepts", tmp_path / "none.csv", "-o", tmp_path / "x.jsonl"),
         ("kb", "search", "fever", "--kb", sample_kb, "--types", "no such type"),
     ):
-        result = run(*words)
+        result = invoke(*words)
         assert result.exit_code in (1, 2)
         assert result.stdout == ""
         assert re.fullmatch(r"✘ \[E\d{3}\] .+\n", result.stderr)
@@ -247,7 +243,7 @@ def test_errors_of_the_system_have_codes(error, expected):
     def fail() -> None:
         raise error
 
-    result = CliRunner().invoke(own, ["fail"])
+    result = invoke("fail", app=own)
     assert (result.exit_code, result.stdout) == (1, "")
     assert re.match(rf"✘ \[{expected}", result.stderr)
 
@@ -262,7 +258,7 @@ def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tm
         (*build, "--encoder", tiny_encoder),
         (*package, "--name", "test"),
     ):
-        result = run(*words)
+        result = invoke(*words)
         assert (result.exit_code, result.stdout) == (1, ""), result.exception
         assert re.fullmatch(r"✘ \[E0(04|20)\] .*Not a directory.*\n", result.stderr)
 
@@ -301,19 +297,19 @@ def test_control_characters_of_meta_json_are_not_printed(own_kb):
     meta["encoder"]["base"] = HOSTILE
     (own_kb / "v1" / "meta.json").write_text(json.dumps(meta), "utf8")
     for words in (("kb", "info", own_kb), ("kb", "info", own_kb, "--json")):
-        check_printed(run(*words))
+        check_printed(invoke(*words))
     for key in meta:
         hostile = {**meta, key: hostile_texts(meta[key])}
         (own_kb / "v1" / "meta.json").write_text(json.dumps(hostile), "utf8")
-        check_printed(run("kb", "info", own_kb))
-        check_printed(run("kb", "search", "fever", "--kb", own_kb, "--json"))
+        check_printed(invoke("kb", "info", own_kb))
+        check_printed(invoke("kb", "search", "fever", "--kb", own_kb, "--json"))
 
 
 def test_control_characters_of_names_and_cases_are_not_printed(
     own_kb, sample_kb, tmp_path
 ):
     alias = f"hostile {HOSTILE}"
-    found = run("kb", "add", own_kb, "--new", "--cui", "C1", "--alias", alias)
+    found = invoke("kb", "add", own_kb, "--new", "--cui", "C1", "--alias", alias)
     check_printed(found)
     for words in (
         ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb),
@@ -322,13 +318,13 @@ def test_control_characters_of_names_and_cases_are_not_printed(
         ("kb", "related", "C1", "--kb", own_kb, "--json"),
         ("kb", "related", HOSTILE, "--kb", own_kb),
     ):
-        check_printed(run(*words))
+        check_printed(invoke(*words))
     shutil.rmtree(own_kb)
     cases = tmp_path / f"{HOSTILE}.yaml"
     texts = dict.fromkeys(("mention", "label", "note"), f"fever {HOSTILE}")
     for name in ("expected", HOSTILE):
         cases.write_text(json.dumps([{**texts, name: f"C{HOSTILE}"}]), "utf8")
-        check_printed(run("regress", cases, "--kb", sample_kb))
+        check_printed(invoke("regress", cases, "--kb", sample_kb))
 
 
 def test_no_app_has_tracebacks_with_local_variables():

@@ -3,31 +3,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.probability import log_odds
-
-
-def run(command: str, *arguments: Any) -> Result:
-    return CliRunner().invoke(app, [command, *(str(each) for each in arguments)])
+from tests.commands import invoke
 
 
 def calibrate(*arguments: Any) -> dict[str, Any]:
-    result = run("calibrate", *arguments, "--json")
-    assert result.exit_code == 0, result.output
+    result = invoke("calibrate", *arguments, "--json", code=0)
     return dict(json.loads(result.stdout))
 
 
 def test_calibrate_writes_threshold_and_calibration(
     annotated_file: Path, own_kb: Path
 ) -> None:
-    result = run("calibrate", annotated_file, "--kb", own_kb)
-    assert result.exit_code == 0, result.output
+    result = invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
     assert "Expected calibration error" in result.output
     manifest = load_kb(own_kb).manifest  # verified
     assert manifest.calibration is not None
@@ -46,15 +39,15 @@ def test_calibrate_writes_threshold_and_calibration(
     assert (found["precision"], found["linked"]) == (1, 40)
     assert found["recall"] == pytest.approx(4 / 7, abs=1e-6)
     assert found["accuracy"] == pytest.approx(5 / 8, abs=1e-6)
-    info = run("kb", "info", own_kb)
+    info = invoke("kb", "info", own_kb)
     assert "f1 on 80 mentions of gold.tsv" in info.output
-    assert run("kb", "verify", own_kb).exit_code == 0
+    invoke("kb", "verify", own_kb, code=0)
 
 
 def test_calibrate_reveals_no_text_and_no_folder(
     annotated_file: Path, own_kb: Path
 ) -> None:
-    result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
+    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--json")
     written = (own_kb / "v2" / "meta.json").read_text("utf8")
     for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
         assert secret not in result.output
@@ -65,8 +58,7 @@ def test_calibrate_changes_nothing_in_a_dry_run(
     annotated_file: Path, own_kb: Path
 ) -> None:
     before = read_version(own_kb)
-    result = run("calibrate", annotated_file, "--kb", own_kb, "--dry-run")
-    assert result.exit_code == 0
+    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--dry-run", code=0)
     assert "--dry-run" in result.output
     assert read_version(own_kb) == before
 
@@ -76,25 +68,24 @@ def test_calibrate_checks_on_other_mentions(
 ) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
     arguments = (annotated_file, "--kb", own_kb, "--check")
-    refused = run("calibrate", *arguments)
-    assert refused.exit_code == 1
+    refused = invoke("calibrate", *arguments, code=1)
     assert "E587" in refused.output
-    assert run("calibrate", annotated_file, "--kb", own_kb).exit_code == 0
+    invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
     before = read_version(own_kb)
     other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
     text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
     other.write_text(text, "utf8")
     options = ("--kb", own_kb, "--check", "--figure", picture)
-    assert "Expected calibration error" in run("calibrate", other, *options).output
+    assert "Expected calibration error" in invoke("calibrate", other, *options).output
     assert picture.is_file()
-    found = json.loads(run("calibrate", other, *options, "--force", "--json").stdout)
+    found = json.loads(invoke("calibrate", other, *options, "--force", "--json").stdout)
     assert found["files"][0]["file"] == "other.tsv"
     assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
     assert read_version(own_kb) == before
 
 
 def test_calibrate_prints_nothing_if_quiet(annotated_file: Path, own_kb: Path) -> None:
-    result = run("calibrate", annotated_file, "--kb", own_kb, "--quiet")
+    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
@@ -104,7 +95,7 @@ def test_calibrate_draws_a_figure(
     pytest.importorskip("matplotlib", reason="no matplotlib")
     picture = tmp_path / "calibration.svg"
     arguments = (annotated_file, "--kb", own_kb, "--figure", picture)
-    assert run("calibrate", *arguments).exit_code == 0
+    invoke("calibrate", *arguments, code=0)
     assert "<svg" in picture.read_text("utf8")
 
 
@@ -145,8 +136,7 @@ def test_calibrate_refuses_bad_options(
 ) -> None:
     before = read_version(own_kb)
     kb = [] if "--kb" in options else ["--kb", str(own_kb)]
-    result = run("calibrate", annotated_file, *kb, *options)
-    assert result.exit_code == 1
+    result = invoke("calibrate", annotated_file, *kb, *options, code=1)
     assert code in result.output
     assert read_version(own_kb) == before
 
@@ -163,10 +153,9 @@ def test_calibrate_never_changes_an_installed_kb(
     )
     before = read_version(own_kb)
     for options in ([], ["--kb", "umls"]):
-        refused = run("calibrate", annotated_file, *options)
-        assert refused.exit_code == 1
+        refused = invoke("calibrate", annotated_file, *options, code=1)
         assert "E586" in refused.output
-        assert run("calibrate", annotated_file, *options, "--dry-run").exit_code == 0
+        invoke("calibrate", annotated_file, *options, "--dry-run", code=0)
     assert read_version(own_kb) == before
 
 
@@ -205,7 +194,7 @@ def test_calibrate_corrects_the_probability_of_an_order(
     checked = calibrate(annotated_file, "--kb", ordered_kb, "--check")
     names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
     assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
-    assert "calibrated: probability" in run("kb", "versions", ordered_kb).output
+    assert "calibrated: probability" in invoke("kb", "versions", ordered_kb).output
 
 
 def test_calibrate_checks_an_order_that_nobody_calibrated(

@@ -1,13 +1,13 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.concepts import count_rows
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
+from tests.commands import invoke
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 OBO = """[Term]
@@ -24,9 +24,7 @@ is_a: X:1
 """
 
 
-def run(*arguments: object) -> Result:
-    words = ["concepts", *(str(argument) for argument in arguments)]
-    return CliRunner().invoke(app, words)
+run = partial(invoke, "concepts")
 
 
 def names_in(path: Path) -> list[list[str]]:
@@ -42,8 +40,7 @@ def obo(tmp_path: Path) -> Path:
 
 def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
     output = tmp_path / "concepts.jsonl"
-    result = run(SAMPLE, "--output", output)
-    assert result.exit_code == 0, result.output
+    result = run(SAMPLE, "--output", output, code=0)
     concepts = list(read_concepts(output))
     assert [concept.cui for concept in concepts] == sorted(
         {concept.cui for concept in concepts}
@@ -72,8 +69,8 @@ def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
 
 def test_concepts_all_is_no_filter(tmp_path: Path) -> None:
     english, every = tmp_path / "english.jsonl", tmp_path / "every.jsonl"
-    assert run(SAMPLE, "-o", english).exit_code == 0
-    assert run(SAMPLE, "-o", every, "--languages", "all").exit_code == 0
+    run(SAMPLE, "-o", english, code=0)
+    run(SAMPLE, "-o", every, "--languages", "all", code=0)
     assert len(sum(names_in(every), [])) > len(sum(names_in(english), []))
 
 
@@ -82,8 +79,7 @@ def test_concepts_passes_options_to_an_ontology_reader(
 ) -> None:
     output = tmp_path / "concepts.jsonl"
     options = ("--ids", "xref", "--scopes", "EXACT,RELATED", "--type", "T184")
-    result = run(obo, "-o", output, *options)
-    assert result.exit_code == 0, result.output
+    run(obo, "-o", output, *options, code=0)
     (concept,) = read_concepts(output)
     expected = Concept("C0015967", ["fever", "pyrexia", "heat"], ["T184"], {"X": ["1"]})
     expected.sources = {"X": [0, 1, 2]}
@@ -93,14 +89,13 @@ def test_concepts_passes_options_to_an_ontology_reader(
 def test_concepts_unites_several_vocabularies(tmp_path: Path, obo: Path) -> None:
     mine, output = tmp_path / "mine.jsonl", tmp_path / "concepts.jsonl"
     mine.write_text('{"cui": "X:1", "name": "hot"}\n{"cui": "A", "name": "a"}\n')
-    result = run(mine, obo, "-o", output, "--scopes", "EXACT")
-    assert result.exit_code == 0, result.output
+    run(mine, obo, "-o", output, "--scopes", "EXACT", code=0)
     assert names_in(output) == [["a"], ["hot", "fever", "pyrexia"], ["X-ray burn"]]
 
 
 def test_concepts_writes_the_report_as_json(tmp_path: Path, obo: Path) -> None:
     output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
-    assert run(obo, "-o", output, "--report", report).exit_code == 0
+    run(obo, "-o", output, "--report", report, code=0)
     data = json.loads(report.read_text("utf8"))
     assert data["concepts"] == 2
     (each,) = data["inputs"]
@@ -119,11 +114,10 @@ def test_concepts_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
 def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) -> None:
     output = tmp_path / "concepts.jsonl"
     output.write_text("mine")
-    result = run(obo, "-o", output)
-    assert result.exit_code == 1
+    result = run(obo, "-o", output, code=1)
     assert "E003" in result.output
     assert output.read_text() == "mine"
-    assert run(obo, "-o", output, "--force").exit_code == 0
+    run(obo, "-o", output, "--force", code=0)
     assert len(names_in(output)) == 2
 
 
@@ -142,8 +136,7 @@ def test_concepts_error_leaves_no_file(
     tmp_path: Path, obo: Path, options: list[str], code: str
 ) -> None:
     output = tmp_path / "concepts.jsonl"
-    result = run(obo, "-o", output, *options)
-    assert result.exit_code == 1
+    result = run(obo, "-o", output, *options, code=1)
     assert code in result.output
     assert "Traceback" not in result.output
     assert sorted(tmp_path.iterdir()) == [obo]
@@ -154,10 +147,9 @@ def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> No
     output.write_text("old")
     with open(obo, "a") as file:
         file.write("nonsense\n")
-    result = run(obo, "-o", output, "--force")
-    assert result.exit_code == 1
+    run(obo, "-o", output, "--force", code=1)
     assert output.read_text() == "old"
-    assert run(obo, "-o", output, "--force", "--on-error", "skip").exit_code == 0
+    run(obo, "-o", output, "--force", "--on-error", "skip", code=0)
 
 
 def test_concepts_help_shows_examples() -> None:
@@ -189,8 +181,7 @@ def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
     retired = tmp_path / "retired.tsv"
     retired.write_text("C0000009\tUMLS:C0015967\nC0000008\tC0000007\n", "utf8")
     files = ("--xrefs", obo, "--retired", retired)
-    result = run(own, *files, "--output", output, "--report", report)
-    assert result.exit_code == 0, result.output
+    result = run(own, *files, "--output", output, "--report", report, code=0)
     (concept,) = read_concepts(output)
     assert concept.aliases == ["Febris", "fever", "pyrexia"]
     assert concept.sources == {"X": [1, 2]}
@@ -208,8 +199,7 @@ def test_concepts_without_a_mapped_concept_is_an_error(
 ) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text('{"cui": "Y:1", "name": "Febris"}\n', "utf8")
-    result = run(own, "--xrefs", obo, "--output", tmp_path / "concepts.jsonl")
-    assert result.exit_code == 1
+    result = run(own, "--xrefs", obo, "--output", tmp_path / "concepts.jsonl", code=1)
     assert "E130" in result.output
     assert not (tmp_path / "concepts.jsonl").exists()
 
@@ -223,7 +213,7 @@ def test_concepts_lists_conflicts_of_mapped_vocabularies(
     )
     output = tmp_path / "c.jsonl"
     options = ("--xrefs", obo, "--conflicts", conflicts, "--add-unmapped", "-o", output)
-    assert run(base, *options).exit_code == 0
+    run(base, *options, code=0)
     assert names_in(output) == [["Febris", "fever"], ["pyrexia"], ["X-ray burn"]]
     assert conflicts.read_text().splitlines() == [
         "rule\tid\tconcepts\tname",
@@ -234,8 +224,7 @@ def test_concepts_lists_conflicts_of_mapped_vocabularies(
 
 def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    result = run(obo, "--describe")
-    assert result.exit_code == 0
+    result = run(obo, "--describe", code=0)
     for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
         assert text in result.output
     assert sorted(tmp_path.iterdir()) == before
@@ -250,8 +239,7 @@ def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) ->
 def test_concepts_needs_an_output_or_describe(
     obo: Path, options: tuple[str, ...]
 ) -> None:
-    result = run(obo, *options)
-    assert result.exit_code == 1
+    result = run(obo, *options, code=1)
     assert "E423" in result.output
 
 
@@ -264,8 +252,7 @@ def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:
     )
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
     words = ["concepts", str(path), "-o", str(output), "--report", str(report)]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0
+    result = invoke(*words, code=0)
     problems = [
         "2 ids of parents that are no concepts, e.g. Z1 of C, Z2 of E.",
         "3 concepts in circles of parents, e.g. A under B, B under C.",
@@ -278,6 +265,6 @@ def test_concepts_of_a_table_with_a_header_only_is_an_error(tmp_path: Path) -> N
     path = tmp_path / "in.csv"
     path.write_text("cui,name\n", "utf8")
     words = ["concepts", str(path), "-o", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(app, words)
+    result = invoke(*words)
     assert "[E106]" in result.output
     assert "it has none, only e.g. a header" in result.output

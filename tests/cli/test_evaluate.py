@@ -1,12 +1,11 @@
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 SENTINEL = "xyzzy"
 GOLD = f"""mention\tids
@@ -26,9 +25,7 @@ def gold_file(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: Any) -> Any:
-    command = ["evaluate", *(str(argument) for argument in arguments)]
-    return CliRunner().invoke(app, command)
+run = partial(invoke, "evaluate")
 
 
 def test_evaluate_writes_results_and_predictions(
@@ -39,8 +36,7 @@ def test_evaluate_writes_results_and_predictions(
     seen.write_text("fever||C0000004\n", "utf8")
     output, predictions = tmp_path / "evaluation.json", tmp_path / "predictions.jsonl"
     options = ["--aliases", aliases, "--seen", seen, "--output", output]
-    result = run(sample_kb, gold_file, *options, "--predictions", predictions)
-    assert result.exit_code == 0, result.output
+    result = run(sample_kb, gold_file, *options, "--predictions", predictions, code=0)
     results = json.loads(output.read_text("utf8"))
     assert results["settings"]["ks"] == [1, 5]
     assert results["kb"]["counts"]["concepts"] == 8
@@ -71,8 +67,7 @@ def test_evaluate_backs_off_to_training_mentions(
     train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
     errors = tmp_path / "errors.jsonl"
     options = ["--back-off", train, "--output", output, "--errors", errors]
-    result = run(sample_kb, gold_file, *options)
-    assert result.exit_code == 0, result.output
+    run(sample_kb, gold_file, *options, code=0)
     results = json.loads(output.read_text("utf8"))
     assert list(results["settings"]["back_off"]) == ["train.txt"]
     # MI does not tie any more; "headache" has no id here, and would be wrong now
@@ -98,8 +93,7 @@ def test_evaluate_names_the_bad_line_and_writes_nothing(
 ) -> None:
     gold_file.write_text(f"{GOLD}{SENTINEL}\n", "utf8")
     output = tmp_path / "evaluation.json"
-    result = run(sample_kb, gold_file, "--output", output)
-    assert result.exit_code == 1
+    result = run(sample_kb, gold_file, "--output", output, code=1)
     assert "gold.tsv:8:" in result.output.replace("\n", "")
     assert SENTINEL not in result.output
     assert not output.exists()
@@ -117,15 +111,14 @@ def test_evaluate_scores_composites_in_two_ways(
 
 
 def test_evaluate_refuses_other_composites(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--composite", "half")
-    assert result.exit_code == 1
+    result = run(sample_kb, gold_file, "--composite", "half", code=1)
     assert "released" in result.output
 
 
 def test_evaluate_refuses_a_folder_that_is_no_knowledge_base(
     tmp_path: Path, gold_file: Path
 ) -> None:
-    assert run(tmp_path, gold_file).exit_code == 1
+    run(tmp_path, gold_file, code=1)
 
 
 def test_evaluate_help_names_input_and_output() -> None:
@@ -167,8 +160,7 @@ def test_evaluate_compares_with_other_predictions(
     aliases.write_text("MESH:1\tC0000007\n", "utf8")
     other = write_predictions(tmp_path / "other.jsonl", OTHER)
     options = ["--aliases", aliases, "--compare", other, "--output", output]
-    result = run(sample_kb, gold_file, *options)
-    assert result.exit_code == 0, result.output
+    result = run(sample_kb, gold_file, *options, code=0)
     assert "McNemar" in result.output
     comparison = json.loads(output.read_text("utf8"))["comparison"]
     assert comparison["with"]["file"] == "other.jsonl"
@@ -185,7 +177,7 @@ def test_evaluate_compared_with_itself_has_no_difference(
 ) -> None:
     pytest.importorskip("scipy", reason="no scipy")
     own = tmp_path / "own.jsonl"
-    assert run(sample_kb, gold_file, "--predictions", own).exit_code == 0
+    run(sample_kb, gold_file, "--predictions", own, code=0)
     result = run(sample_kb, gold_file, "--compare", own)
     assert "+0.0000 to +0.0000" in result.output
 
@@ -199,8 +191,7 @@ def test_evaluate_refuses_predictions_for_other_mentions(
     sample_kb: Path, gold_file: Path, tmp_path: Path, cuis: list, file: str, code: str
 ) -> None:
     other = write_predictions(tmp_path / "other.jsonl", cuis, file)
-    result = run(sample_kb, gold_file, "--compare", other)
-    assert result.exit_code == 1
+    result = run(sample_kb, gold_file, "--compare", other, code=1)
     assert code in result.output
 
 
@@ -210,8 +201,7 @@ def test_evaluate_refuses_two_files_of_one_name(
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / gold_file.name
     twin.write_text(GOLD, "utf8")
-    result = run(sample_kb, gold_file, twin)
-    assert result.exit_code == 1
+    result = run(sample_kb, gold_file, twin, code=1)
     assert "E740" in result.output
 
 
@@ -221,8 +211,7 @@ def test_evaluate_of_ids_in_another_form_is_an_error(
     path = tmp_path / "gold.tsv"
     rows = "".join(f"{SENTINEL} {number}\tUMLS:C0000004\n" for number in range(10))
     path.write_text(f"mention\tids\n{rows}", "utf8")
-    result = run(sample_kb, path)
-    assert result.exit_code == 1
+    result = run(sample_kb, path, code=1)
     assert "E725" in result.output
     assert "none of 10 has one, e.g. 'UMLS:C0000004'" in result.output
     assert SENTINEL not in result.output
@@ -233,13 +222,11 @@ def test_evaluate_of_few_ids_with_another_prefix_is_an_error(
 ) -> None:
     path = tmp_path / "gold.tsv"
     path.write_text(f"mention\tids\n{SENTINEL}\tUMLS:C0000001\n", "utf8")
-    result = run(sample_kb, path)
-    assert result.exit_code == 1
+    result = run(sample_kb, path, code=1)
     assert "E725" in result.output
     assert "It has 'C0000001'." in result.output
     path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
-    result = run(sample_kb, path)
-    assert result.exit_code == 0
+    result = run(sample_kb, path, code=0)
     assert "covers 0.0%" in " ".join(result.output.split())
 
 
@@ -248,8 +235,7 @@ def test_evaluate_prints_no_line_longer_than_80_characters(
 ) -> None:
     path = tmp_path / "gold.tsv"
     path.write_text(f"mention\tids\n{SENTINEL}\tC0000001\n", "utf8")
-    result = run(sample_kb, path)
-    assert result.exit_code == 0
+    result = run(sample_kb, path, code=0)
     assert max(map(len, result.output.splitlines())) <= 80
     assert "\x1b" not in result.output
     assert "====" not in result.output

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner
 
 from spacy_sapbert import load_kb
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.io.version import __version__
+from tests.commands import invoke
 
 
 def print_info(*words: object) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["info", "--json", *map(str, words)])
-    assert result.exit_code == 0, result.output
+    result = invoke("info", "--json", *words, code=0)
     return json.loads(result.stdout)
 
 
@@ -34,12 +32,12 @@ def test_info_describes_a_knowledge_base_without_names_of_files(
     kb, taught = demo_folder / "models" / "sample" / "kb", tmp_path / "taught"
     corrections = Path(__file__).parents[2] / "assets/sample/corrections.csv"
     words = ["teach", str(kb), str(corrections), "--output", str(taught)]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    invoke(*words, code=0)
     found = print_info("--kb", taught)
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest
     assert found["Concepts"] == f"{manifest.counts.concepts:,}"
-    shown = CliRunner().invoke(app, ["info", "--kb", str(taught)]).stdout
+    shown = invoke("info", "--kb", taught).stdout
     assert "Digest" in shown
     for private in ("corrections", str(tmp_path)):
         assert private not in shown

@@ -1,20 +1,18 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["kb", *(str(argument) for argument in arguments)])
+run = partial(invoke, "kb")
 
 
 def test_kb_build_writes_a_kb_and_prints_its_counts(
@@ -25,8 +23,8 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
         *("build", concepts_file, kb, "--encoder", tiny_encoder),
         *("--backend", "hnsw", "--setting", "M=8", "--setting", "ef=50"),
         *("--pooling", "cls", "--threshold", "0.5", "--source", "made up 1.0"),
+        code=0,
     )
-    assert result.exit_code == 0, result.output
     assert "made up 1.0" in result.output
     manifest = load_kb(kb).manifest
     assert manifest.index.settings["M"] == 8
@@ -42,8 +40,9 @@ def test_kb_build_gpu_id_without_a_gpu_is_an_error(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     kb = tmp_path / "kb"
-    result = run("build", concepts_file, kb, "--encoder", tiny_encoder, "--gpu-id", 0)
-    assert result.exit_code == 1
+    result = run(
+        "build", concepts_file, kb, "--encoder", tiny_encoder, "--gpu-id", 0, code=1
+    )
     assert "E357" in result.output
     assert "Traceback" not in result.output
     assert not kb.exists()
@@ -77,8 +76,9 @@ def test_kb_build_invalid_option_is_an_error_with_its_name(
     message: str,
 ) -> None:
     kb = tmp_path / "kb"
-    result = run("build", concepts_file, kb, "--encoder", tiny_encoder, *options)
-    assert result.exit_code == 1
+    result = run(
+        "build", concepts_file, kb, "--encoder", tiny_encoder, *options, code=1
+    )
     assert message in result.output
     assert not kb.exists()
 
@@ -87,30 +87,26 @@ def test_kb_build_replaces_a_folder_only_with_force(
     concepts_file: Path, own_kb: Path
 ) -> None:
     arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "v1" / "encoder")
-    refused = run(*arguments)
-    assert refused.exit_code == 1
+    refused = run(*arguments, code=1)
     assert "--force" in refused.output
-    assert run(*arguments, "--force", "--backend", "exact").exit_code == 0
+    run(*arguments, "--force", "--backend", "exact", code=0)
     assert load_kb(own_kb).manifest.index.backend == "exact"
     assert (own_kb / "v1" / "index.hnsw").exists()
     assert not (own_kb / "v2" / "index.hnsw").exists()
 
 
 def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
-    table = run("info", sample_kb)
-    assert table.exit_code == 0
+    table = run("info", sample_kb, code=0)
     assert "Distinct names in the index" in table.output
     data = json.loads(run("info", sample_kb, "--json").output)
     assert data["counts"]["concepts"] == 8
 
 
 def test_kb_verify_finds_damage(own_kb: Path) -> None:
-    whole = run("verify", own_kb)
-    assert whole.exit_code == 0, whole.output
+    whole = run("verify", own_kb, code=0)
     assert "100.0%" in whole.output
     (own_kb / "v1" / "concepts.db").write_bytes(b"SQLite")
-    damaged = run("verify", own_kb)
-    assert damaged.exit_code == 1
+    damaged = run("verify", own_kb, code=1)
     assert "concepts.db" in damaged.output
 
 
@@ -118,8 +114,7 @@ def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
-    result = run("verify")
-    assert result.exit_code == 1
+    result = run("verify", code=1)
     output = " ".join(result.output.split())
     for fix in ("Name a folder", "pip install", "spacy sapbert kb build"):
         assert fix in output
@@ -152,24 +147,21 @@ def test_kb_commands_are_commands_of_spacy(
 
 def test_kb_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    result = run("export", own_kb)
-    assert result.exit_code == 0, result.output
+    result = run("export", own_kb, code=0)
     assert "1.0000" in result.output or "0.9999" in result.output
     assert "torch, openvino" in run("info", own_kb).output
-    assert run("verify", own_kb).exit_code == 0
+    run("verify", own_kb, code=0)
     assert run("export", own_kb, "--quiet").output == ""
 
 
 def test_kb_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    result = run("export", tmp_path)
-    assert result.exit_code == 1
+    result = run("export", tmp_path, code=1)
     assert "E303" in result.output
 
 
 def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
-    result = run("search", "pyrexia", "head pain", "--kb", sample_kb, "-k", 2)
-    assert result.exit_code == 0, result.output
+    result = run("search", "pyrexia", "head pain", "--kb", sample_kb, "-k", 2, code=0)
     first, second = result.output.split("\n\nhead pain\n")
     rows = [line.split() for line in first.splitlines()[4:]]
     assert [row[0] for row in rows] == ["1", "2"]
@@ -178,8 +170,9 @@ def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
 
 
 def test_kb_search_json_has_every_candidate(sample_kb: Path) -> None:
-    result = run("search", "pyrexia", "MI", "--kb", sample_kb, "--k", 3, "--json")
-    assert result.exit_code == 0, result.output
+    result = run(
+        "search", "pyrexia", "MI", "--kb", sample_kb, "--k", 3, "--json", code=0
+    )
     data = json.loads(result.output)
     assert [found["mention"] for found in data] == ["pyrexia", "MI"]
     assert [len(found["candidates"]) for found in data] == [3, 3]
@@ -187,16 +180,14 @@ def test_kb_search_json_has_every_candidate(sample_kb: Path) -> None:
 
 
 def test_kb_search_a_mention_without_candidates_exits_with_3(sample_kb: Path) -> None:
-    result = run("search", "fever", "...", "--kb", sample_kb)
-    assert result.exit_code == 3
+    result = run("search", "fever", "...", "--kb", sample_kb, code=3)
     assert "no candidates" in result.output
     (linked,) = json.loads(run("search", "...", "--kb", sample_kb, "--json").output)
     assert linked["note"]
 
 
 def test_kb_search_without_a_kb_is_an_error(tmp_path: Path) -> None:
-    result = run("search", "fever", "--kb", tmp_path / "none")
-    assert result.exit_code == 1
+    result = run("search", "fever", "--kb", tmp_path / "none", code=1)
     assert "E310" in result.output
 
 
@@ -206,8 +197,7 @@ def test_kb_search_prints_no_control_characters(sample_kb: Path) -> None:
 
 
 def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> None:
-    result = run("related", "C4", "C9", "--kb", cold_kb, "-k", 6)
-    assert result.exit_code == 0, result.output
+    result = run("related", "C4", "C9", "--kb", cold_kb, "-k", 6, code=0)
     first, second = result.output.split("\n\nC9 Lung disease\n")
     assert first.startswith("C4 Asthma\n")
     rows = [line.split() for line in first.splitlines()[4:]]
@@ -219,8 +209,7 @@ def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> Non
 
 
 def test_kb_related_json_equals_the_python_result(cold_kb: Path) -> None:
-    result = run("related", "C4", "--kb", cold_kb, "--json")
-    assert result.exit_code == 0, result.output
+    result = run("related", "C4", "--kb", cold_kb, "--json", code=0)
     found = [one._asdict() for one in load_kb(cold_kb).related("C4")]
     assert json.loads(result.stdout) == [
         {"cui": "C4", "name": "Asthma", "related": found}
@@ -228,8 +217,7 @@ def test_kb_related_json_equals_the_python_result(cold_kb: Path) -> None:
 
 
 def test_kb_related_to_an_unknown_concept_is_an_error(cold_kb: Path) -> None:
-    result = run("related", "C4", "gone", "--kb", cold_kb)
-    assert result.exit_code == 1
+    result = run("related", "C4", "gone", "--kb", cold_kb, code=1)
     assert "E336" in result.output
 
 
@@ -237,12 +225,12 @@ def test_kb_related_without_neighbours_exits_with_3(
     make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
     kb = make_kb(tmp_path, [Concept("C1", ["fever"])])
-    assert run("related", "C1", "--kb", kb).exit_code == 3
+    run("related", "C1", "--kb", kb, code=3)
 
 
 def test_kb_add_counts_only_new_names(own_kb: Path) -> None:
     name = load_kb(own_kb)["C0000001"].aliases[0]
     words = ["kb", "add", str(own_kb), "--cui", "C0000001", "--alias", name]
-    result = CliRunner().invoke(app, [*words, "--alias", "new name"])
+    result = invoke(*words, "--alias", "new name")
     assert "Added 1 name of 1 concept" in result.output
     assert "1 name known before" in " ".join(result.output.split())

@@ -2,14 +2,14 @@ import gzip
 import json
 import re
 import shutil
+from functools import partial
 
 import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
 
@@ -26,8 +26,7 @@ def note(tmp_path):
     return path
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["link", *map(str, arguments)])
+run = partial(invoke, "link")
 
 
 def read_lines(path):
@@ -36,8 +35,7 @@ def read_lines(path):
 
 def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", sample_kb, "--output", output, "--k", 2)
-    assert result.exit_code == 0, result.output
+    result = run(note, "--kb", sample_kb, "--output", output, "--k", 2, code=0)
     (data,) = read_lines(output)
     assert data["id"] == "note.txt"
     assert data["text"] == note.read_text()
@@ -58,16 +56,14 @@ def test_link_setting_sets_any_option(note, sample_kb, tmp_path):
     note.write_text("MI")
     for setting, cui in ((), "C0000001"), (("--setting", "ambiguous=nil"), None):
         output = tmp_path / f"{cui}.jsonl"
-        result = run(note, "--kb", sample_kb, "--output", output, *setting)
-        assert result.exit_code == 0, result.output
+        result = run(note, "--kb", sample_kb, "--output", output, *setting, code=0)
         assert [entity["cui"] for entity in read_lines(output)[0]["entities"]] == [cui]
-    result = run(note, "--kb", sample_kb, "--setting", "ambiguity=nil")
-    assert (result.exit_code, "E333" in result.output) == (1, True)
+    result = run(note, "--kb", sample_kb, "--setting", "ambiguity=nil", code=1)
+    assert "E333" in result.output
 
 
 def test_link_without_output_prints_a_table(note, sample_kb):
-    result = run(note, "--kb", sample_kb, "--quiet")
-    assert result.exit_code == 0, result.output
+    result = run(note, "--kb", sample_kb, "--quiet", code=0)
     assert "note.txt" in result.stdout
     assert "C0000004" in result.stdout
     assert result.stderr == ""
@@ -75,8 +71,7 @@ def test_link_without_output_prints_a_table(note, sample_kb):
 
 def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", sample_kb, "--output", output, "--no-text")
-    assert result.exit_code == 0, result.output
+    result = run(note, "--kb", sample_kb, "--output", output, "--no-text", code=0)
     assert SENTINEL not in output.read_text()
     assert "pyrexia" not in output.read_text()
     assert SENTINEL not in result.output
@@ -91,10 +86,17 @@ def test_link_keeps_the_order_of_inputs_for_any_batch_size(note, sample_kb, tmp_
     found = []
     for size in (1, 3, 64):
         output = tmp_path / f"{size}.jsonl"
-        result = run(
-            lines, note, "--kb", sample_kb, "--output", output, "--batch-size", size
+        run(
+            lines,
+            note,
+            "--kb",
+            sample_kb,
+            "--output",
+            output,
+            "--batch-size",
+            size,
+            code=0,
         )
-        assert result.exit_code == 0, result.output
         found.append(read_lines(output))
     assert [data["id"] for data in found[0]] == [0, 1, 2, 3, 4, "note.txt"]
     assert found[0] == found[1] == found[2]
@@ -110,8 +112,8 @@ def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
     result = run(
         *(note, "--pipeline", tmp_path / "pipeline", "--kb", sample_kb),
         *("--output", output, "--threshold", 1),
+        code=0,
     )
-    assert result.exit_code == 0, result.output
     assert result.stderr.startswith(
         "1 document, 3 entities, 0 linked, 3 NIL (2 below_threshold, 1 empty); "
     )
@@ -129,8 +131,7 @@ def test_link_counts_broader_concepts(note, sample_kb, tmp_path):
     pipeline.add_pipe("sapbert_linker", config=config)
     pipeline.to_disk(tmp_path / "pipeline")
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--pipeline", tmp_path / "pipeline", "--output", output)
-    assert result.exit_code == 0, result.output
+    result = run(note, "--pipeline", tmp_path / "pipeline", "--output", output, code=0)
     assert result.stderr.startswith(
         "1 document, 2 entities, 2 linked (2 to a broader concept), 0 NIL; "
     )
@@ -150,15 +151,13 @@ def saved_pipeline(sample_kb, tmp_path):
 
 def test_link_with_a_saved_linker_writes_its_span_group(saved_pipeline, note, tmp_path):
     output = tmp_path / "page.html"
-    result = run(note, "--pipeline", saved_pipeline, "--output", output)
-    assert result.exit_code == 0, result.output
+    result = run(note, "--pipeline", saved_pipeline, "--output", output, code=0)
     assert "3 entities, 3 linked" in result.stderr
     assert "concept/C0000001" in output.read_text("utf8")
 
 
 def test_link_kb_for_a_pipeline_with_a_linker_is_an_error(saved_pipeline, note):
-    result = run(note, "--pipeline", saved_pipeline, "--kb", "other")
-    assert result.exit_code == 1
+    result = run(note, "--pipeline", saved_pipeline, "--kb", "other", code=1)
     assert "E509" in result.output
 
 
@@ -166,8 +165,7 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "pipeline")
-    result = run(note, "--pipeline", tmp_path / "pipeline")
-    assert result.exit_code == 1
+    result = run(note, "--pipeline", tmp_path / "pipeline", code=1)
     assert "E508" in result.output
     assert "--mentions names" in " ".join(result.output.split())
 
@@ -187,8 +185,7 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
 )
 def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments, code):
     kb = [] if "--kb" in arguments else ["--kb", sample_kb]
-    result = run(note, *kb, *arguments)
-    assert result.exit_code == 1
+    result = run(note, *kb, *arguments, code=1)
     assert code in result.output
     assert "Traceback" not in result.output
     assert SENTINEL not in result.output
@@ -197,11 +194,10 @@ def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments,
 def test_link_replaces_an_output_only_with_force(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     output.write_text("work of a day")
-    result = run(note, "--kb", sample_kb, "--output", output)
-    assert result.exit_code == 1
+    result = run(note, "--kb", sample_kb, "--output", output, code=1)
     assert "E003" in result.output
     assert output.read_text() == "work of a day"
-    assert run(note, "--kb", sample_kb, "--output", output, "--force").exit_code == 0
+    run(note, "--kb", sample_kb, "--output", output, "--force", code=0)
     assert read_lines(output)
 
 
@@ -209,8 +205,9 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "out" / "linked.jsonl"
-    result = run(lines, "--kb", sample_kb, "--output", output, "--batch-size", 1)
-    assert result.exit_code == 1
+    result = run(
+        lines, "--kb", sample_kb, "--output", output, "--batch-size", 1, code=1
+    )
     assert "E504" in result.output
     assert "notes.jsonl:2:" in "".join(result.output.split())
     assert SENTINEL not in result.output
@@ -220,8 +217,7 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
 def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
     shutil.rmtree(own_kb / "v1" / "encoder")
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", own_kb, "--output", output)
-    assert result.exit_code == 1
+    result = run(note, "--kb", own_kb, "--output", output, code=1)
     assert "E306" in result.output
     assert SENTINEL not in result.output
     assert not output.exists()
@@ -230,13 +226,10 @@ def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
 def test_link_reads_the_standard_input(sample_kb):
     lines = '{"id": "a", "text": "fever"}\n{"text": "aspirin"}\n'
     arguments = ["link", "-", "--kb", str(sample_kb), "--format", "jsonl"]
-    result = CliRunner().invoke(app, arguments, input=lines)
-    assert result.exit_code == 0, result.output
+    result = invoke(*arguments, input=lines, code=0)
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [data["id"] for data in found] == ["a", "stdin:2"]
-    result = CliRunner().invoke(
-        app, [*arguments, "--input-format", "text"], input=lines
-    )
+    result = invoke(*arguments, "--input-format", "text", input=lines)
     (data,) = [json.loads(line) for line in result.stdout.splitlines()]
     assert (data["id"], data["text"]) == ("stdin", lines)
     assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
@@ -251,8 +244,7 @@ def test_link_spacy_files_without_detection(sample_kb, tmp_path):
     for number, more in enumerate([(), ("--pipeline", tmp_path / "pipeline")]):
         output = tmp_path / f"{number}.jsonl"
         options = ("--kb", sample_kb, "--output", output)
-        result = run(tmp_path / "notes.spacy", *options, *more)
-        assert result.exit_code == 0, result.output
+        run(tmp_path / "notes.spacy", *options, *more, code=0)
         (data,) = read_lines(output)
         assert data["id"] == "notes.spacy:1"
         assert [(e["text"], e["label"], e["cui"]) for e in data["entities"]] == [
@@ -267,8 +259,7 @@ def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path
     nlp.to_disk(pipeline)
     output = tmp_path / "linked.jsonl"
     options = ("--pipeline", pipeline, "--mentions", "names", "--output", output)
-    result = run(note, "--kb", sample_kb, *options)
-    assert result.exit_code == 1
+    result = run(note, "--kb", sample_kb, *options, code=1)
     told = " ".join(result.output.split())
     assert "document 'note.txt', but its component 'test_link_failing' failed" in told
     assert "ZeroDivisionError" in told
@@ -283,8 +274,9 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spacy_sapbert.pipeline.running.run_batch", interrupt)
-    result = run(note, "--kb", sample_kb, "--output", tmp_path / "linked.jsonl")
-    assert result.exit_code == 130
+    result = run(
+        note, "--kb", sample_kb, "--output", tmp_path / "linked.jsonl", code=130
+    )
     assert "Interrupted" in result.stderr
     assert not (tmp_path / "linked.jsonl").exists()
 
@@ -299,8 +291,7 @@ def test_link_filters_candidates(note, sample_kb, tmp_path):
     ):
         output = tmp_path / "linked.jsonl"
         arguments = (note, "--kb", sample_kb, "--output", output, "--force")
-        result = run(*arguments, "--threshold", "0.999", *options)
-        assert result.exit_code == 0, result.output
+        run(*arguments, "--threshold", "0.999", *options, code=0)
         data = json.loads(output.read_text("utf8"))
         found = {entity["cui"] for entity in data["entities"]}
         assert found - {None} == expected
@@ -310,11 +301,11 @@ def test_link_with_another_engine_returns_the_same(note, exported_kb, tmp_path):
     outputs = []
     for engine in ("torch", "openvino"):
         output = tmp_path / f"{engine}.jsonl"
-        result = run(
+        run(
             *(note, "--kb", exported_kb, "--output", output),
             *("--engine", engine, "--precision", "float32", "--quiet"),
+            code=0,
         )
-        assert result.exit_code == 0, result.output
         outputs.append([[e["cui"] for e in d["entities"]] for d in read_lines(output)])
     assert outputs[0] == outputs[1]
     assert any(outputs[0])

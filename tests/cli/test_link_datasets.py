@@ -1,12 +1,12 @@
 """`link` reads and writes folders of Parquet files as engines do."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -40,10 +40,7 @@ def folder(notes: Any, tmp_path: Path) -> Path:
     return folder
 
 
-def run(*arguments: Any) -> Any:
-    result = CliRunner().invoke(app, ["link", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result
+run = partial(invoke, "link", code=0)
 
 
 def read_links(path: Path) -> Any:

@@ -12,9 +12,8 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
 PUBTATOR = (
@@ -33,8 +32,7 @@ def find_bad(doc: Doc) -> Doc:
 
 
 def run(*arguments: Any, code: int = 0, **options: Any) -> Any:
-    result = CliRunner().invoke(app, ["link", *map(str, arguments)], **options)
-    assert result.exit_code == code, result.output
+    result = invoke("link", *arguments, code=code, **options)
     assert SENTINEL not in result.stderr
     return result
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import spacy
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.settings import change_kb
+from tests.commands import invoke
 from tests.faults import DONE, KILLED, stop_at
 
 SENTINEL = "SENTINELTEXT"
@@ -23,8 +23,8 @@ def arguments(lines, kb, output, *more):
     return [str(part) for part in ("link", lines, *options, *more)]
 
 
-def run(*parts, stdin=None):
-    return CliRunner().invoke(app, arguments(*parts), input=stdin)
+def run(*parts, stdin=None, code=None):
+    return invoke(*arguments(*parts), input=stdin, code=code)
 
 
 def contents(folder: Path):
@@ -34,16 +34,14 @@ def contents(folder: Path):
 @pytest.fixture
 def whole(lines, sample_kb, tmp_path):
     """What a run gives that nobody stopped."""
-    result = run(lines, sample_kb, tmp_path / "whole")
-    assert result.exit_code == 0, result.output
+    run(lines, sample_kb, tmp_path / "whole", code=0)
     return contents(tmp_path / "whole")
 
 
 def test_link_parts_equal_one_file(lines, sample_kb, tmp_path, whole):
     single = tmp_path / "single.jsonl"
     options = ("--kb", sample_kb, "--output", single)
-    result = CliRunner().invoke(app, ["link", str(lines), *map(str, options)])
-    assert result.exit_code == 0, result.output
+    invoke("link", lines, *options, code=0)
     parts = [whole[name] for name in sorted(whole) if name.startswith("part-")]
     assert b"".join(parts) == single.read_bytes()
     assert [len(part.splitlines()) for part in parts] == [2, 2, 2, 1]
@@ -51,8 +49,7 @@ def test_link_parts_equal_one_file(lines, sample_kb, tmp_path, whole):
 
 
 def test_link_parts_run_twice_writes_nothing(lines, sample_kb, tmp_path, whole):
-    result = run(lines, sample_kb, tmp_path / "whole")
-    assert result.exit_code == 0, result.output
+    result = run(lines, sample_kb, tmp_path / "whole", code=0)
     assert "7 documents, 6 entities, 6 linked, 0 NIL; 4 parts in" in result.stderr
     assert contents(tmp_path / "whole") == whole
 
@@ -157,8 +154,7 @@ def test_link_parts_interrupted_print_it_and_resume(
 def test_link_parts_of_other_settings_are_an_error(
     lines, sample_kb, tmp_path, whole, more, setting
 ):
-    result = run(lines, sample_kb, tmp_path / "whole", *more)
-    assert result.exit_code == 1
+    result = run(lines, sample_kb, tmp_path / "whole", *more, code=1)
     assert "E560" in result.output
     assert setting in result.output
     assert contents(tmp_path / "whole") == whole
@@ -166,8 +162,7 @@ def test_link_parts_of_other_settings_are_an_error(
 
 def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
     change_kb(own_kb, threshold=0.1)
-    result = run(lines, own_kb, tmp_path / "whole")
-    assert result.exit_code == 1
+    result = run(lines, own_kb, tmp_path / "whole", code=1)
     assert "`kb`" in result.output
 
 
@@ -179,19 +174,16 @@ def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, 
     lines.write_text(lines.read_text() + '{"text": "more"}\n')
     result = run(lines, sample_kb, tmp_path / "whole")
     assert "`inputs`" in result.output
-    result = run(lines, sample_kb, tmp_path / "whole", "--force")
-    assert result.exit_code == 0, result.output
+    result = run(lines, sample_kb, tmp_path / "whole", "--force", code=0)
     assert "8 documents" in result.stderr
 
 
 def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
     options = ("--kb", str(sample_kb), "--shard-size", "2")
-    result = CliRunner().invoke(app, ["link", str(lines), *options])
-    assert result.exit_code == 1
+    result = invoke("link", lines, *options, code=1)
     assert "E514" in result.output
     options = ("--kb", str(sample_kb), "--output", str(tmp_path))
-    result = CliRunner().invoke(app, ["link", str(lines), *options])
-    assert result.exit_code == 1
+    result = invoke("link", lines, *options, code=1)
     assert "E515" in result.output
 
 
@@ -201,8 +193,7 @@ def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path,
     rows[4] = "{" + " " * (len(rows[4]) - 2) + "\n"
     lines.write_text("".join(rows))
     output = tmp_path / "out"
-    result = run(lines, sample_kb, output)
-    assert result.exit_code == 1
+    result = run(lines, sample_kb, output, code=1)
     assert "notes.jsonl:5" in "".join(result.output.split())
     parts = [f"part-0000{number}.jsonl" for number in (0, 1)]
     assert sorted(contents(output)) == ["_state.json", *parts]

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
 
@@ -87,8 +86,8 @@ def arguments(inputs, kb, output, *more):
     return [str(part) for part in ("link", inputs, *options, *more)]
 
 
-def run(*parts):
-    return CliRunner().invoke(app, arguments(*parts))
+def run(*parts, code):
+    return invoke(*arguments(*parts), code=code)
 
 
 def run_script(new_process, script, *parts, timeout=300):
@@ -112,8 +111,7 @@ def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_pro
     for number in (1, 2):
         output = tmp_path / f"{number}.jsonl"
         more = (tmp_path / "docs.spacy", "--n-process", number)
-        result = run(lines, sample_kb, output, *more)
-        assert result.exit_code == 0, result.output
+        result = run(lines, sample_kb, output, *more, code=0)
         assert "10 documents, 8 entities, 8 linked" in result.stderr
         written.append(output.read_bytes())
     assert written[0] == written[1]
@@ -125,23 +123,22 @@ def test_link_processes_resume_parts_of_one_process(lines, sample_kb, tmp_path):
     size = ("--shard-size", 3)
     assert run(lines, sample_kb, tmp_path / "one", *size).exit_code == 0
     for name in ("one", "two"):
-        result = run(lines, sample_kb, tmp_path / name, *size, "--n-process", 2)
-        assert result.exit_code == 0, result.output
+        result = run(lines, sample_kb, tmp_path / name, *size, "--n-process", 2, code=0)
         assert "7 documents" in result.stderr
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 @pytest.mark.parametrize("number", [0, -1, "many"])
 def test_link_processes_must_be_positive(lines, sample_kb, tmp_path, number):
-    result = run(lines, sample_kb, tmp_path / "out.jsonl", "--n-process", number)
-    assert result.exit_code == 2
+    result = run(
+        lines, sample_kb, tmp_path / "out.jsonl", "--n-process", number, code=2
+    )
     assert "--n-process" in result.output
 
 
 @pytest.mark.usefixtures("new_process")
 def test_link_processes_wrong_kb_is_the_same_error(lines, tmp_path):
-    result = run(lines, "not_there", tmp_path / "out.jsonl", "--n-process", 2)
-    assert result.exit_code == 1
+    result = run(lines, "not_there", tmp_path / "out.jsonl", "--n-process", 2, code=1)
     assert "E310" in result.output
     assert not (tmp_path / "out.jsonl").exists()
 

@@ -1,14 +1,12 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
+from tests.commands import invoke
 
-
-def run(*arguments):
-    return CliRunner().invoke(app, ["regress", *map(str, arguments)])
+run = partial(invoke, "regress")
 
 
 @pytest.fixture
@@ -22,8 +20,7 @@ def cases(tmp_path):
 
 
 def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
-    result = run(cases, "--kb", sample_kb)
-    assert result.exit_code == 1, result.output
+    result = run(cases, "--kb", sample_kb, code=1)
     header, _, row, _, summary = result.stdout.splitlines()
     assert header.split() == [
         *("case", "mention", "expected", "found", "name", "score", "remarks", "note")
@@ -37,8 +34,7 @@ def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
 
 def test_regress_passes_the_sample_cases_with_any_encoder(demo_folder):
     cases = Path(__file__).parents[2] / "assets" / "sample" / "cases.yaml"
-    result = run(cases, "--kb", demo_folder / "models" / "sample" / "kb")
-    assert result.exit_code == 0, result.output
+    result = run(cases, "--kb", demo_folder / "models" / "sample" / "kb", code=0)
     assert result.stdout == "7 cases, 7 passed, 0 failed\n"
 
 
@@ -53,11 +49,10 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     assert lines[1]["context"] == "no fever"
     assert lines[1]["candidates"][0]["cui"] == "C0000004"
     before = output.read_bytes()
-    result = run(cases, "--kb", sample_kb, "--output", output)
-    assert result.exit_code == 2
+    result = run(cases, "--kb", sample_kb, "--output", output, code=2)
     assert "E003" in result.output
     assert output.read_bytes() == before
-    assert run(cases, "--kb", sample_kb, "--output", output, "--force").exit_code == 1
+    run(cases, "--kb", sample_kb, "--output", output, "--force", code=1)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +70,14 @@ def test_regress_exits_with_2_if_an_input_is_unusable(
 ):
     cases.write_text(text)
     output = tmp_path / "results.jsonl"
-    result = run(cases, *(options or ("--kb", sample_kb)), "--output", output)
-    assert result.exit_code == 2, result.output
+    result = run(cases, *(options or ("--kb", sample_kb)), "--output", output, code=2)
     assert code in result.output
     assert "Traceback" not in result.output
     assert not output.exists()
 
 
 def test_regress_exits_with_2_without_the_file(sample_kb, tmp_path):
-    assert run(tmp_path / "none.yaml", "--kb", sample_kb).exit_code == 2
+    run(tmp_path / "none.yaml", "--kb", sample_kb, code=2)
 
 
 def test_regress_exits_with_2_after_an_unexpected_error(
@@ -95,5 +89,4 @@ def test_regress_exits_with_2_after_an_unexpected_error(
         raise ZeroDivisionError
 
     monkeypatch.setattr("spacy_sapbert.cli.regress.run_cases", fail)
-    result = run(cases, "--kb", sample_kb)
-    assert result.exit_code == 2
+    run(cases, "--kb", sample_kb, code=2)

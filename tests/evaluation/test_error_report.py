@@ -1,14 +1,13 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation.diagnose import CAUSES, KnownConcept, info_finder
 from spacy_sapbert.evaluation.error_report import (
     find_errors,
@@ -20,6 +19,7 @@ from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_men
 from spacy_sapbert.kb.folder.records import IndexRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 SENTINEL = "xyzzy"
 SCRIPT = '<script>alert("x")</script>'
@@ -73,17 +73,14 @@ def gold_file(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: Any) -> Any:
-    command = ["evaluate", *(str(argument) for argument in arguments)]
-    return CliRunner().invoke(app, command)
+run = partial(invoke, "evaluate")
 
 
 def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, list[dict], dict]:
     html, lines = gold.with_suffix(".html"), gold.with_suffix(".jsonl")
     output = gold.with_suffix(".json")
     written = ["--errors", html, "--errors", lines, "--output", output, "--force"]
-    result = run(kb, gold, *written, *options)
-    assert result.exit_code == 0, result.output
+    result = run(kb, gold, *written, *options, code=0)
     assert SENTINEL not in result.output + output.read_text("utf8")
     rows = [json.loads(line) for line in lines.read_text("utf8").splitlines()]
     data = json.loads(output.read_text("utf8"))
@@ -229,7 +226,6 @@ def test_error_report_is_the_same_each_time(sample_kb: Path, gold_file: Path) ->
 
 
 def test_error_report_refuses_other_endings(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--errors", "errors.pdf")
-    assert result.exit_code == 1
+    result = run(sample_kb, gold_file, "--errors", "errors.pdf", code=1)
     assert "E580" in result.output
     assert "--errors" in result.output

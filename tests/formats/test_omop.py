@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.omop import COLUMNS, write_docs
 from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 NLP = spacy.blank("en")
 CODES = {"MSH": ["D001241"], "OMOP": ["1112807", "5"]}
@@ -86,8 +85,7 @@ def test_omop_of_link_in_parts(
     arguments = ["link", notes, "--id-field", "note_id", "--kb", kb]
     arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
     arguments += ["--first-id", 9]
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    invoke(*arguments, code=0)
     parts = sorted((tmp_path / "out").glob("part-*.csv"))
     rows = [row for part in parts for row in csv.DictReader(part.open("r", newline=""))]
     assert [row["note_nlp_id"] for row in rows] == ["9", "10", "11"]
@@ -98,8 +96,7 @@ def test_omop_of_link_in_parts(
     state["finished"] = False
     (tmp_path / "out" / STATE_FILE).write_text(json.dumps(state), "utf8")
     (tmp_path / "out" / last["file"]).unlink()
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    invoke(*arguments, code=0)
     with (tmp_path / "out" / last["file"]).open("r", newline="") as file:
         assert [row["note_nlp_id"] for row in csv.DictReader(file)] == ["11"]
     assert re.fullmatch(

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
-from typer.testing import CliRunner
 
 from spacy_sapbert import __version__
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.formats.entities import COLUMNS, RUN_COLUMNS, describe_docs
 from spacy_sapbert.kb.folder.versions import read_version
+from tests.commands import invoke
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -107,8 +106,7 @@ def test_parquet_of_link_keeps_the_reason_of_a_tie(
     outputs = tmp_path / "linked.parquet", tmp_path / "linked.jsonl"
     for output in outputs:
         arguments = ["link", note, "--kb", cold_kb, "--output", output]
-        result = CliRunner().invoke(app, [*map(str, arguments)])
-        assert result.exit_code == 0, result.output
+        invoke(*arguments, code=0)
     rows = pq.read_table(outputs[0]).to_pylist()
     digest = read_version(cold_kb).manifest.digest
     assert {row["kb_digest"] for row in rows} == {digest}

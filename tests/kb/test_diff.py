@@ -4,9 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.edits import diff
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.edits.diff import (
@@ -18,6 +16,7 @@ from spacy_sapbert.kb.edits.diff import (
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 EXPECTED = [
     Difference(
@@ -113,15 +112,13 @@ def test_kb_diff_writes_json_lines(
 ) -> None:
     output = tmp_path / "changes.jsonl"
     words = ["kb", "diff", str(sample_kb), str(changed_kb)]
-    printed = CliRunner().invoke(app, words)
-    assert printed.exit_code == 0
+    printed = invoke(*words, code=0)
     lines = [line.strip() for line in printed.output.strip().splitlines()]
     table = [line.split(maxsplit=2) for line in lines if line][: len(MEANINGS)]
     assert table == [[kind, "1", meaning] for kind, meaning in MEANINGS.items()]
     assert sorted(lines[-len(SENTENCES) :]) == sorted(SENTENCES)
-    written = CliRunner().invoke(app, [*words, "--output", str(output)])
-    assert written.exit_code == 0
+    invoke(*words, "--output", output, code=0)
     lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
     assert [Difference(**line) for line in lines] == EXPECTED
-    again = CliRunner().invoke(app, [*words, "--output", str(output)])
+    again = invoke(*words, "--output", output)
     assert "E003" in again.output

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.building.build import build_kb
@@ -22,6 +20,7 @@ from spacy_sapbert.kb.packages.distribution import (
 from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.releases import releases_path
+from tests.commands import invoke
 
 CONCEPTS = [
     Concept("C1", ["Fever", "Pyrexia"], sources={"MSH": [0, 1], "SNOMEDCT_US": [1]}),
@@ -53,7 +52,7 @@ def test_build_keeps_sources_releases_and_licences(kb_folder: Path) -> None:
     assert [each.names for each in found] == [2, 1, 1]
     assert found[1].licence == "SNOMED CT Affiliate License"
     assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
-    result = CliRunner().invoke(app, ["kb", "info", str(kb_folder)])
+    result = invoke("kb", "info", kb_folder)
     assert "MSH 2026 (2 names; own words)" in result.output
 
 
@@ -61,8 +60,7 @@ def test_package_of_licensed_names_is_an_error_that_names_the_option(
     kb_folder: Path, tmp_path: Path
 ) -> None:
     words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
+    result = invoke(*words, code=1)
     output = " ".join(result.output.split())
     assert "E424" in output
     assert "--may-distribute SNOMEDCT_US`" in output
@@ -75,8 +73,7 @@ def test_package_of_licensed_names_is_an_error_that_names_the_option(
 @pytest.mark.usefixtures("new_process")
 def test_package_with_the_right_is_a_wheel(kb_folder: Path, tmp_path: Path) -> None:
     words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
-    result = CliRunner().invoke(app, [*words, "--may-distribute", "SNOMEDCT_US"])
-    assert result.exit_code == 0, result.output
+    result = invoke(*words, "--may-distribute", "SNOMEDCT_US", code=0)
     assert "WARD" in result.output  # its licence is unknown
     assert [path.suffix for path in tmp_path.iterdir()] == [".whl"]
 

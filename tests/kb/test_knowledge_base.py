@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.kb.description import describe_manifest
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -25,6 +23,7 @@ from spacy_sapbert.kb.building.row_vectors import write_shard
 from spacy_sapbert.kb.folder.installed import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
 
@@ -336,6 +335,5 @@ def test_kb_has_no_id_that_is_not_utf8(sample_kb: Path) -> None:
     assert "\ud800" not in kb
     assert kb.get("\ud800") is None
     for command in (["remove", str(sample_kb)], ["related", "--kb", str(sample_kb)]):
-        found = CliRunner().invoke(app, ["kb", *command, "\udcff"])
-        assert found.exit_code == 1
+        found = invoke("kb", *command, "\udcff", code=1)
         assert re.search(r"\[E\d+\] Expected", found.output), found.output

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.kb.description import describe_manifest
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import RECORD_BYTES
@@ -23,6 +21,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 NEW = Concept(
     "L0000001",
@@ -173,28 +172,25 @@ def test_linker_uses_the_overlay_and_saves_it(own_kb: Path, tmp_path: Path) -> N
 def test_kb_add_and_kb_remove_commands_change_the_overlay(
     own_kb: Path, tmp_path: Path
 ) -> None:
-    run = CliRunner()
-    kb = str(own_kb)
-    done = run.invoke(app, ["kb", "add", kb, "--cui", "C0000004", "--alias", "hot"])
-    assert (done.exit_code, "Added 1 name of 1 concept to" in done.output) == (0, True)
+    kb = own_kb
+    done = invoke("kb", "add", kb, "--cui", "C0000004", "--alias", "hot", code=0)
+    assert "Added 1 name of 1 concept to" in done.output
     assert first(load_kb(own_kb), "hot")[0] == "C0000004"
     path = tmp_path / "local.jsonl"
     path.write_text(json.dumps({"cui": "L9", "name": "cold"}) + "\n", "utf8")
-    assert run.invoke(app, ["kb", "add", kb, str(path), "--quiet"]).output == ""
+    assert invoke("kb", "add", kb, path, "--quiet").output == ""
     assert first(load_kb(own_kb), "cold")[0] == "L9"
-    done = run.invoke(app, ["kb", "remove", kb, "L9", "C0000004"])
-    assert (done.exit_code, "Removed 2 concepts" in done.output) == (0, True)
+    done = invoke("kb", "remove", kb, "L9", "C0000004", code=0)
+    assert "Removed 2 concepts" in done.output
     assert "L9" not in load_kb(own_kb)
-    for wrong in (
-        [],
-        ["--cui", "L1"],
-        [str(path), "--cui", "L1", "--alias", "x"],
+    for wrong, code in (
+        ([], "E341"),
+        (["--cui", "L1"], "E341"),
+        ([path, "--cui", "L1", "--alias", "x"], "E341"),
+        (["--cui", "L1", "--alias", ""], "E120"),
+        (["--cui", "", "--alias", "x"], "E120"),
     ):
-        done = run.invoke(app, ["kb", "add", kb, *wrong])
-        assert (done.exit_code, "E341" in done.output) == (1, True)
-    for wrong in (["--cui", "L1", "--alias", ""], ["--cui", "", "--alias", "x"]):
-        done = run.invoke(app, ["kb", "add", kb, *wrong])
-        assert (done.exit_code, "E120" in done.output) == (1, True)
+        assert code in invoke("kb", "add", kb, *wrong, code=1).output
 
 
 def test_kb_add_command_adds_a_concept_with_a_new_id_only_with_new(
@@ -206,15 +202,15 @@ def test_kb_add_command_adds_a_concept_with_a_new_id_only_with_new(
         ("C000004", "has no 'C000004'. Correct the id"),
     ):
         words = ["kb", "add", str(own_kb), "--cui", wrong, "--alias", "hot"]
-        done = CliRunner().invoke(app, words)
-        assert (done.exit_code, "E366" in done.output) == (1, True)
+        done = invoke(*words, code=1)
+        assert "E366" in done.output
         assert hint in " ".join(done.output.split())
     assert load_kb(own_kb).manifest.digest == before
-    assert CliRunner().invoke(app, [*words, "--new"]).exit_code == 0
+    invoke(*words, "--new", code=0)
     assert first(load_kb(own_kb), "hot")[0] == "C000004"
     # An id that was retired is one of the concept that replaced it.
     words = ["kb", "add", str(own_kb), "--cui", "C9999999", "--alias", "coronary event"]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    invoke(*words, code=0)
     assert first(load_kb(own_kb), "coronary event")[0] == "C0000001"
 
 

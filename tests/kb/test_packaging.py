@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
@@ -18,6 +16,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +118,6 @@ def test_edit_of_an_installed_kb_is_an_error(
 
     monkeypatch.setattr(installed, "entry_points", lambda group: [Installed()])
     words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
+    result = invoke(*words, code=1)
     assert "E586" in result.output
     assert load_kb(own_kb).manifest.overlay is None

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder import verification
 from spacy_sapbert.kb.knowledge_base import load_kb
+from tests.commands import invoke
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def opens(folder: Path) -> bool:
 def test_load_kb_reads_large_vectors_once(large_kb: Path) -> None:
     damage(large_kb / "v1" / "index.i16")
     assert opens(large_kb)  # the build has read them
-    done = CliRunner().invoke(app, ["kb", "verify", str(large_kb)])
+    done = invoke("kb", "verify", large_kb)
     assert "E306" in done.output
 
 

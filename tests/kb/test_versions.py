@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
@@ -27,6 +25,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 LOCAL = [
     Concept("L1", ["zyq"], types=["T184"]),
@@ -377,8 +376,7 @@ def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     edited = add(kb, "ward 1")
     for name, digest in (("v1", kb.manifest.digest), ("v2", edited.manifest.digest)):
-        found = CliRunner().invoke(app, ["kb", "use", str(own_kb), name])
-        assert found.exit_code == 0, found.output
+        invoke("kb", "use", own_kb, name, code=0)
         assert load_kb(own_kb).manifest.digest == digest
     go_back(own_kb, "v1")
     again = add(load_kb(own_kb), "ward 2")
@@ -396,8 +394,7 @@ def test_kb_gc_keeps_the_version_in_use_and_the_one_before(own_kb: Path) -> None
     assert list_versions(own_kb) == ["v1", "v3", "v4"]  # v1 has the built files
     assert load_kb(own_kb).link(["ward 2"])[0].cui == "Award 2"
     go_back(own_kb, "v3")
-    found = CliRunner().invoke(app, ["kb", "gc", str(own_kb)])
-    assert found.exit_code == 0, found.output
+    found = invoke("kb", "gc", own_kb, code=0)
     assert "Removed v4" in found.output
     assert load_kb(own_kb).link(["ward 1"])[0].cui == "Award 1"
 
@@ -416,10 +413,9 @@ def test_kb_versions_lists_what_each_changed(own_kb: Path) -> None:
         ["all edits discarded"],
     ]
     assert [entry.used for entry in history] == [False] * 4 + [True]
-    found = CliRunner().invoke(app, ["kb", "versions", str(own_kb)])
-    assert found.exit_code == 0, found.output
+    found = invoke("kb", "versions", own_kb, code=0)
     assert "v5 *" in found.output
-    found = CliRunner().invoke(app, ["kb", "versions", str(own_kb), "--json"])
+    found = invoke("kb", "versions", own_kb, "--json")
     assert [one["name"] for one in json.loads(found.output)][-1] == "v5"
 
 

@@ -3,10 +3,8 @@ import shlex
 import shutil
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.mapping.tables import read_rows, write_table
+from tests.commands import invoke
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +19,7 @@ def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeyp
 
     def run(block):
         for line in block.splitlines():
-            result = CliRunner().invoke(app, shlex.split(line)[2:])
-            assert result.exit_code == 0, result.output
+            result = invoke(*shlex.split(line)[2:], code=0)
             yield result.output
 
     *_, summary = run(blocks[0])

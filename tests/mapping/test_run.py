@@ -2,14 +2,13 @@ import csv
 import gzip
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
@@ -18,6 +17,7 @@ from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping import lookup
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
+from tests.commands import invoke
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
@@ -242,20 +242,17 @@ def test_read_rows_of_other_files_is_an_error(tmp_path):
 # --- the command ---
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["map", *map(str, arguments)])
+run = partial(invoke, "map")
 
 
 def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
     output = tmp_path / "out.csv"
     arguments = (table, "--column", "Term", "--kb", sample_kb, "-o", output)
-    result = run(*arguments, "--split", ";", "-k", 1)
-    assert result.exit_code == 0, result.output
+    result = run(*arguments, "--split", ";", "-k", 1, code=0)
     assert "exact    4" in result.output
     assert "1 rows have no term" in result.output
     assert len(read_dicts(output)) == 6
-    again = run(*arguments)
-    assert again.exit_code == 1
+    again = run(*arguments, code=1)
     assert "E003" in again.output
     assert run(*arguments, "--force", "--quiet").output == ""
 
@@ -271,17 +268,15 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
 def test_map_command_with_wrong_settings_is_an_error(
     sample_kb, table, tmp_path, arguments, error
 ):
-    result = run(table, "--kb", sample_kb, "-o", tmp_path / "o.csv", *arguments)
-    assert result.exit_code == 1
+    result = run(table, "--kb", sample_kb, "-o", tmp_path / "o.csv", *arguments, code=1)
     assert re.search(error, " ".join(result.output.split()))
     assert not list(tmp_path.glob("o.csv*"))
 
 
 def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path):
     result = run(
-        table, "--column", "term", "--kb", sample_kb, "-o", tmp_path / "o.json"
+        table, "--column", "term", "--kb", sample_kb, "-o", tmp_path / "o.json", code=1
     )
-    assert result.exit_code == 1
     assert "E441" in result.output
 
 

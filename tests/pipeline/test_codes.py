@@ -9,15 +9,14 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
+from tests.commands import invoke
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 FEVER = Concept(
@@ -102,8 +101,7 @@ def test_codes_in_the_outputs_of_link(codes_kb: Path, tmp_path: Path) -> None:
     text.write_text("He had fever.")
     output = tmp_path / "x.jsonl"
     words = ["link", str(text), "--kb", str(codes_kb), "--output", str(output)]
-    result = CliRunner().invoke(app, [*words, "--codes", "ICD10CM", "--quiet"])
-    assert result.exit_code == 0, result.output
+    invoke(*words, "--codes", "ICD10CM", "--quiet", code=0)
     (line,) = output.read_text().splitlines()
     (entity,) = json.loads(line)["entities"]
     assert entity["codes"] == {"ICD10CM": ["R50.9", "R50"]}
@@ -142,10 +140,8 @@ def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
     note = tmp_path / "note.txt"
     note.write_text("Fever.", "utf8")
     arguments = ["link", str(note), "--kb", str(codes_kb)]
-    found = CliRunner().invoke(app, [*arguments, "--codes", "RXNORM"])
-    assert found.exit_code == 1
+    found = invoke(*arguments, "--codes", "RXNORM", code=1)
     assert "[E332]" in found.output
-    found = CliRunner().invoke(app, [*arguments, "--format", "omop"])
-    assert found.exit_code == 1
+    found = invoke(*arguments, "--format", "omop", code=1)
     assert "[E471]" in found.output
     assert "got ICD10CM, MSH, SNOMEDCT" in found.output

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.pipeline.stop_list import (
@@ -17,6 +15,7 @@ from spacy_sapbert.pipeline.stop_list import (
 )
 from spacy_sapbert.pipeline.stop_names import AnnotatedText, learn_stop_names
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
 TEXTS = [
     ("Fever of a heart attack.", ["Fever"]),
@@ -147,19 +146,12 @@ def test_command_writes_the_list_that_assemble_takes(
 ) -> None:
     corpus, output = tmp_path / "train.txt", tmp_path / "stop_names.tsv"
     corpus.write_text(PUBTATOR)
-    done = CliRunner().invoke(
-        app, ["stop-names", str(sample_kb), str(output), str(corpus)]
-    )
-    assert done.exit_code == 0, done.output
+    invoke("stop-names", sample_kb, output, corpus, code=0)
     assert "heart attack\t0\t2" in output.read_text()
     words = ["assemble", str(sample_kb), str(tmp_path / "pipeline"), "--short-forms"]
-    done = CliRunner().invoke(app, [*words, "--stop-names", str(output)])
-    assert done.exit_code == 0, done.output
+    invoke(*words, "--stop-names", output, code=0)
     other = ["--pipeline", str(tmp_path / "pipeline")]
-    done = CliRunner().invoke(
-        app, [*words[:2], str(tmp_path / "new"), *words[3:], *other]
-    )
-    assert done.exit_code == 2
+    invoke(*words[:2], tmp_path / "new", *words[3:], *other, code=2)
     nlp = spacy.load(tmp_path / "pipeline")
     doc = nlp("A heart attack with fever")
     assert [ent.text for ent in doc.ents] == ["fever"]
@@ -168,6 +160,5 @@ def test_command_writes_the_list_that_assemble_takes(
 
 def test_command_without_texts_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     words = ["stop-names", str(sample_kb), str(tmp_path / "stop_names.tsv")]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 2
+    done = invoke(*words, code=2)
     assert "--background" in done.output

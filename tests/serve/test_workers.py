@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.serve.reviews.store import ReviewStore
+from tests.commands import invoke
 
 from .conftest import LocalClient, OpenLocal, Start
 
@@ -101,9 +102,4 @@ def test_teaching_needs_one_process(
 
 @pytest.mark.parametrize("number", [0, 65])
 def test_the_number_of_processes_is_bounded(number: int) -> None:
-    from typer.testing import CliRunner
-
-    from spacy_sapbert.cli.main import app
-
-    done = CliRunner().invoke(app, ["serve", "--workers", str(number)])
-    assert done.exit_code == 2
+    invoke("serve", "--workers", number, code=2)

@@ -1,15 +1,16 @@
 """A few pairs, and configs to train the tiny encoder on them."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 from confection import Config
-from typer.testing import CliRunner
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests import commands
 from training.__main__ import app
 from training.data.families import write_families
 from training.trainer.run import train
@@ -20,14 +21,8 @@ WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "l
 
 @pytest.fixture(scope="session")
 def invoke() -> Callable[..., Result]:
-    """Run a command of training in this process; it ends with the given exit code."""
-
-    def run(*words: Any, code: int = 0) -> Result:
-        result = CliRunner().invoke(app, list(map(str, words)))
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
+    """Runs a command of training, which is to end without an error."""
+    return partial(commands.invoke, app=app, code=0)
 
 
 @pytest.fixture(scope="session")

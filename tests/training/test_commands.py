@@ -3,8 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.commands import invoke
 from training.__main__ import COMMANDS, app
 
 ROOT = Path(__file__).parents[2]
@@ -12,11 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_help_has_input_output_and_an_example(name: str) -> None:
-    shown = CliRunner().invoke(app, [name, "--help"])
-    assert shown.exit_code == 0, shown.output
+    shown = invoke(name, "--help", app=app, code=0)
     text = " ".join(shown.output.split())
     if name == "figures":
-        shown = CliRunner().invoke(app, [name, "names", "--help"])
+        shown = invoke(name, "names", "--help", app=app)
         text = " ".join(shown.output.split())
         assert "Example: python -m training figures names" in text
     else:
@@ -38,13 +37,12 @@ def test_list_of_commands_imports_neither_torch_nor_spacy(new_process: Any) -> N
 
 
 def test_unknown_command_is_an_error() -> None:
-    assert CliRunner().invoke(app, ["pears"]).exit_code == 2
+    invoke("pears", app=app, code=2)
 
 
 def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
     words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
-    shown = CliRunner().invoke(app, words)
-    assert shown.exit_code == 1
+    shown = invoke(*words, app=app, code=1)
     assert "[E001]" in shown.output
 
 

@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.linking.sources import SOURCES, find_licence
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.releases import (
@@ -15,6 +13,7 @@ from spacy_sapbert.vocabularies.releases import (
     releases_path,
 )
 from spacy_sapbert.vocabularies.report import Report
+from tests.commands import invoke
 
 OBO = """format-version: 1.2
 data-version: hp/releases/2026-06-23
@@ -118,8 +117,7 @@ def test_releases_are_beside_the_concepts_and_only_count_for_them(
     (tmp_path / "hp.obo").write_text(OBO, "utf8")
     output = tmp_path / "concepts.jsonl"
     words = ["concepts", str(tmp_path / "hp.obo"), "-o", str(output), "--quiet"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
+    invoke(*words, code=0)
     known = read_releases(output)
     licence = "https://hpo.jax.org/license"
     assert known == {"HP": SourceRelease(release="2026-06-23", licence=licence)}
@@ -129,7 +127,7 @@ def test_releases_are_beside_the_concepts_and_only_count_for_them(
     assert read_releases(output) == {}
     (tmp_path / "x.jsonl").write_text('{"cui": "X:1", "name": "Fever"}\n', "utf8")
     words[1] = str(tmp_path / "x.jsonl")
-    assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0
+    invoke(*words, "--force", code=0)
     assert not releases_path(output).exists()
 
 

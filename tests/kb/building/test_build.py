@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
@@ -19,6 +17,7 @@ from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.commands import invoke
 
 pytest.importorskip("fcntl", reason="this system has no such locks")
 
@@ -202,7 +201,7 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
 
 def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
     def run(*words: str) -> Any:
-        return CliRunner().invoke(app, ["kb", "set", str(own_kb), *words])
+        return invoke("kb", "set", own_kb, *words)
 
     assert run("threshold=0.5", "ef=50").exit_code == 0
     manifest = read_version(own_kb).manifest

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
 from spacy_sapbert.kb.building.worker import embed_shards
+from tests.commands import invoke
 
 Contents = Callable[[Path], dict[Path, bytes]]
 Embed = Callable[..., None]
@@ -161,8 +160,7 @@ def test_worker_that_is_none_is_an_error(
     worker: str, concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     words = ["kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder]
-    done = CliRunner().invoke(app, [*map(str, words), f"--worker={worker}"])
-    assert done.exit_code == 1
+    done = invoke(*words, f"--worker={worker}", code=1)
     assert "E395" in done.output
     assert [*tmp_path.iterdir()] == []
 

@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
-from typer.testing import CliRunner, Result
 
 from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
@@ -41,6 +39,7 @@ from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 from tests.faults import stop_copies
 
 pytestmark = pytest.mark.xdist_group("teach")  # `taught_kb` is made once
@@ -124,10 +123,6 @@ def count_right(kb: KnowledgeBase, documents: list[AnnotatedDocument]) -> int:
         linked.candidates[0]["cui"] == mention.parts[0][0]
         for linked, mention in zip(links, mentions, strict=True)
     )
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_teach_learns_an_order_that_is_right_for_other_documents(
@@ -279,8 +274,7 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     write_pubtator(tmp_path / "notes.txt", notes)
     lost, differing = tmp_path / "lost.csv", tmp_path / "differing.csv"
     tables = ("--lost", lost, "--contradictions", differing)
-    result = run("teach", own_kb, tmp_path / "notes.txt", "--force", *tables)
-    assert result.exit_code == 0, result.output
+    result = invoke("teach", own_kb, tmp_path / "notes.txt", "--force", *tables, code=0)
     assert "2 mentions with different concepts" in result.output
     with differing.open(newline="") as file:
         table = [*csv.DictReader(file)]
@@ -623,18 +617,16 @@ def test_teach_command_reads_links_that_were_corrected(
         writer.writerow(["1", 0, "sugar, high", "C0000005", "x"])
         writer.writerow(["1", 9, "'=ward", "", ""])
         writer.writerow(["2", 0, "hot", "C0000004", "y"])
-    result = run("teach", own_kb, path, "--force", "--json")
-    assert result.exit_code == 0, result.output
+    result = invoke("teach", own_kb, path, "--force", "--json", code=0)
     report = json.loads(result.output)
     assert report["counts"]["documents"] == 2
     assert report["counts"]["without_concept"] == 1
     kb = load_kb(own_kb)
     assert kb.link(["Sugar, high"])[0].cui == "C0000005"
     assert read_counts(kb, ["=ward"]) == [{"": 1}]
-    info = run("kb", "info", own_kb)
+    info = invoke("kb", "info", own_kb)
     assert "reviewed.csv: 2 documents, 3 mentions" in info.output
-    result = run("kb", "discard-teaching", own_kb)
-    assert result.exit_code == 0, result.output
+    result = invoke("kb", "discard-teaching", own_kb, code=0)
     assert load_kb(own_kb).manifest.taught is None
 
 
@@ -646,8 +638,7 @@ def test_teach_command_tells_documents_without_text_apart_by_id(
     path.write_text("\n".join([*rows, "d30,qqword,C0000005"]) + "\n")
     report = tmp_path / "report.json"
     for _ in range(2):
-        result = run("teach", own_kb, path, "--force", "--report", report)
-        assert result.exit_code == 0, result.output
+        invoke("teach", own_kb, path, "--force", "--report", report, code=0)
         kb = load_kb(own_kb)
         assert kb.link(["qqword"])[0].cui == "C0000004"
         assert read_counts(kb, ["qqword"]) == [{"C0000004": 30, "C0000005": 1}]
@@ -655,7 +646,7 @@ def test_teach_command_tells_documents_without_text_apart_by_id(
     # The same rows in another file are other documents.
     shutil.copy(path, tmp_path / "other.csv")
     more = (tmp_path / "other.csv", "--force", "--add")
-    assert run("teach", own_kb, *more).exit_code == 0
+    invoke("teach", own_kb, *more, code=0)
     counts = read_counts(load_kb(own_kb), ["qqword"])
     assert counts == [{"C0000004": 60, "C0000005": 2}]
 
@@ -665,15 +656,16 @@ def test_teach_command_names_a_damaged_file_of_docs(
 ) -> None:
     path = tmp_path / "bad.spacy"
     path.write_bytes(b"no DocBin at all")
-    result = run("teach", own_kb, path)
-    assert (result.exit_code, "E512" in result.output) == (1, True)
+    result = invoke("teach", own_kb, path, code=1)
+    assert "E512" in result.output
 
 
 def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None:
     path, report = tmp_path / "links.csv", tmp_path / "report.json"
     path.write_text("id,text,cui\n1,sugar,C0000005\n1,hot,C7777777\n2,x,C7777777\n")
-    result = run("teach", own_kb, path, "--force", "--report", report, "--json")
-    assert result.exit_code == 0, result.output
+    result = invoke(
+        "teach", own_kb, path, "--force", "--report", report, "--json", code=0
+    )
     for text in (result.output, report.read_text()):
         assert json.loads(text)["counts"]["unknown"] == {"C7777777": 2}
 
@@ -681,20 +673,17 @@ def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None
 def test_teach_command_that_brings_nothing_changes_nothing(
     own_kb: Path, annotated_file: Path
 ) -> None:
-    result = run("teach", own_kb, annotated_file, "--prefix", "x:")
-    assert result.exit_code == 1
+    result = invoke("teach", own_kb, annotated_file, "--prefix", "x:", code=1)
     assert "E362" in result.output
     digest = load_kb(own_kb).manifest.digest
     names = "doc\tmention\tids\n1\tfever\tC0000004\n2\taspirin\tC0000006\n"
     path = annotated_file.with_name("names.tsv")
     path.write_text(names)
-    result = run("teach", own_kb, path)
-    assert result.exit_code == 0, result.output
+    result = invoke("teach", own_kb, path, code=0)
     assert "was not changed" in result.output
     assert load_kb(own_kb).manifest.digest == digest
     output = annotated_file.with_name("taught")
-    result = run("teach", own_kb, path, "--output", output)
-    assert result.exit_code == 1
+    result = invoke("teach", own_kb, path, "--output", output, code=1)
     assert f"{output} was not written" in " ".join(result.output.split())
     assert not output.exists()
 
@@ -707,8 +696,8 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
         ("kb", "set", kb, "threshold=0.5"),
         ("calibrate", annotated_file, "--kb", kb),
     ):
-        result = run(*arguments)
-        assert (result.exit_code, "E364" in result.output) == (1, True)
+        result = invoke(*arguments, code=1)
+        assert "E364" in result.output
 
 
 def test_taught_kb_is_copied_pickled_and_evaluated_with_its_order(
@@ -721,7 +710,7 @@ def test_taught_kb_is_copied_pickled_and_evaluated_with_its_order(
     rows = [f"{m.text}\t{m.parts[0][0]}" for d in documents[50:] for m in d.mentions]
     path.write_text("\n".join(["mention\tids", *rows]) + "\n", "utf8")
     output = tmp_path / "evaluation.json"
-    assert run("evaluate", taught_kb, path, "--output", output).exit_code == 0
+    invoke("evaluate", taught_kb, path, "--output", output, code=0)
     (file,) = json.loads(output.read_text())["files"]
     accuracy = file["accuracy"]["all"]["concepts"]["acc@1"]
     assert accuracy["strict"] == count_right(kb, documents[50:]) / 50
@@ -761,8 +750,7 @@ def test_teaching_page_commands_run_on_the_sample(
     shutil.copytree(ROOT / "assets" / "sample", demo_folder / "assets" / "sample")
     outputs = []
     for line in block.splitlines():
-        result = run(*shlex.split(line)[2:])
-        assert result.exit_code == 0, result.output
+        result = invoke(*shlex.split(line)[2:], code=0)
         outputs.append(result.output)
     assert "Right first answers" in outputs[0]
     assert "corrections.csv: 50 documents, 216 mentions" in outputs[1]

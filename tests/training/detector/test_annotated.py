@@ -11,11 +11,11 @@ import spacy
 import srsly
 from spacy.cli._util import app as spacy_app
 from spacy.tokens import Doc, Span
-from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app as package_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.assembly import assemble_pipeline
+from tests.commands import invoke
 from training.__main__ import app as training_app
 from training.detector.evaluate import (
     FOUND,
@@ -68,8 +68,7 @@ def run(line: str, detector: str) -> None:
         steps = STEPS[detector]
         words += [*SHORT, *SMALL[detector], "--training.max_steps", str(steps)]
         words += ["--training.eval_frequency", str(steps // 2)]
-    shown = CliRunner().invoke(APPS[start], words)
-    assert shown.exit_code == 0, (line, shown.output, shown.exception)
+    invoke(*words, app=APPS[start], code=0)
 
 
 @pytest.mark.process  # starts none, but takes as long
@@ -127,19 +126,15 @@ def test_split_leaves_documents_of_training_out_of_held_out_ones(
         + "new|t|Fever.\nnew|a|None.\nnew\t0\t5\tFever\tFinding\tC0015967\n\n",
         "utf8",
     )
-    shown = CliRunner().invoke(
-        training_app, [*words, "--held-out-documents", str(more)]
-    )
-    assert shown.exit_code == 0, shown.output
+    shown = invoke(*words, "--held-out-documents", more, app=training_app, code=0)
     (doc,) = read_docs(tmp_path / "out" / "held_out.spacy")
     assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
         ("Fever", "Finding", "C0015967")
     ]
-    assert "[E003]" in CliRunner().invoke(training_app, words).output
-    shown = CliRunner().invoke(training_app, [*words, "--most", "5", "--force"])
-    assert shown.exit_code == 0, shown.output
+    assert "[E003]" in invoke(*words, app=training_app).output
+    shown = invoke(*words, "--most", "5", "--force", app=training_app, code=0)
     assert len(read_docs(tmp_path / "out" / "train.spacy")) == 5
-    shown = CliRunner().invoke(training_app, [*words, "--dev", "0", "--force"])
+    shown = invoke(*words, "--dev", "0", "--force", app=training_app)
     assert "[E785]" in shown.output
     assert "Traceback" not in shown.output
 
@@ -159,8 +154,7 @@ def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> 
 
 def test_one_label_of_all_mentions_replaces_their_types(tmp_path: Path) -> None:
     words = ["split-documents", str(SAMPLE), str(tmp_path / "out"), "--label", "ANY"]
-    shown = CliRunner().invoke(training_app, words)
-    assert shown.exit_code == 0, shown.output
+    invoke(*words, app=training_app, code=0)
     docs = read_docs(tmp_path / "out" / "train.spacy")
     ents = [ent for doc in docs for ent in doc.ents]
     assert {ent.label_ for ent in ents} == {"ANY"}
