@@ -32,8 +32,6 @@ hypothesis.settings.load_profile("no deadline")
 
 MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]
-# No export of the encoder for OpenVINO, which takes half a second.
-SMALL_BUILD: dict[str, Any] = {"backend": "hnsw", "threads": 1, "engine": "torch"}
 # Fixtures that take seconds to make: their tests run in one worker of pytest.
 COSTLY = ("demo_folder", "exported_kb")
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
@@ -255,10 +253,10 @@ def sample_kb(
     concepts_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A knowledge base of these concepts and the tiny encoder; not to be changed."""
-    from spacy_sapbert.kb.building.build import build_kb
+    from tests.building import build_small_kb
 
     folder = tmp_path_factory.mktemp("built") / "kb"
-    build_kb(concepts_file, folder, str(tiny_encoder), **SMALL_BUILD)
+    build_small_kb(concepts_file, folder, tiny_encoder, backend="hnsw")
     return folder
 
 
@@ -267,17 +265,12 @@ def other_encoder_kb(
     concepts_file: Path, make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The same concepts with a different encoder of the same width."""
-    from spacy_sapbert.kb.building.build import build_kb
+    from tests.building import build_small_kb
 
     folder = tmp_path_factory.mktemp("other")
     letters = string.ascii_lowercase
     encoder = make_bert(folder / "encoder", [*letters, *(f"##{x}" for x in letters)])
-    build_kb(
-        concepts_file,
-        folder / "kb",
-        str(encoder),
-        **{**SMALL_BUILD, "backend": "exact"},
-    )
+    build_small_kb(concepts_file, folder / "kb", encoder, backend="exact")
     return folder / "kb"
 
 
@@ -299,9 +292,9 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
 
     `learned` is an order of a knowledge base that is too small to learn one.
     """
-    from spacy_sapbert.kb.building.build import build_kb
+    from tests.building import build_small_kb
 
-    def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
+    def make(folder: Path, concepts: Iterable[Concept], **options: Any) -> Path:
         order = options.pop("learned", None)
         if order is not None:
             with pytest.MonkeyPatch.context() as patch:
@@ -309,13 +302,11 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
                 patch.setattr(target, lambda kb, **_: order)
                 return make(folder, concepts, **options)
         write_concepts(folder / "concepts.jsonl", concepts)
-        settings = {**SMALL_BUILD, **options}
-        if settings["backend"] == "faiss":
+        if options.setdefault("backend", "hnsw") == "faiss":
             pytest.importorskip("faiss")
-        build_kb(
-            folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **settings
-        )
-        return folder / "kb"
+        written, kb = folder / "concepts.jsonl", folder / "kb"
+        build_small_kb(written, kb, tiny_encoder, **options)
+        return kb
 
     return make
 
@@ -369,14 +360,14 @@ def cold_kb(
 @pytest.fixture(scope="session")
 def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
-    from spacy_sapbert.kb.building.build import build_kb
     from spacy_sapbert.vocabularies.registry import read_vocabulary
+    from tests.building import build_small_kb
 
     folder = tmp_path_factory.mktemp("demo")
     concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
     write_concepts(folder / "concepts.jsonl", concepts)
     kb = folder / "models" / "sample" / "kb"
-    build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder), engine="torch")
+    build_small_kb(folder / "concepts.jsonl", kb, tiny_encoder)
     return folder
 
 

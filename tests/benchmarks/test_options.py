@@ -6,7 +6,7 @@ import numpy as np
 import typer
 
 from benchmarks.options import format_change, main, score_mention
-from spacy_sapbert.kb.building.build import build_kb
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 app = typer.Typer()
@@ -70,7 +70,7 @@ def test_options_measures_options_in_the_pipeline(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     kb = tmp_path / "kb"
-    build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
+    build_small_kb(concepts_file, kb, tiny_encoder)
     dev = write_corpus(tmp_path / "dev.txt", documents=3)
     result = run(dev, "--kb", kb, "--limit", 1, code=0)
     summary = "1 documents, 4 of 6 mentions scored, 1 without an id, coverage 0.800"

@@ -28,8 +28,8 @@ from spacy_sapbert.encoder.huggingface import (
     save_encoder,
 )
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
+from tests.building import build_small_kb
 from training.encoders.new_adapter import (
     add_adapter,
     count_trainable,
@@ -268,7 +268,7 @@ def test_build_kb_with_an_adapter_links_and_can_be_moved(
 ) -> None:
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     vectors = save(base, tmp_path / "encoder")
-    build_kb(concepts_file, tmp_path / "kb", str(tmp_path / "encoder"), threads=1)
+    build_small_kb(concepts_file, tmp_path / "kb", tmp_path / "encoder")
     (tmp_path / "kb").rename(tmp_path / "moved")
     shutil.rmtree(base)
     shutil.rmtree(tmp_path / "encoder")
@@ -288,7 +288,7 @@ def test_load_kb_changed_adapter_is_an_error(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "encoder")
-    build_kb(concepts_file, tmp_path / "kb", str(tmp_path / "encoder"), threads=1)
+    build_small_kb(concepts_file, tmp_path / "kb", tmp_path / "encoder")
     path = tmp_path / "kb" / "v1" / "encoder" / "adapter.safetensors"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1

@@ -21,6 +21,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.building import build_small_kb
 from training.trainer.validation import embed_texts
 
 NAMES = {
@@ -146,7 +147,7 @@ def kb(
         tokenizer.save(path)
     how = EncoderSettings("mean")
     encoder = str(folder / "encoder")
-    build_kb(names_file, folder / "kb", encoder, settings=how, threads=1)
+    build_small_kb(names_file, folder / "kb", encoder, settings=how)
     return folder / "kb"
 
 

@@ -15,6 +15,7 @@ from spacy_sapbert.io.reading import (
     read_lines,
 )
 from spacy_sapbert.io.writing import write_atomically
+from tests.building import build_small_kb
 
 
 def lines_of(path: Path) -> list[tuple[int, bytes]]:
@@ -232,7 +233,6 @@ def test_read_lines_path_may_have_spaces_and_accents(tmp_path: Path) -> None:
 
 
 def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None:
-    from spacy_sapbert.kb.building.build import build_kb
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     for name in ("concepts.jsonl", "hp.obo"):
@@ -241,4 +241,4 @@ def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None
         with pytest.raises(SapbertError, match="E106.*the file is empty"):
             list(read_vocabulary(path))
     with pytest.raises(SapbertError, match="E597.*the file is empty"):
-        build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+        build_small_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", tiny_encoder)

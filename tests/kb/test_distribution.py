@@ -8,7 +8,6 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.records import Vocabulary
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -20,6 +19,7 @@ from spacy_sapbert.kb.packages.distribution import (
 from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.releases import releases_path
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 CONCEPTS = [
@@ -40,7 +40,7 @@ def kb_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         "sources": {"MSH": known, "ABSENT": known},
     }
     releases_path(concepts).write_text(json.dumps(data), "utf8")
-    build_kb(concepts, folder / "kb", str(tiny_encoder), backend="exact", threads=1)
+    build_small_kb(concepts, folder / "kb", tiny_encoder, backend="exact")
     return folder / "kb"
 
 

@@ -23,6 +23,7 @@ from spacy_sapbert.kb.building.row_vectors import write_shard
 from spacy_sapbert.kb.folder.installed import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
@@ -257,9 +258,9 @@ def test_build_kb_resumes_with_complete_shards(
     )
     kb = tmp_path / "kb"
     with pytest.raises(KeyboardInterrupt):
-        build_kb(concepts_file, kb, str(tiny_encoder), backend="hnsw", threads=1)
+        build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
     assert not kb.exists()
-    build_kb(concepts_file, kb, str(tiny_encoder), backend="hnsw", threads=1)
+    build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
     assert written == [f"shard-{number:06}.npy" for number in range(3)]
     assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
@@ -277,7 +278,7 @@ def test_build_kb_without_concepts_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SapbertError, match="found none"):
-        build_kb(tmp_path / "no.jsonl", tmp_path / "kb", str(tiny_encoder))
+        build_small_kb(tmp_path / "no.jsonl", tmp_path / "kb", tiny_encoder)
 
 
 def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:

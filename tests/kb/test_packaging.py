@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.publication import describe_files
@@ -16,6 +15,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 
@@ -46,7 +46,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "kb"
-    build_kb(concepts_file, folder, str(tiny_encoder))
+    build_small_kb(concepts_file, folder, tiny_encoder)
     kb = load_kb(folder)
     for number in range(2):
         kb = add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder import verification
 from spacy_sapbert.kb.knowledge_base import load_kb
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 
@@ -25,10 +25,10 @@ def large_kb(
     monkeypatch.setattr(verification, "LARGE", 100)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     settings = {"compact": 1}
-    build_kb(
+    build_small_kb(
         concepts_file,
         tmp_path / "kb",
-        str(tiny_encoder),
+        tiny_encoder,
         backend="exact",
         backend_settings=settings,
     )

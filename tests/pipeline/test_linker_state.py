@@ -14,14 +14,13 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import database
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.publication import draft_version
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
@@ -428,17 +427,14 @@ def test_linkers_that_share_only_codes_or_pairs_are_a_warning(sample_kb: Path) -
 
 
 @pytest.fixture(scope="module")
-def two_languages(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_languages(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ "ic" is Spanish for heart failure, and of no known language for a clinic."""
-    folder = tmp_path_factory.mktemp("languages")
     concepts = [
         Concept("C1", ["heart failure", "ic"], languages={"ENG": [0], "SPA": [1]}),
         Concept("C2", ["intensive care"], languages={"ENG": [0]}),
         Concept("C3", ["clinic x"]),
     ]
-    write_concepts(folder / "concepts.jsonl", concepts)
-    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), threads=1)
-    return folder / "kb"
+    return make_kb(tmp_path_factory.mktemp("languages"), concepts)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,10 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp import Client, MCPError, StdioServerParameters
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
 from spacy_sapbert.serve.agent import TOOLS, make_agent_server
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
-from spacy_sapbert.vocabularies.concepts import write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 LARGEST = 32_000  # characters of an answer, of some 8,000 tokens
@@ -362,14 +360,10 @@ def is_like(shown: Any, real: Any) -> bool:
 
 
 def test_the_session_of_the_docs_is_what_is_answered(
-    tiny_encoder: Path, tmp_path: Path
+    make_kb: Any, tmp_path: Path
 ) -> None:
     concepts = [*read_vocabulary(SAMPLE)]
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    kb = tmp_path / "kb"
-    build_kb(
-        tmp_path / "concepts.jsonl", kb, str(tiny_encoder), backend="exact", threads=1
-    )
+    kb = make_kb(tmp_path, concepts, backend="exact")
     nlp = load_pipeline(None)
     linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
     service = Service(nlp, linker)

@@ -9,11 +9,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.description import FORM, read_examples
 from spacy_sapbert.serve.reviews.store import ReviewStore
-from spacy_sapbert.vocabularies.concepts import write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 from .conftest import Client, LocalClient, OpenLocal, Reply
@@ -30,13 +28,11 @@ METHODS = {"get", "post", "delete", "put"}
 
 @pytest.fixture(scope="module")
 def described(
-    open_local: OpenLocal, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+    open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> LocalClient:
     """A service with the sample vocabulary and reviews."""
     folder = tmp_path_factory.mktemp("described")
-    write_concepts(folder / "concepts.jsonl", read_vocabulary(SAMPLE))
-    concepts, kb = folder / "concepts.jsonl", folder / "kb"
-    build_kb(concepts, kb, str(tiny_encoder), backend="exact", threads=1)
+    kb = make_kb(folder, read_vocabulary(SAMPLE), backend="exact", order="none")
     return open_local(kb, ReviewStore(folder / "reviews.db"))
 
 

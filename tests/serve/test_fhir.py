@@ -10,7 +10,7 @@ import pytest
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.protocols.fhir_operations import OPERATIONS
 from spacy_sapbert.serve.settings import Limits
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import LocalClient, OpenLocal, Reply
 
@@ -124,22 +124,10 @@ def properties(resource: dict[str, Any]) -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module")
 def fhir(
-    open_local: OpenLocal,
-    tiny_encoder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> LocalClient:
-    from spacy_sapbert.kb.building.build import build_kb
-
     folder = tmp_path_factory.mktemp("fhir")
-    write_concepts(folder / "concepts.jsonl", CONCEPTS)
-    build_kb(
-        folder / "concepts.jsonl",
-        folder / "kb",
-        str(tiny_encoder),
-        backend="exact",
-        threads=1,
-    )
-    return open_local(folder / "kb")
+    return open_local(make_kb(folder, CONCEPTS, backend="exact"))
 
 
 def ask(client: LocalClient, operation: str, **given: Any) -> dict[str, Any]:

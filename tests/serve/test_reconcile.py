@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.serve.settings import read_public_url
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import LocalClient, OpenLocal
 
@@ -38,13 +37,10 @@ CONCEPTS = [
 
 @pytest.fixture(scope="module")
 def refined(
-    open_local: OpenLocal, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+    open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> LocalClient:
     folder = tmp_path_factory.mktemp("reconcile")
-    write_concepts(folder / "concepts.jsonl", CONCEPTS)
-    concepts, kb = folder / "concepts.jsonl", folder / "kb"
-    build_kb(concepts, kb, str(tiny_encoder), backend="exact", threads=1)
-    return open_local(kb)
+    return open_local(make_kb(folder, CONCEPTS, backend="exact"))
 
 
 def ask(client: LocalClient, **query: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 pytest.importorskip("fcntl", reason="this system has no such locks")
@@ -42,9 +43,9 @@ def test_build_kb_while_another_build_runs_is_an_error(
     with lock_work_folder(kb) as work:
         (work / "shard-000000.npy").write_bytes(b"of the other build")
         with pytest.raises(SapbertError, match=r"E350.*\.kb\.build"):
-            build_kb(concepts_file, kb, str(tiny_encoder))
+            build_small_kb(concepts_file, kb, tiny_encoder)
         assert (work / "shard-000000.npy").read_bytes() == b"of the other build"
-    build_kb(concepts_file, kb, str(tiny_encoder))
+    build_small_kb(concepts_file, kb, tiny_encoder)
     assert load_kb(kb).link(["fever"])[0].cui == "C0000004"
 
 
@@ -74,9 +75,9 @@ def test_build_kb_waits_for_an_edit_of_the_old_one(
     monkeypatch.setattr("spacy_sapbert.kb.building.build.LOCK_WAIT", 0.2)
     before = load_kb(own_kb).manifest
     with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
-        build_kb(concepts_file, own_kb, str(tiny_encoder), force=True)
+        build_small_kb(concepts_file, own_kb, tiny_encoder, force=True)
     assert load_kb(own_kb).manifest == before
-    build_kb(concepts_file, own_kb, str(tiny_encoder), force=True)
+    build_small_kb(concepts_file, own_kb, tiny_encoder, force=True)
     assert load_kb(own_kb).manifest != before
 
 
@@ -109,15 +110,15 @@ def test_build_kb_into_a_file_is_an_error(
 ) -> None:
     (tmp_path / "file").write_text("", "utf8")
     with pytest.raises(SapbertError, match="E004"):
-        build_kb(concepts_file, tmp_path / "file" / "kb", str(tiny_encoder))
+        build_small_kb(concepts_file, tmp_path / "file" / "kb", tiny_encoder)
 
 
 def test_build_kb_setting_out_of_range_is_an_error_before_anything_is_written(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="M from"):
-        build_kb(
-            concepts_file, tmp_path / "kb", str(tiny_encoder), backend_settings={"M": 0}
+        build_small_kb(
+            concepts_file, tmp_path / "kb", tiny_encoder, backend_settings={"M": 0}
         )
     assert [*tmp_path.iterdir()] == []
 
@@ -140,7 +141,7 @@ def test_build_kb_that_fails_leaves_no_hidden_folder(
     concepts = tmp_path / "concepts.jsonl"
     concepts.write_text('{"cui": "C1", "name": "fever"}\nno json\n')
     with pytest.raises(SapbertError, match="E101"):
-        build_kb(concepts, tmp_path / "kb", str(tiny_encoder))
+        build_small_kb(concepts, tmp_path / "kb", tiny_encoder)
     assert [*tmp_path.iterdir()] == [concepts]
 
 
@@ -169,7 +170,7 @@ def write_variants(path: Path, many: int) -> Path:
 def test_build_kb_chooses_the_backend_by_the_number_of_rows(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    manifest = build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder)
     assert (manifest.index.backend, manifest.recall) == ("exact", None)
 
 
@@ -177,9 +178,7 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
     concepts = write_variants(tmp_path / "concepts.jsonl", 24)
     kb = tmp_path / "kb"
     settings = {"M": 8, "ef_construction": 20, "ef": 1}
-    built = build_kb(
-        concepts, kb, str(tiny_encoder), backend_settings=settings, threads=1
-    )
+    built = build_small_kb(concepts, kb, tiny_encoder, backend_settings=settings)
     digest = read_version(kb).manifest.digest
     manifest = change_kb(kb, index={"ef": 400})
     assert manifest.index.settings["ef"] == 400

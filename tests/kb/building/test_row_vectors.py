@@ -25,6 +25,7 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.indexes.row_file import encode_rows
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.building import build_small_kb
 
 Contents = Callable[[Path], dict[Path, bytes]]
 
@@ -94,7 +95,7 @@ def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
 ) -> None:
     monkeypatch.setattr(row_vectors, "SHARD_ROWS", 4)
     monkeypatch.setattr(row_vectors, "SHARDS_AT_ONCE", 1)
-    build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
+    build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
     with monkeypatch.context() as patched:
         patched.setattr(os, "truncate", stop_after(os.truncate, 2))
@@ -134,7 +135,7 @@ def test_build_kb_prints_how_long_it_will_take(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), progress=True)
+    build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, progress=True)
     text = " ".join(capsys.readouterr().out.split())
     names = r"21 names to embed, about 0\.\d s: in a trial, [\d,]+ a second"
     assert re.search(names, text), text

@@ -13,6 +13,7 @@ from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
 from spacy_sapbert.kb.building.worker import embed_shards
+from tests.building import build_small_kb
 from tests.commands import invoke
 
 Contents = Callable[[Path], dict[Path, bytes]]
@@ -42,7 +43,7 @@ def embed(concepts_file: Path, tiny_encoder: Path, tmp_path: Path) -> Embed:
     """Runs a worker for the knowledge base `kb`."""
 
     def embed(worker: tuple[int, int], **options: Any) -> None:
-        options = {"encoder": str(tiny_encoder), **options}
+        options = {"encoder": str(tiny_encoder), "engine": "torch", **options}
         embed_shards(concepts_file, tmp_path / "kb", worker=worker, **options)
 
     return embed
@@ -63,6 +64,7 @@ def test_workers_and_build_kb_write_the_bytes_of_one_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     build: dict[str, Any] = {"encoder": str(tiny_encoder), "threads": 1}
+    build["engine"] = "torch"
     build_kb(concepts_file, tmp_path / "one", backend=backend, **build)
     embed((2, 3), backend=backend)
     work = tmp_path / ".kb.build"
@@ -87,7 +89,7 @@ def test_build_kb_embeds_what_a_worker_has_not(
     tmp_path: Path,
 ) -> None:
     embed((1, 2), backend="hnsw", reuse=sample_kb)
-    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    manifest = build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder)
     assert manifest.counts.rows > 20
 
 
@@ -107,14 +109,14 @@ def test_worker_that_is_killed_does_only_its_missing_shards_again(
         # While it runs, others may work, but not build.
         embed((1, 2))
         with pytest.raises(SapbertError, match="E350"):
-            build_kb(concepts_file, kb, str(tiny_encoder))
+            build_small_kb(concepts_file, kb, tiny_encoder)
         new_process.kill(process)
     first = (work / "shard-000000.npy").stat()
     assert shards(work) == [0, 1, 3, 5]
     embed((0, 2))
     assert shards(work) == [0, 1, 2, 3, 4, 5]
     assert (work / "shard-000000.npy").stat() == first
-    build_kb(concepts_file, kb, str(tiny_encoder))
+    build_small_kb(concepts_file, kb, tiny_encoder)
     assert [*tmp_path.iterdir()] == [kb]
 
 
@@ -142,7 +144,7 @@ def test_worker_with_another_plan_keeps_the_shards_of_others(
             with pytest.raises(SapbertError, match="E394.*--force"):
                 build_kb(concepts_file, tmp_path / "kb", **options)
     assert before.items() <= {path.name: path.stat() for path in work.iterdir()}.items()
-    build_kb(concepts_file, tmp_path / "kb", other, force=True)
+    build_small_kb(concepts_file, tmp_path / "kb", other, force=True)
     assert not work.exists()
 
 
