@@ -1,5 +1,6 @@
 """Fixtures that several test files share: a tiny real encoder and what it makes."""
 
+import gc
 import multiprocessing
 import os
 import shutil
@@ -157,6 +158,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         others = {mark.name for mark in item.iter_markers()} & {"smoke", "slow"}
         if doors & {*getattr(item, "fixturenames", ())} and not others:
             item.add_marker("process")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays to the end: modules and tests."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

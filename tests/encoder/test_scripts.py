@@ -1,6 +1,7 @@
 """From a file of names to `ent._.cui` in scripts of every kind."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -151,6 +152,7 @@ def kb(
     return folder / "kb"
 
 
+@cache
 def make_nlp(lang: str, kb: Path) -> Language:
     try:
         nlp = spacy.blank(lang)

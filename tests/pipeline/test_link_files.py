@@ -53,6 +53,9 @@ def test_link_files_in_parts_goes_on_only_with_the_same_job(
         link_files(replace(job, options={"threshold": 0.9}))
 
 
+ENGLISH = spacy.blank("en")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -62,7 +65,7 @@ def test_link_files_in_parts_goes_on_only_with_the_same_job(
     ],
 )
 def test_link_job_all_fields_but_those_declared_decide_the_output(name: str) -> None:
-    nlp = spacy.blank("en")
+    nlp = ENGLISH
     job = LinkJob((Path("a.txt"),))
     setting = next(setting for setting in fields(LinkJob) if setting.name == name)
     other = replace(job, **{name: OTHER.get(name, "x") if name not in SPEED else 5})

@@ -1,5 +1,6 @@
 import gc
 import pickle
+from functools import cache
 from weakref import ref
 
 import pytest
@@ -132,8 +133,11 @@ def test_detector_uses_the_stop_words_of_the_pipeline():
     assert texts(nlp("gout or fever")) == ["fever"]
 
 
+make_blank = cache(spacy.blank)
+
+
 def find(lang, names, text, **settings):
-    nlp = spacy.blank(lang)
+    nlp = make_blank(lang)
     mentions = make_mentions(nlp, names, **settings)
     return texts(mentions(nlp.make_doc(text)))
 
