@@ -1,6 +1,6 @@
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 NAMES = st.text(st.characters(exclude_characters="|\r\n", codec="utf8"), min_size=1)
 
@@ -20,9 +19,7 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "biosyn", report=report, **options)), report
+read = partial(whole.read, format="biosyn")
 
 
 def test_read_biosyn_line_has_one_name_or_several(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.readers.claml import find_source
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
+from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies.whole import read_by_id
 
 FILE = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE ClaML SYSTEM "ClaML.dtd">
@@ -49,9 +50,7 @@ def read(
 ) -> tuple[dict[str, Concept], Report]:
     path = folder / "icd10.xml"
     path.write_text(text, "utf8")
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
+    return read_by_id(path, **options)
 
 
 def test_read_claml_classes_and_the_subclasses_that_modifiers_make(

@@ -1,13 +1,11 @@
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 XML = """<?xml version="1.0" encoding="utf-8"?>
 <ICD10CM.tabular>
@@ -49,9 +47,7 @@ def write(folder: Path, text: str = XML) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "icd10cm", report=report, **options)), report
+read = partial(whole.read, format="icd10cm")
 
 
 def test_read_icd10cm_chapters_blocks_and_codes_are_concepts_with_parents(

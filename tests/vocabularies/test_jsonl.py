@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +7,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 
 def write(folder: Path, *lines: Any) -> Path:
@@ -18,9 +18,7 @@ def write(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "jsonl", report=report, **options)), report
+read = partial(whole.read, format="jsonl")
 
 
 def test_read_jsonl_name_or_aliases_may_be_the_only_field(tmp_path: Path) -> None:

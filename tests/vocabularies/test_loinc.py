@@ -1,11 +1,10 @@
 """LOINC: invented terms in the columns of its files."""
 
 from pathlib import Path
-from typing import Any
 
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies.whole import read_by_id as read
 
 TABLES = {
     "LoincTable/Loinc.csv": '''"LOINC_NUM","COMPONENT","CLASS","DefinitionDescription",\
@@ -40,12 +39,6 @@ def write(folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
     return folder
-
-
-def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
 
 
 def test_read_loinc_terms_parts_consumer_names_variants_and_hierarchy(

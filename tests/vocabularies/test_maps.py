@@ -1,5 +1,5 @@
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 NAMES = "L2\tHematology\nL1\tLaboratory\nL2\tHaematology\nL3\tBlood count\nL2\t-\n"
 PARENTS = "L2\tL1\nL3\tL2\nL3\tL1\nL3\tL2\nL1\tL1\nL4\tL1\n"
@@ -22,9 +21,7 @@ def write(folder: Path, names: str = NAMES, parents: str = PARENTS) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "maps", report=report, **options)), report
+read = partial(whole.read, format="maps")
 
 
 def test_read_maps_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import csv
 import gzip
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import xml_blocks
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 HEAD = """<?xml version="1.0"?>
 <!DOCTYPE {0} SYSTEM "https://www.nlm.nih.gov/databases/dtd/{0}.dtd">
@@ -159,15 +158,8 @@ def write(folder: Path, text: str, name: str = "desc2024.xml") -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "mesh", report=report, **options)), report
-
-
-def fail(path: Path, **options: Any) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, **options)
-    return str(caught.value)
+read = partial(whole.read, format="mesh")
+fail = partial(whole.fail, format="mesh")
 
 
 def mesh_concept(ui: str, names: list[str], **fields: Any) -> Concept:

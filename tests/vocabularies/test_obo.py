@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 UBERON_CONCEPTS = 13_080
 
@@ -24,9 +26,7 @@ def write_obo(folder: Path, *terms: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "obo", report=report, **options)), report
+read = partial(whole.read, format="obo")
 
 
 def read_one(folder: Path, *lines: str, **options: Any) -> Concept:

@@ -2,6 +2,7 @@ import gzip
 import json
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 OBO = "http://purl.obolibrary.org/obo/"
 OIO = "http://www.geneontology.org/formats/oboInOwl#"
@@ -32,16 +32,8 @@ def write_graph(folder: Path, *nodes: Any, edges: Any = ()) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, "obographs", report=report, **options)
-    return list(concepts), report
-
-
-def fail(path: Path, **options: Any) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, **options)
-    return str(caught.value)
+read = partial(whole.read, format="obographs")
+fail = partial(whole.fail, format="obographs")
 
 
 def test_read_obographs_ids_keep_what_tells_vocabularies_apart(tmp_path: Path) -> None:

@@ -1,14 +1,13 @@
 """OMOP: invented concepts in the columns of Athena's tables."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies.whole import read_by_id as read
 
 TABLES = {
     "CONCEPT": """concept_id concept_name domain_id vocabulary_id concept_class_id \
@@ -53,12 +52,6 @@ def write(folder: Path, *without: str) -> Path:
             path = folder / f"{name}.csv"
             path.write_text(header.replace(" ", "\t") + "\n" + rest + "\n", "utf8")
     return folder
-
-
-def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
 
 
 def test_read_omop_standard_concepts_with_synonyms_codes_parents_and_old_ids(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.readers.phecode import find_parents
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 LABELS = """"phenotype","description","icd10_only"
 "BI_160","Deficiency anemias",0
@@ -35,9 +34,7 @@ def write(folder: Path, labels: str = LABELS, rollup: str = ROLLUP) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "phecode", report=report, **options)), report
+read = partial(whole.read, format="phecode")
 
 
 def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(

@@ -3,8 +3,8 @@
 import gzip
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import rdflib
@@ -17,6 +17,8 @@ from spacy_sapbert.vocabularies.ontologies import rdf
 from spacy_sapbert.vocabularies.ontologies.rdf import id_of
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
+from tests.vocabularies.whole import read_by_id as read
 
 SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
 @prefix x: <http://voc.example/c/> .
@@ -55,12 +57,6 @@ OWL = """<?xml version="1.0"?>
 """
 OBO = "http://purl.obolibrary.org/obo/"
 BLUE = "http://voc.example/c/1"
-
-
-def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
 
 
 @pytest.mark.parametrize("name", ["x.ttl", "x.nt", "x.rdf", "x.ttl.gz"])
@@ -147,10 +143,7 @@ def test_id_of_shortens_iris_of_ontologies(iri: str, id: str) -> None:
     assert id_of(iri) == id
 
 
-def fail(path: Path) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, on_error="skip")
-    return str(caught.value)
+fail = partial(whole.fail, on_error="skip")
 
 
 def test_read_rdf_hostile_files_are_errors(

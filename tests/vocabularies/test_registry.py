@@ -25,6 +25,7 @@ from spacy_sapbert.vocabularies.registry import (
     read_vocabulary,
 )
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
+from tests.vocabularies.whole import fail, read
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 NO_WORD = "1 names without a letter or digit"
@@ -207,17 +208,6 @@ EXAMPLES = {
 # a file of RDF has no records of which one could be invalid: see `test_rdf.py`
 every_format = pytest.mark.parametrize("format", [*EXAMPLES])
 every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
-
-
-def read(path: Path, format: str, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, format, report=report, **options)), report
-
-
-def fail(path: Path, format: str, **options: Any) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, format, **options)
-    return str(caught.value)
 
 
 @every_format

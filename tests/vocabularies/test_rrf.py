@@ -1,6 +1,7 @@
 import gzip
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
@@ -16,6 +16,7 @@ from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf import mrconso
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
+from tests.vocabularies import whole
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"
@@ -73,10 +74,7 @@ def write_conso(folder: Path, *rows: str) -> Path:
     return write_table(folder, "MRCONSO", *rows)
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    """Read all of it, and the report."""
-    report = Report()
-    return list(read_vocabulary(path, "rrf", report=report, **options)), report
+read = partial(whole.read, format="rrf")
 
 
 def names_of(path: Path, **options: Any) -> dict[str, list[str]]:
@@ -84,11 +82,7 @@ def names_of(path: Path, **options: Any) -> dict[str, list[str]]:
     return {each.cui: each.aliases for each in read(path, **options)[0]}
 
 
-def fail(path: Path, **options: Any) -> str:
-    """The text of the error that reading ends with."""
-    with pytest.raises(SapbertError) as caught:
-        read(path, **options)
-    return str(caught.value)
+fail = partial(whole.fail, format="rrf")
 
 
 # --- atoms ---

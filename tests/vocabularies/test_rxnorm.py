@@ -1,14 +1,13 @@
 """RxNorm: invented drugs in the columns of its tables."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies.whole import read_by_id as read
 
 TABLES = {
     "RXNCONSO": """20|ENG||||||A1||||RXNORM|IN|20|bluamin||N||
@@ -40,12 +39,6 @@ def write(folder: Path, **others: str) -> Path:
     for name, text in {**TABLES, **others}.items():
         (folder / "rrf" / f"{name}.RRF").write_text(text, "utf8")
     return folder
-
-
-def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
 
 
 def test_read_rxnorm_names_types_codes_parents_and_retired_ids(tmp_path: Path) -> None:

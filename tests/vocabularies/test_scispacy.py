@@ -1,5 +1,6 @@
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies import whole
 
 FEVER = {
     "concept_id": "C0015967",
@@ -28,9 +29,7 @@ def write(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, "scispacy", report=report, **options)), report
+read = partial(whole.read, format="scispacy")
 
 
 def test_read_scispacy_canonical_name_leads_the_aliases(tmp_path: Path) -> None:

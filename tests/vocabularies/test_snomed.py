@@ -1,14 +1,13 @@
 """SNOMED CT: invented concepts in the columns of Release Format 2."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies.whole import read_by_id as read
 
 FSN, SYN = "900000000000003001", "900000000000013009"
 GOOD, MAY = "900000000000548007", "900000000000549004"
@@ -74,12 +73,6 @@ def write(folder: Path, tables: dict[str, str] = TABLES) -> Path:
         rows = text.replace(" ", "\t").replace("_", " ") + "\n"
         path.write_bytes(rows.replace("\n", "\r\n").encode())
     return folder
-
-
-def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    report = Report()
-    concepts = read_vocabulary(path, report=report, **options)
-    return {each.cui: each for each in concepts}, report
 
 
 def test_read_snomed_active_concepts_of_all_tables(tmp_path: Path) -> None:

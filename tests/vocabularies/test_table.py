@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import excel, reading
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies.whole import read
 
 TABLE = """Code;Preferred Term;Synonyms;Semantic Type;Parent;ICD-10-CM;Remark
 A1;Fever;"pyrexia|hot; body";T184;A0;R50.9;x
@@ -24,11 +24,6 @@ A2;"Cough
 dry";;T184;A0;R05|R05.1;
 A0;Sign;;;;;
 """
-
-
-def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
-    report = Report()
-    return list(read_vocabulary(path, report=report, **options)), report
 
 
 def write(folder: Path, text: str, name: str = "codes.csv") -> Path:

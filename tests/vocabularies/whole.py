@@ -1,0 +1,30 @@
+"""Reads vocabularies whole, with the report or to the error."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.report import Report
+
+
+def read(
+    path: Path, format: str | None = None, **options: Any
+) -> tuple[list[Concept], Report]:
+    report = Report()
+    return list(read_vocabulary(path, format, report=report, **options)), report
+
+
+def read_by_id(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
+    concepts, report = read(path, **options)
+    return {concept.cui: concept for concept in concepts}, report
+
+
+def fail(path: Path, format: str | None = None, **options: Any) -> str:
+    """Return the text of the error that reading ends with."""
+    with pytest.raises(SapbertError) as caught:
+        read(path, format, **options)
+    return str(caught.value)
