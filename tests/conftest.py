@@ -19,7 +19,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
-import torch  # noqa: E402
 
 from spacy_sapbert.vocabularies.concepts import (  # noqa: E402
     Concept,
@@ -172,6 +171,7 @@ def make_bert() -> MakeBert:
     def make(
         folder: Path, words: Iterable[str], *, layers: int = 1, lowercase: bool = True
     ) -> Path:
+        import torch
         from transformers import BertConfig, BertModel, BertTokenizerFast
 
         from spacy_sapbert.encoder.huggingface import EncoderSettings, save_encoder

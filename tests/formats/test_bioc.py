@@ -20,8 +20,8 @@ from spacy_sapbert.errors import SapbertError  # noqa: E402
 from spacy_sapbert.formats.entities import describe_docs  # noqa: E402
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
 from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
+from tests.blank import NLP  # noqa: E402
 
-NLP = spacy.blank("en")
 FORMATS = {"biocxml": biocxml, "biocjson": biocjson}
 BROKEN = "E150|E532"  # as XML, or as BioC
 CANDIDATE = {

@@ -10,6 +10,7 @@ from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.brat import file_name, read_gold
 from spacy_sapbert.formats.registry import write_linked
+from tests.blank import NLP
 
 TEXT = "Pain in left\nand right knee, 38° fever.\n"
 FEVER = "T1\tSymptom 33 38\tfever\n"
@@ -113,9 +114,6 @@ def test_brat_an_id_of_no_source_is_read_without_the_word_for_it(
 ) -> None:
     (span,) = read_one(write(tmp_path, FEVER + "N1\tReference T1 KB:C0015967\t\n"))
     assert span.parts == [["C0015967"]]
-
-
-NLP = spacy.blank("en")
 
 
 def write_docs(path: Path, *docs: tuple[Any, str], ents: Any = ()) -> list[str]:

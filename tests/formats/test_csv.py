@@ -13,8 +13,8 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.formats.csv import write_docs
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.io.formulas import FORMULA, defuse
+from tests.blank import NLP
 
-NLP = spacy.blank("en")
 CANDIDATE = {
     "cui": "C0004057",
     "name": "Aspirin",

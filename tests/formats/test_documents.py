@@ -19,9 +19,9 @@ from spacy_sapbert.errors import SapbertError, Warnings
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import make_document, parse_line
+from tests.blank import NLP
 
 SENTINEL = "SENTINELTEXT"
-BLANK = spacy.blank("en")
 
 
 def read(*paths: Path, longest: int = 1000) -> Any:
@@ -232,7 +232,7 @@ def test_documents_any_damage_of_a_docbin_is_an_error_of_ours(
     tmp_path_factory: pytest.TempPathFactory, place: float, byte: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.spacy"
-    content = bytearray(zlib.decompress(DocBin(docs=[BLANK("no fever")]).to_bytes()))
+    content = bytearray(zlib.decompress(DocBin(docs=[NLP("no fever")]).to_bytes()))
     content[int(place * len(content))] = byte
     path.write_bytes(zlib.compress(bytes(content)))
     with suppress(SapbertError):

@@ -9,8 +9,8 @@ from spacy_sapbert.formats.entities import (
     describe_docs,
     describe_entities,
 )
+from tests.blank import NLP
 
-NLP = spacy.blank("en")
 CANDIDATES = [
     {"cui": "C1", "name": "One", "alias": "one", "score": 0.5, "types": []},
     {"cui": "C2", "name": "Two", "alias": "two", "score": 0.25, "types": ["T1"]},

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,11 +21,11 @@ from spacy_sapbert.formats.inputs.files import (
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
 from spacy_sapbert.formats.inputs.rows import Columns
+from tests.blank import NLP
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
 SENTINEL = "SENTINELTEXT"
-NLP = spacy.blank("en")
 TITLE = b"1|t|A title\n1|a|And more.\n1\t0\t1\tA\tX\tC1\n"
 BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
 

@@ -13,8 +13,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 from spacy_sapbert.formats.jsonl import read_gold, write_docs
-
-NLP = spacy.blank("en")
+from tests.blank import NLP
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.omop import COLUMNS, write_docs
 from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.blank import NLP
 from tests.commands import invoke
 
-NLP = spacy.blank("en")
 CODES = {"MSH": ["D001241"], "OMOP": ["1112807", "5"]}
 CANDIDATE = {"cui": "C1", "name": "Aspirin", "score": 0.5, "codes": CODES}
 

@@ -21,8 +21,8 @@ from spacy_sapbert.formats.page.groups import SHOWN, choose_group
 from spacy_sapbert.formats.page.markup import CANDIDATES, stack_entities
 from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
+from tests.blank import NLP
 
-NLP = spacy.blank("en")
 EVIL = "<script>alert('\"&')</script>"
 VOID = ("meta", "link", "img", "input", "wbr", "br", "hr")
 

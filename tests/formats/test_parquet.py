@@ -10,12 +10,12 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert import __version__
 from spacy_sapbert.formats.entities import COLUMNS, RUN_COLUMNS, describe_docs
 from spacy_sapbert.kb.folder.versions import read_version
+from tests.blank import NLP
 from tests.commands import invoke
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
 
-NLP = spacy.blank("en")
 CANDIDATE = {
     "cui": "C0004057",
     "name": "Aspirin",

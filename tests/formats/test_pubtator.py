@@ -3,13 +3,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from spacy.tokens import Span
 
 from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
+from tests.blank import NLP
 
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"
@@ -158,9 +158,6 @@ def test_pubtator_offsets_of_bc5cdr_match_its_mentions(
         for span in document.spans:
             assert document.text[span.start : span.end] == span.mention
             assert span.type in ("Chemical", "Disease")
-
-
-NLP = spacy.blank("en")
 
 
 def write_one(text: str, *places: tuple[int, int, str, str], number: Any = 7) -> str:

@@ -21,9 +21,7 @@ from spacy_sapbert.formats.registry import (
     read_docs,
     write_linked,
 )
-
-NLP = spacy.blank("en")
-
+from tests.blank import NLP
 
 BINARY = {"parquet"}
 WRITERS, READERS = list_formats("write"), list_formats("read")

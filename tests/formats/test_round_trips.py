@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.registry import list_formats, read_docs, write_linked
+from tests.blank import NLP
 
 READERS = list_formats("read")
-NLP = spacy.blank("en")
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it
 QUOTED = {"A|B+C D": "A%7CB%2BC%20D"}
 CUIS = [None, "C0004057", "MESH:D001241", "KB:1", *QUOTED]

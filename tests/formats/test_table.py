@@ -7,8 +7,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.table import WIDEST, shorten, write_docs
-
-NLP = spacy.blank("en")
+from tests.blank import NLP
 
 
 @pytest.fixture

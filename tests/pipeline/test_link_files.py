@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 
 from spacy_sapbert import LinkJob, link_files
 from spacy_sapbert.errors import SapbertError
+from tests.blank import NLP
 
 OTHER: dict[str, Any] = {
     "keep": ("ward",),
@@ -53,9 +53,6 @@ def test_link_files_in_parts_goes_on_only_with_the_same_job(
         link_files(replace(job, options={"threshold": 0.9}))
 
 
-ENGLISH = spacy.blank("en")
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -65,11 +62,10 @@ ENGLISH = spacy.blank("en")
     ],
 )
 def test_link_job_all_fields_but_those_declared_decide_the_output(name: str) -> None:
-    nlp = ENGLISH
     job = LinkJob((Path("a.txt"),))
     setting = next(setting for setting in fields(LinkJob) if setting.name == name)
     other = replace(job, **{name: OTHER.get(name, "x") if name not in SPEED else 5})
-    same = other.describe([], nlp) == job.describe([], nlp)
+    same = other.describe([], NLP) == job.describe([], NLP)
     assert same == (not setting.metadata.get("changes_output", True))
 
 

@@ -23,8 +23,8 @@ from spacy_sapbert.linking.options import OPTIONS, change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.blank import NLP
 
-ENGLISH = spacy.blank("en")
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 
 
@@ -343,7 +343,7 @@ def test_linker_invalid_setting_is_an_error_with_its_name(
     config: dict, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        ENGLISH.add_pipe("sapbert_linker", config=config)
+        NLP.add_pipe("sapbert_linker", config=config)
 
 
 def test_linker_attribute_with_a_getter_is_an_error() -> None:

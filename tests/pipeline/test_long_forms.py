@@ -1,5 +1,4 @@
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -11,8 +10,8 @@ from spacy_sapbert.pipeline.long_forms import (
     set_extensions,
 )
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
+from tests.blank import NLP
 
-NLP = spacy.blank("en")
 DEFINITION = "Ataxia telangiectasia (AT) is rare. "
 # Short enough an alphabet that definitions come about by chance.
 DENSE_TEXT = st.text("abABs1- \n.,;'()[]", max_size=80)
