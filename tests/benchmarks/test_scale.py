@@ -8,8 +8,6 @@ from benchmarks.large_vocabulary import (
     generate_concepts,
     write_vocabulary,
 )
-from benchmarks.scale import time_singles
-from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 
@@ -48,10 +46,3 @@ def test_mixed_vectors_are_sums_of_those_of_name_and_word() -> None:
     assert missing.tolist() == [False, False, True]
     np.testing.assert_allclose(mixed[0], vectors[0])
     np.testing.assert_allclose(mixed[1], np.array([2, 1, 0, 0]) / np.sqrt(5), atol=1e-6)
-
-
-def test_time_singles_times_each_query(sample_kb: Path) -> None:
-    kb = load_kb(sample_kb)
-    seconds = time_singles(kb.index, kb.vectors(np.arange(5)))
-    assert seconds.shape == (5,)
-    assert (seconds > 0).all()

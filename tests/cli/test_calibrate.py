@@ -39,8 +39,7 @@ def test_calibrate_writes_threshold_and_calibration(
     assert (found["precision"], found["linked"]) == (1, 40)
     assert found["recall"] == pytest.approx(4 / 7, abs=1e-6)
     assert found["accuracy"] == pytest.approx(5 / 8, abs=1e-6)
-    info = invoke("kb", "info", own_kb)
-    assert "f1 on 80 mentions of gold.tsv" in info.output
+    assert "f1 on 80 mentions of gold.tsv" in invoke("kb", "info", own_kb).output
     invoke("kb", "verify", own_kb, code=0)
 
 
@@ -68,8 +67,7 @@ def test_calibrate_checks_on_other_mentions(
 ) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
     arguments = (annotated_file, "--kb", own_kb, "--check")
-    refused = invoke("calibrate", *arguments, code=1)
-    assert "E587" in refused.output
+    assert "E587" in invoke("calibrate", *arguments, code=1).output
     invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
     before = read_version(own_kb)
     other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
@@ -136,8 +134,7 @@ def test_calibrate_refuses_bad_options(
 ) -> None:
     before = read_version(own_kb)
     kb = [] if "--kb" in options else ["--kb", str(own_kb)]
-    result = invoke("calibrate", annotated_file, *kb, *options, code=1)
-    assert code in result.output
+    assert code in invoke("calibrate", annotated_file, *kb, *options, code=1).output
     assert read_version(own_kb) == before
 
 

@@ -114,8 +114,7 @@ def test_concepts_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
 def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) -> None:
     output = tmp_path / "concepts.jsonl"
     output.write_text("mine")
-    result = run(obo, "-o", output, code=1)
-    assert "E003" in result.output
+    assert "E003" in run(obo, "-o", output, code=1).output
     assert output.read_text() == "mine"
     run(obo, "-o", output, "--force", code=0)
     assert len(names_in(output)) == 2
@@ -153,8 +152,7 @@ def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> No
 
 
 def test_concepts_help_shows_examples() -> None:
-    result = run("--help")
-    assert "Example: spacy sapbert concepts" in result.output
+    assert "Example: spacy sapbert concepts" in run("--help").output
 
 
 def test_concepts_shows_progress_by_file(
@@ -239,8 +237,7 @@ def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) ->
 def test_concepts_needs_an_output_or_describe(
     obo: Path, options: tuple[str, ...]
 ) -> None:
-    result = run(obo, *options, code=1)
-    assert "E423" in result.output
+    assert "E423" in run(obo, *options, code=1).output
 
 
 def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:

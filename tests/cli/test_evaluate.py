@@ -111,8 +111,7 @@ def test_evaluate_scores_composites_in_two_ways(
 
 
 def test_evaluate_refuses_other_composites(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--composite", "half", code=1)
-    assert "released" in result.output
+    assert "released" in run(sample_kb, gold_file, "--composite", "half", code=1).output
 
 
 def test_evaluate_refuses_a_folder_that_is_no_knowledge_base(
@@ -178,8 +177,7 @@ def test_evaluate_compared_with_itself_has_no_difference(
     pytest.importorskip("scipy", reason="no scipy")
     own = tmp_path / "own.jsonl"
     run(sample_kb, gold_file, "--predictions", own, code=0)
-    result = run(sample_kb, gold_file, "--compare", own)
-    assert "+0.0000 to +0.0000" in result.output
+    assert "+0.0000 to +0.0000" in run(sample_kb, gold_file, "--compare", own).output
 
 
 @pytest.mark.parametrize(
@@ -191,8 +189,7 @@ def test_evaluate_refuses_predictions_for_other_mentions(
     sample_kb: Path, gold_file: Path, tmp_path: Path, cuis: list, file: str, code: str
 ) -> None:
     other = write_predictions(tmp_path / "other.jsonl", cuis, file)
-    result = run(sample_kb, gold_file, "--compare", other, code=1)
-    assert code in result.output
+    assert code in run(sample_kb, gold_file, "--compare", other, code=1).output
 
 
 def test_evaluate_refuses_two_files_of_one_name(
@@ -201,8 +198,7 @@ def test_evaluate_refuses_two_files_of_one_name(
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / gold_file.name
     twin.write_text(GOLD, "utf8")
-    result = run(sample_kb, gold_file, twin, code=1)
-    assert "E740" in result.output
+    assert "E740" in run(sample_kb, gold_file, twin, code=1).output
 
 
 def test_evaluate_of_ids_in_another_form_is_an_error(
@@ -226,8 +222,7 @@ def test_evaluate_of_few_ids_with_another_prefix_is_an_error(
     assert "E725" in result.output
     assert "It has 'C0000001'." in result.output
     path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
-    result = run(sample_kb, path, code=0)
-    assert "covers 0.0%" in " ".join(result.output.split())
+    assert "covers 0.0%" in " ".join(run(sample_kb, path, code=0).output.split())
 
 
 def test_evaluate_prints_no_line_longer_than_80_characters(

@@ -55,8 +55,7 @@ def test_explain_exits_with_a_code_for_the_result(
 
 def test_explain_has_the_filters_of_search(sample_kb: Path) -> None:
     arguments = ("fever", "--kb", sample_kb, "--types", "T047", "-k", 3)
-    result = run(*arguments, code=0)
-    assert "filtered\n" in result.stdout
+    assert "filtered\n" in run(*arguments, code=0).stdout
     data = json.loads(run(*arguments, "--json").stdout)
     assert len(data["candidates"]) == 3
     assert data["filtered"][0]["cui"] == "C0000004"
@@ -111,14 +110,12 @@ def test_explain_refuses_bad_input_in_one_line(
 def test_explain_refuses_a_mention_that_is_no_text(
     sample_kb: Path, mention: str
 ) -> None:
-    found = run(mention, "--kb", sample_kb, code=1)
-    assert "E540" in found.output
+    assert "E540" in run(mention, "--kb", sample_kb, code=1).output
 
 
 def test_explain_setting_of_lists_without_end_is_an_error(sample_kb: Path) -> None:
     setting = f"label_types={'[' * 50_000}"
-    found = run("fever", "--kb", sample_kb, "--setting", setting, code=1)
-    assert "[E" in found.output
+    assert "[E" in run("fever", "--kb", sample_kb, "--setting", setting, code=1).output
 
 
 def test_explain_prints_no_control_characters(sample_kb: Path) -> None:

@@ -87,8 +87,7 @@ def test_kb_build_replaces_a_folder_only_with_force(
     concepts_file: Path, own_kb: Path
 ) -> None:
     arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "v1" / "encoder")
-    refused = run(*arguments, code=1)
-    assert "--force" in refused.output
+    assert "--force" in run(*arguments, code=1).output
     run(*arguments, "--force", "--backend", "exact", code=0)
     assert load_kb(own_kb).manifest.index.backend == "exact"
     assert (own_kb / "v1" / "index.hnsw").exists()
@@ -96,18 +95,15 @@ def test_kb_build_replaces_a_folder_only_with_force(
 
 
 def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
-    table = run("info", sample_kb, code=0)
-    assert "Distinct names in the index" in table.output
+    assert "Distinct names in the index" in run("info", sample_kb, code=0).output
     data = json.loads(run("info", sample_kb, "--json").output)
     assert data["counts"]["concepts"] == 8
 
 
 def test_kb_verify_finds_damage(own_kb: Path) -> None:
-    whole = run("verify", own_kb, code=0)
-    assert "100.0%" in whole.output
+    assert "100.0%" in run("verify", own_kb, code=0).output
     (own_kb / "v1" / "concepts.db").write_bytes(b"SQLite")
-    damaged = run("verify", own_kb, code=1)
-    assert "concepts.db" in damaged.output
+    assert "concepts.db" in run("verify", own_kb, code=1).output
 
 
 def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
@@ -156,8 +152,7 @@ def test_kb_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
 
 def test_kb_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    result = run("export", tmp_path, code=1)
-    assert "E303" in result.output
+    assert "E303" in run("export", tmp_path, code=1).output
 
 
 def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
@@ -187,13 +182,11 @@ def test_kb_search_a_mention_without_candidates_exits_with_3(sample_kb: Path) ->
 
 
 def test_kb_search_without_a_kb_is_an_error(tmp_path: Path) -> None:
-    result = run("search", "fever", "--kb", tmp_path / "none", code=1)
-    assert "E310" in result.output
+    assert "E310" in run("search", "fever", "--kb", tmp_path / "none", code=1).output
 
 
 def test_kb_search_prints_no_control_characters(sample_kb: Path) -> None:
-    result = run("search", "fever\x1b[31m", "--kb", sample_kb)
-    assert "\x1b[31m" not in result.output
+    assert "\x1b[31m" not in run("search", "fever\x1b[31m", "--kb", sample_kb).output
 
 
 def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> None:
@@ -217,8 +210,7 @@ def test_kb_related_json_equals_the_python_result(cold_kb: Path) -> None:
 
 
 def test_kb_related_to_an_unknown_concept_is_an_error(cold_kb: Path) -> None:
-    result = run("related", "C4", "gone", "--kb", cold_kb, code=1)
-    assert "E336" in result.output
+    assert "E336" in run("related", "C4", "gone", "--kb", cold_kb, code=1).output
 
 
 def test_kb_related_without_neighbours_exits_with_3(

@@ -194,8 +194,7 @@ def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments,
 def test_link_replaces_an_output_only_with_force(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     output.write_text("work of a day")
-    result = run(note, "--kb", sample_kb, "--output", output, code=1)
-    assert "E003" in result.output
+    assert "E003" in run(note, "--kb", sample_kb, "--output", output, code=1).output
     assert output.read_text() == "work of a day"
     run(note, "--kb", sample_kb, "--output", output, "--force", code=0)
     assert read_lines(output)

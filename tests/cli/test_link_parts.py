@@ -162,8 +162,7 @@ def test_link_parts_of_other_settings_are_an_error(
 
 def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
     change_kb(own_kb, threshold=0.1)
-    result = run(lines, own_kb, tmp_path / "whole", code=1)
-    assert "`kb`" in result.output
+    assert "`kb`" in run(lines, own_kb, tmp_path / "whole", code=1).output
 
 
 def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
@@ -172,19 +171,16 @@ def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
 
 def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
     lines.write_text(lines.read_text() + '{"text": "more"}\n')
-    result = run(lines, sample_kb, tmp_path / "whole")
-    assert "`inputs`" in result.output
+    assert "`inputs`" in run(lines, sample_kb, tmp_path / "whole").output
     result = run(lines, sample_kb, tmp_path / "whole", "--force", code=0)
     assert "8 documents" in result.stderr
 
 
 def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
     options = ("--kb", str(sample_kb), "--shard-size", "2")
-    result = invoke("link", lines, *options, code=1)
-    assert "E514" in result.output
+    assert "E514" in invoke("link", lines, *options, code=1).output
     options = ("--kb", str(sample_kb), "--output", str(tmp_path))
-    result = invoke("link", lines, *options, code=1)
-    assert "E515" in result.output
+    assert "E515" in invoke("link", lines, *options, code=1).output
 
 
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):

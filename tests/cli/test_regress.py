@@ -49,8 +49,7 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     assert lines[1]["context"] == "no fever"
     assert lines[1]["candidates"][0]["cui"] == "C0000004"
     before = output.read_bytes()
-    result = run(cases, "--kb", sample_kb, "--output", output, code=2)
-    assert "E003" in result.output
+    assert "E003" in run(cases, "--kb", sample_kb, "--output", output, code=2).output
     assert output.read_bytes() == before
     run(cases, "--kb", sample_kb, "--output", output, "--force", code=1)
 

@@ -52,8 +52,7 @@ def test_build_keeps_sources_releases_and_licences(kb_folder: Path) -> None:
     assert [each.names for each in found] == [2, 1, 1]
     assert found[1].licence == "SNOMED CT Affiliate License"
     assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
-    result = invoke("kb", "info", kb_folder)
-    assert "MSH 2026 (2 names; own words)" in result.output
+    assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", kb_folder).output
 
 
 def test_package_of_licensed_names_is_an_error_that_names_the_option(

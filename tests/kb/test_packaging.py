@@ -118,6 +118,5 @@ def test_edit_of_an_installed_kb_is_an_error(
 
     monkeypatch.setattr(installed, "entry_points", lambda group: [Installed()])
     words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
-    result = invoke(*words, code=1)
-    assert "E586" in result.output
+    assert "E586" in invoke(*words, code=1).output
     assert load_kb(own_kb).manifest.overlay is None

@@ -394,8 +394,7 @@ def test_kb_gc_keeps_the_version_in_use_and_the_one_before(own_kb: Path) -> None
     assert list_versions(own_kb) == ["v1", "v3", "v4"]  # v1 has the built files
     assert load_kb(own_kb).link(["ward 2"])[0].cui == "Award 2"
     go_back(own_kb, "v3")
-    found = invoke("kb", "gc", own_kb, code=0)
-    assert "Removed v4" in found.output
+    assert "Removed v4" in invoke("kb", "gc", own_kb, code=0).output
     assert load_kb(own_kb).link(["ward 1"])[0].cui == "Award 1"
 
 
@@ -413,8 +412,7 @@ def test_kb_versions_lists_what_each_changed(own_kb: Path) -> None:
         ["all edits discarded"],
     ]
     assert [entry.used for entry in history] == [False] * 4 + [True]
-    found = invoke("kb", "versions", own_kb, code=0)
-    assert "v5 *" in found.output
+    assert "v5 *" in invoke("kb", "versions", own_kb, code=0).output
     found = invoke("kb", "versions", own_kb, "--json")
     assert [one["name"] for one in json.loads(found.output)][-1] == "v5"
 

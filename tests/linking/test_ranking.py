@@ -94,13 +94,19 @@ def encode(kb: KnowledgeBase, name: str) -> np.ndarray:
     return kb.embed([name]).vectors[0]
 
 
+@cache
+def list_concepts(kb: KnowledgeBase) -> list[Concept]:
+    """All concepts, read once."""
+    return [*kb.concepts()]
+
+
 def search_plainly(
     kb: KnowledgeBase, mention: str, wanted: dict[str, list[str]]
 ) -> dict[str, float]:
     """The best cosine of every allowed concept, by comparing with all its names."""
     query = encode(kb, mention)
     best = {}
-    for concept in kb.concepts():
+    for concept in list_concepts(kb):
         places = [p for p in range(len(concept.aliases)) if allows(wanted, concept, p)]
         scores = [query @ encode(kb, concept.aliases[place]) for place in places]
         if scores:

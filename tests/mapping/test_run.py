@@ -252,8 +252,7 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
     assert "exact    4" in result.output
     assert "1 rows have no term" in result.output
     assert len(read_dicts(output)) == 6
-    again = run(*arguments, code=1)
-    assert "E003" in again.output
+    assert "E003" in run(*arguments, code=1).output
     assert run(*arguments, "--force", "--quiet").output == ""
 
 

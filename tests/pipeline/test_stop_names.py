@@ -160,5 +160,4 @@ def test_command_writes_the_list_that_assemble_takes(
 
 def test_command_without_texts_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     words = ["stop-names", str(sample_kb), str(tmp_path / "stop_names.tsv")]
-    done = invoke(*words, code=2)
-    assert "--background" in done.output
+    assert "--background" in invoke(*words, code=2).output

@@ -41,8 +41,7 @@ def test_check_lists_all_problems_at_once(
     codes = ("E001", "E316", "E317", "E723", "E004", "E613")
     assert [code for code in codes if f"[{code}]" not in shown.output] == []
     base = ["--encoder.base", "./models/none"]
-    shown = invoke("check", SAMPLE, "--name", "kb", *base, code=1)
-    assert "[E208]" in shown.output
+    assert "[E208]" in invoke("check", SAMPLE, "--name", "kb", *base, code=1).output
 
 
 def test_check_names_the_packages_that_are_missing(

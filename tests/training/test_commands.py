@@ -42,8 +42,7 @@ def test_unknown_command_is_an_error() -> None:
 
 def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
     words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
-    shown = invoke(*words, app=app, code=1)
-    assert "[E001]" in shown.output
+    assert "[E001]" in invoke(*words, app=app, code=1).output
 
 
 def test_every_error_of_training_is_raised_somewhere() -> None:

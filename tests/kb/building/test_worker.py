@@ -162,8 +162,7 @@ def test_worker_that_is_none_is_an_error(
     worker: str, concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     words = ["kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder]
-    done = invoke(*words, f"--worker={worker}", code=1)
-    assert "E395" in done.output
+    assert "E395" in invoke(*words, f"--worker={worker}", code=1).output
     assert [*tmp_path.iterdir()] == []
 
 

@@ -656,8 +656,7 @@ def test_teach_command_names_a_damaged_file_of_docs(
 ) -> None:
     path = tmp_path / "bad.spacy"
     path.write_bytes(b"no DocBin at all")
-    result = invoke("teach", own_kb, path, code=1)
-    assert "E512" in result.output
+    assert "E512" in invoke("teach", own_kb, path, code=1).output
 
 
 def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None:
@@ -679,8 +678,7 @@ def test_teach_command_that_brings_nothing_changes_nothing(
     names = "doc\tmention\tids\n1\tfever\tC0000004\n2\taspirin\tC0000006\n"
     path = annotated_file.with_name("names.tsv")
     path.write_text(names)
-    result = invoke("teach", own_kb, path, code=0)
-    assert "was not changed" in result.output
+    assert "was not changed" in invoke("teach", own_kb, path, code=0).output
     assert load_kb(own_kb).manifest.digest == digest
     output = annotated_file.with_name("taught")
     result = invoke("teach", own_kb, path, "--output", output, code=1)
