@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 
 SENTINEL = "SENTINELTEXT"
 PUBTATOR = (
@@ -151,8 +152,7 @@ def test_link_overlapping_entities_are_left_out_with_a_warning(
     with pytest.warns(UserWarning, match="W533.*of 3 in the input 1 overlap"):
         result = run(path, "--kb", sample_kb)
     assert "2 entities" in result.stderr
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "spans_key": "sc"})
+    nlp = make_nlp(sample_kb, spans_key="sc")
     nlp.to_disk(tmp_path / "pipeline")
     result = run(path, "--pipeline", tmp_path / "pipeline")
     assert "4 entities" in result.stderr
@@ -384,8 +384,7 @@ def test_link_progress_without_a_terminal_is_a_line_a_while(
 def test_kb_that_is_a_pipeline_is_an_error_with_the_folder_inside(
     sample_kb: Path, tmp_path: Path
 ) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    nlp = make_nlp(sample_kb)
     nlp.to_disk(tmp_path / "pipeline")
     path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
     result = run(path, "--kb", tmp_path / "pipeline", code=1)

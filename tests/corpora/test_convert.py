@@ -10,6 +10,7 @@ from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 
 TEXT = "Acute fever and head pain; MI."
 
@@ -175,8 +176,7 @@ def test_convert_docs_can_be_evaluated(
     )
     path = tmp_path / "gold.spacy"
     convert_corpus(read_corpus(corpus, "pubtator"), path)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "threshold": -1})
+    nlp = make_nlp(sample_kb, threshold=-1)
     golds = list(DocBin().from_disk(path).get_docs(nlp.vocab))
     scores = nlp.evaluate([Example(without_concepts(gold), gold) for gold in golds])
     assert scores["nel_micro_f"] == pytest.approx(f)

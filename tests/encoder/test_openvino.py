@@ -28,6 +28,7 @@ from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
+from tests.pipelines import make_nlp
 from training.encoders.new_adapter import add_adapter
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
@@ -59,8 +60,7 @@ def exported_encoder(
 
 def link(folder: Path, texts: list[str], **config: Any) -> list[Any]:
     """Candidates of entities, each a document of its own."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(folder), **config})
+    nlp = make_nlp(folder, **config)
     return [[e._.candidates for e in doc.ents] for doc in nlp.pipe(make_docs(texts))]
 
 

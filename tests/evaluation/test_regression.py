@@ -14,6 +14,7 @@ from spacy_sapbert.evaluation.regression import (
 from spacy_sapbert.evaluation.regression_cases import Case
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.pipeline.running import complete_pipeline
+from tests.pipelines import make_nlp
 
 PATH = Path("cases.yaml")
 
@@ -32,8 +33,7 @@ def make_case(text, mention, *expected, label=None, line=1):
 
 
 def make_linker(kb, **config):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb), **config})
+    nlp = make_nlp(kb, **config)
     return nlp, complete_pipeline(nlp, detection=False)
 
 

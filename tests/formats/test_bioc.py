@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import spacy
 from spacy.tokens import Doc, Span
 
 bioc = pytest.importorskip("bioc", reason="bioc is not installed")
@@ -20,7 +19,7 @@ from spacy_sapbert.errors import SapbertError  # noqa: E402
 from spacy_sapbert.formats.entities import describe_docs  # noqa: E402
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
 from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
-from tests.blank import NLP  # noqa: E402
+from tests.pipelines import NLP  # noqa: E402
 
 FORMATS = {"biocxml": biocxml, "biocjson": biocjson}
 BROKEN = "E150|E532"  # as XML, or as BioC
@@ -41,7 +40,6 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("💊 Took\r\naspirin & <more>")
     doc.ents = [Span(doc, 3, 4, label="DRUG"), Span(doc, 0, 1, label="SIGN")]
     doc.ents[1]._.cui, doc.ents[1]._.candidates = "C0004057", [CANDIDATE]

@@ -3,14 +3,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from spacy.tokens import Span
 
 from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.brat import file_name, read_gold
 from spacy_sapbert.formats.registry import write_linked
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 TEXT = "Pain in left\nand right knee, 38° fever.\n"
 FEVER = "T1\tSymptom 33 38\tfever\n"
@@ -126,7 +125,6 @@ def write_docs(path: Path, *docs: tuple[Any, str], ents: Any = ()) -> list[str]:
 
 
 def test_brat_a_document_is_written_as_two_files(tmp_path: Path) -> None:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin\r\ntoday")
     doc.ents = [Span(doc, 1, 4, label="DRUG NAME"), Span(doc, 0, 1, label="A\u00a0B")]
     late = doc.ents[1]

@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -13,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.formats.csv import write_docs
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.io.formulas import FORMULA, defuse
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 CANDIDATE = {
     "cui": "C0004057",
@@ -30,7 +29,6 @@ CANDIDATE = {
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP('Took "aspirin", \r\n today')
     doc.ents = [Span(doc, 1, 5, label="DRUG"), Span(doc, 6, 7, label="X")]
     doc.ents[0]._.cui, doc.ents[0]._.candidates = "C0004057", [CANDIDATE]

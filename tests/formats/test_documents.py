@@ -19,7 +19,7 @@ from spacy_sapbert.errors import SapbertError, Warnings
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import make_document, parse_line
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 SENTINEL = "SENTINELTEXT"
 

@@ -9,7 +9,7 @@ from spacy_sapbert.formats.entities import (
     describe_docs,
     describe_entities,
 )
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 CANDIDATES = [
     {"cui": "C1", "name": "One", "alias": "one", "score": 0.5, "types": []},
@@ -19,7 +19,6 @@ CANDIDATES = [
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     return NLP("one two three four")
 
 

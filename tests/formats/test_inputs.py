@@ -21,7 +21,7 @@ from spacy_sapbert.formats.inputs.files import (
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
 from spacy_sapbert.formats.inputs.rows import Columns
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -13,12 +12,11 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 from spacy_sapbert.formats.jsonl import read_gold, write_docs
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin 💊 today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
     doc.ents[0]._.cui = "C0004057"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
@@ -16,8 +15,8 @@ from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.omop import COLUMNS, write_docs
 from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.blank import NLP
 from tests.commands import invoke
+from tests.pipelines import NLP
 
 CODES = {"MSH": ["D001241"], "OMOP": ["1112807", "5"]}
 CANDIDATE = {"cui": "C1", "name": "Aspirin", "score": 0.5, "codes": CODES}
@@ -25,7 +24,6 @@ CANDIDATE = {"cui": "C1", "name": "Aspirin", "score": 0.5, "codes": CODES}
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took\naspirin " + "now " * 100)
     doc.ents = [Span(doc, 2, 3, label="DRUG"), Span(doc, 90, 102, label="X")]
     doc.ents[0]._.cui, doc.ents[0]._.candidates = "C1", [CANDIDATE]

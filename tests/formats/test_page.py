@@ -21,7 +21,7 @@ from spacy_sapbert.formats.page.groups import SHOWN, choose_group
 from spacy_sapbert.formats.page.markup import CANDIDATES, stack_entities
 from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 EVIL = "<script>alert('\"&')</script>"
 VOID = ("meta", "link", "img", "input", "wbr", "br", "hr")
@@ -118,7 +118,6 @@ def write_one(text: str, *entities: Any, **options: Any) -> Node:
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="DATE")]
     doc.ents[0]._.cui = "C0004057"
@@ -328,7 +327,6 @@ def test_page_without_script_has_all_entities_and_no_dead_controls() -> None:
 
 def test_page_escapes_all_texts() -> None:
     doc = NLP(f"took {EVIL} and {EVIL}")
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc.ents = [doc.char_span(5, 5 + len(EVIL), label=EVIL, alignment_mode="expand")]
     doc.ents[0]._.cui = EVIL
     doc.ents[0]._.candidates = [

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert import __version__
 from spacy_sapbert.formats.entities import COLUMNS, RUN_COLUMNS, describe_docs
 from spacy_sapbert.kb.folder.versions import read_version
-from tests.blank import NLP
 from tests.commands import invoke
+from tests.pipelines import NLP
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -31,7 +30,6 @@ CANDIDATE = {
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin 💊 today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 3, 4, label="X")]
     doc.ents[0]._.cui, doc.ents[0]._.candidates = "C0004057", [CANDIDATE]

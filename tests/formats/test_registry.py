@@ -21,7 +21,7 @@ from spacy_sapbert.formats.registry import (
     read_docs,
     write_linked,
 )
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 BINARY = {"parquet"}
 WRITERS, READERS = list_formats("write"), list_formats("read")

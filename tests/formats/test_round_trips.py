@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.registry import list_formats, read_docs, write_linked
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 READERS = list_formats("read")
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it

@@ -2,17 +2,15 @@ import io
 from typing import Any
 
 import pytest
-import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.table import WIDEST, shorten, write_docs
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 
 @pytest.fixture
 def doc() -> Doc:
-    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin \x1b[2J today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
     doc.ents[0]._.cui = "C0004057"

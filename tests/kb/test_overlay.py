@@ -22,6 +22,7 @@ from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 
 NEW = Concept(
     "L0000001",
@@ -163,8 +164,7 @@ def test_linker_uses_the_overlay_and_saves_it(own_kb: Path, tmp_path: Path) -> N
     shutil.rmtree(own_kb)
     loaded = spacy.load(tmp_path / "saved")
     assert loaded(doc).ents[0]._.cui == "L0000001"
-    again = spacy.blank("en")
-    again.add_pipe("sapbert_linker")
+    again = make_nlp(None)
     again.from_bytes(loaded.to_bytes())
     assert "L0000001" in again.get_pipe("sapbert_linker").kb
 

@@ -18,6 +18,7 @@ from spacy_sapbert.linking.ranking import (
     order_entries,
 )
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.pipelines import make_nlp
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +178,7 @@ def make_doc(nlp: Any, *words: str, label: str = "X") -> Doc:
 
 
 def test_link_settings_apply_to_one_call(cold_kb: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(cold_kb)})
+    nlp = make_nlp(cold_kb)
     own = {"sapbert_linker": {"k": 1, "filter": {"types": ["T070"]}}}
     found = nlp(make_doc(nlp, "cold"), component_cfg=own).ents[0]._.candidates
     assert [candidate["cui"] for candidate in found] == ["C1"]

@@ -24,6 +24,7 @@ from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import BROADER, NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.pipelines import make_nlp
 
 ATTRS = ("cui", "candidates", "link_note", "kb_ents")
 GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
@@ -327,8 +328,7 @@ def test_linker_accepts_a_span_of_any_doc_as_long_form(nlp: Language) -> None:
 def test_linker_without_long_forms_links_the_mentions(
     folder: Path, attr: str | None
 ) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(folder), "long_form_attr": attr})
+    nlp = make_nlp(folder, long_form_attr=attr)
     if not Span.has_extension("long_form"):
         Span.set_extension("long_form", default=None)
     doc = Doc(nlp.vocab, words=["MI"])

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 
@@ -17,6 +16,7 @@ from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 FEVER = Concept(
@@ -33,12 +33,6 @@ def codes_kb(
     return make_kb(
         tmp_path_factory.mktemp("codes"), [FEVER, Concept("C2", ["Headache"])]
     )
-
-
-def make_nlp(kb: Path, **config: object) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb), **config})
-    return nlp
 
 
 def make_doc(nlp: Language) -> Doc:

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_sapbert import LinkJob, link_files
 from spacy_sapbert.errors import SapbertError
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 OTHER: dict[str, Any] = {
     "keep": ("ward",),

@@ -23,16 +23,14 @@ from spacy_sapbert.linking.options import OPTIONS, change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.blank import NLP
+from tests.pipelines import NLP, make_nlp
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 
 
 @pytest.fixture(scope="module")
 def nlp(sample_kb: Path) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
-    return nlp
+    return make_nlp(sample_kb, k=3)
 
 
 def make_doc(nlp: Language) -> Doc:
@@ -62,8 +60,7 @@ def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
 def test_linker_saved_and_moved_links_the_same(
     nlp: Language, own_kb: Path, tmp_path: Path
 ) -> None:
-    own = spacy.blank("en")
-    own.add_pipe("sapbert_linker", config={"kb": str(own_kb), "k": 3})
+    own = make_nlp(own_kb, k=3)
     own.to_disk(tmp_path / "saved")
     (tmp_path / "saved").rename(tmp_path / "moved")
     own_kb.rename(own_kb.with_name("gone"))
@@ -77,8 +74,7 @@ def test_linker_saved_and_moved_links_the_same(
 
 def test_linker_from_bytes_and_pickle_links_the_same(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
-    other = spacy.blank("en")
-    other.add_pipe("sapbert_linker", config={"k": 3})
+    other = make_nlp(None, k=3)
     other.from_bytes(nlp.to_bytes())
     assert results(other(make_doc(other))) == expected
     pipe = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
@@ -177,9 +173,8 @@ def test_linker_pickled_opens_the_same_version(own_kb: Path) -> None:
 def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
     sample_kb: Path,
 ) -> None:
-    nlp = spacy.blank("en")
     config = {"kb": str(sample_kb), "spans_key": "found", "k": 2}
-    nlp.add_pipe("sapbert_linker", config=config)
+    nlp = make_nlp(**config)
     doc = Doc(nlp.vocab, words=WORDS)
     doc.spans["found"] = [Span(doc, 6, 7, "A"), Span(doc, 6, 7, "B"), doc[2:7]]
     nlp(doc)
@@ -196,9 +191,8 @@ def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
 def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
     sample_kb: Path,
 ) -> None:
-    nlp = spacy.blank("en")
     config = {"kb": str(sample_kb), "spans_key": "sc", "filter": {"types": ["T047"]}}
-    nlp.add_pipe("sapbert_linker", config=config)
+    nlp = make_nlp(**config)
     doc = Doc(nlp.vocab, words=WORDS)
     spans = [Span(doc, 6, 7, "A", span_id="x"), Span(doc, 6, 7, "B"), Span(doc, 2, 3)]
     doc.spans["sc"] = SpanGroup(doc, name="sc", spans=spans, attrs={"own": 1})
@@ -219,8 +213,7 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
 
 
 def test_linker_twice_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
-    both = spacy.blank("en")
-    both.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
+    both = make_nlp(sample_kb, k=3)
     second = {
         "kb": str(sample_kb),
         "k": 1,
@@ -426,9 +419,8 @@ def test_linker_pickle_has_changed_options(nlp: Language) -> None:
 
 
 def test_linker_threshold_makes_mentions_nil(sample_kb: Path) -> None:
-    nlp = spacy.blank("en")
     config = {"kb": str(sample_kb), "threshold": 1.0}
-    nlp.add_pipe("sapbert_linker", config=config)
+    nlp = make_nlp(**config)
     doc = Doc(nlp.vocab, words=["febrile headache", "MI"])
     doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
     nlp(doc)
@@ -439,8 +431,7 @@ def test_linker_threshold_makes_mentions_nil(sample_kb: Path) -> None:
 
 def test_linker_default_config_equals_that_of_the_factory() -> None:
     pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker")
+    nlp = make_nlp(None)
     assert nlp.config["components"]["sapbert_linker"] == pasted
 
 

@@ -21,17 +21,10 @@ from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.pipelines import make_nlp
 
 NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
-
-
-def make_nlp(kb: Path | str | None, **config: Any) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe(
-        "sapbert_linker", config={"kb": None if kb is None else str(kb), **config}
-    )
-    return nlp
 
 
 def link(nlp: Language, *words: str) -> list[str | None]:

@@ -10,7 +10,7 @@ from spacy_sapbert.pipeline.long_forms import (
     set_extensions,
 )
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
-from tests.blank import NLP
+from tests.pipelines import NLP
 
 DEFINITION = "Ataxia telangiectasia (AT) is rare. "
 # Short enough an alphabet that definitions come about by chance.

@@ -14,6 +14,7 @@ from spacy_sapbert.pipeline.running import (
     list_detectors,
     load_pipeline,
 )
+from tests.pipelines import make_nlp
 
 SENTINEL = "SENTINELTEXT"
 
@@ -39,8 +40,7 @@ def test_link_documents_encodes_a_mention_once_in_all_batches(
 
 
 def test_complete_pipeline_adds_the_detector_before_the_linker():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
+    nlp = make_nlp(None, spans_key="sc")
     complete_pipeline(nlp, mentions="names", options={"k": 3, "threshold": 0.5})
     assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
     assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
@@ -75,8 +75,7 @@ def test_complete_pipeline_keeps_the_detector_of_abbreviations(component: str) -
 
 
 def test_complete_pipeline_with_a_linker_adds_no_abbreviations() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker")
+    nlp = make_nlp(None)
     complete_pipeline(nlp, detection=False)
     assert nlp.pipe_names == ["sapbert_linker"]
 

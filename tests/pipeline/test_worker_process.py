@@ -10,11 +10,11 @@ from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.formats.gold import GoldSpan
 from spacy_sapbert.pipeline.batches import ComponentError
 from spacy_sapbert.pipeline.worker_process import pack_document, run_job, unpack_result
+from tests.pipelines import make_nlp
 
 
 def test_worker_process_returns_everything_that_formats_write(sample_kb):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "spans_key": "sc"})
+    nlp = make_nlp(sample_kb, spans_key="sc")
     doc = nlp.make_doc("heart attack and fever")
     doc.spans["sc"] = [Span(doc, 0, 2, "A"), Span(doc, 0, 2, "B"), Span(doc, 3, 4)]
     packed = [pack_document(Document("n1", doc.text, doc))]

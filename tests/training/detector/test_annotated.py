@@ -16,6 +16,7 @@ from spacy_sapbert.cli.main import app as package_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.assembly import assemble_pipeline
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 from training.__main__ import app as training_app
 from training.detector.evaluate import (
     FOUND,
@@ -210,8 +211,7 @@ def test_evaluation_gives_the_pipeline_no_annotation() -> None:
 def test_evaluation_counts_the_ids_that_the_knowledge_base_lacks(
     sample_kb: Path,
 ) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    nlp = make_nlp(sample_kb)
     retired, unknown = "C9999999", "C8888888"
     doc = make_doc(nlp, (0, "A", retired), (1, "A", unknown), (2, "A", "NIL"))
     assert evaluate_docs(nlp, [doc], quiet=True)["ids_missing"] == 1
