@@ -292,6 +292,8 @@ def test_parse_concept_invalid_places_are_an_error(
         ("[" * 100_000, "valid JSON"),
         ("1" * 5_000, "valid JSON"),
         ('{"cui": "C1", "name": "half \\ud83d"}', "valid JSON"),
+        ('{"cui": "\\udfff", "name": "Fever"}', "valid JSON"),
+        ('{"cui": "C1", "name": "Fever", "definition": "\\ud800"}', "valid JSON"),
         ('{"name": "Fever"}', "a text as `cui`"),
         ('{"cui": 1, "name": "Fever"}', "a text as `cui`"),
         ('{"cui": " ", "name": "Fever"}', "a text as `cui`"),

@@ -3,9 +3,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.vocabularies import whole
 
@@ -58,38 +55,6 @@ def test_read_jsonl_languages_and_sources_stay_with_the_cleaned_names(
     assert concept.aliases == ["a b", "c", "d", "e"]
     assert concept.languages == {"ENG": [0, 1], "FIN": [0, 1, 3]}
     assert concept.sources == {}
-
-
-BAD_LINES = [
-    "fever",
-    '{"cui": "1"',
-    "[" * 100_000,
-    "9" * 5000,
-    [],
-    {"name": "fever"},
-    {"cui": "2"},
-    {"cui": "", "name": "fever"},
-    {"cui": 2, "name": "fever"},
-    {"cui": "2", "aliases": "fever"},
-    {"cui": "2", "name": "fever", "alias": []},
-    {"cui": "2", "name": "half a character: \ud800"},
-    {"cui": "\udfff", "name": "fever"},
-    {"cui": "2", "name": "fever", "definition": "\ud800"},
-]
-PLACES = range(len(BAD_LINES))
-
-
-@pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_read_jsonl_invalid_line_is_an_error_or_counted(
-    tmp_path: Path, line: Any
-) -> None:
-    path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
-    with pytest.raises(SapbertError, match=r"E101.*concepts\.jsonl:2: ") as error:
-        read(path)
-    assert "fever" not in str(error.value)
-    concepts, report = read(path, on_error="skip")
-    assert concepts == [Concept("1", ["pain"])]
-    assert report.dropped["bad lines"] == 1
 
 
 def test_read_jsonl_reads_what_write_concepts_wrote(
