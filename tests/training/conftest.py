@@ -101,3 +101,15 @@ def run_training() -> Callable[..., Any]:
         )
 
     return run
+
+
+@pytest.fixture
+def train_small(
+    run_training: Any, make_config: Any, pairs_file: Path, tmp_path: Path
+) -> Callable[..., Any]:
+    """Train on the pairs with some settings, into a folder of the test."""
+
+    def run(more: dict[str, Any] | None = None, name: str = "", **kwargs: Any) -> Any:
+        return run_training(tmp_path / name, pairs_file, make_config(more), **kwargs)
+
+    return run

@@ -73,18 +73,13 @@ def test_train_uses_the_pooling_of_the_base(
 
 
 def test_train_from_pickled_weights_writes_safetensors(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    tiny_encoder: Path,
-    tmp_path: Path,
+    train_small: Any, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
     (base / "model.safetensors").unlink()
     for name, encoder in (("pickled", base), ("plain", tiny_encoder)):
-        more = {"encoder.base": str(encoder), "training.steps": 2}
-        run_training(tmp_path / name, pairs_file, make_config(more))
+        train_small({"encoder.base": str(encoder), "training.steps": 2}, name)
     one, other = (tmp_path / name / "encoder" for name in ("pickled", "plain"))
     assert equal_weights(one, other)
     assert not [*one.glob("*.bin")]
@@ -96,10 +91,9 @@ def read_card(encoder: Path) -> str:
 
 
 def test_train_writes_what_was_used_into_the_model_card(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
-    config = make_config({"training.steps": 2, "training.seed": 3})
-    run_training(tmp_path, pairs_file, config)
+    train_small({"training.steps": 2, "training.seed": 3})
     card = read_card(tmp_path / "encoder")
     assert "in 2 steps with seed 3" in card
     assert "| pairs of names | 32 | 72 | 0.444 |" in card  # 2 batches of 16
@@ -107,12 +101,9 @@ def test_train_writes_what_was_used_into_the_model_card(
     assert "on 72 pairs" not in card
 
 
-def test_train_is_the_same_for_a_seed(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
+def test_train_is_the_same_for_a_seed(train_small: Any, tmp_path: Path) -> None:
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        config = make_config({"training.seed": seed, "training.steps": 4})
-        run_training(tmp_path / name, pairs_file, config)
+        train_small({"training.seed": seed, "training.steps": 4}, name)
     encoders = [tmp_path / name / "encoder" for name in ("one", "two", "three")]
     assert equal_weights(encoders[0], encoders[1])
     assert not equal_weights(encoders[0], encoders[2])
@@ -122,20 +113,16 @@ def test_train_is_the_same_for_a_seed(
     "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
 )
 def test_train_resumed_equals_an_unbroken_run(
-    more: dict[str, Any],
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    tmp_path: Path,
+    train_small: Any, more: dict[str, Any], tmp_path: Path
 ) -> None:
     linear = {"training.schedule.@schedules": "spacy-sapbert.Linear.v1"}
-    config = make_config({**linear, **more})
-    run_training(tmp_path / "unbroken", pairs_file, config)
+    config = {**linear, **more}
+    train_small(config, "unbroken")
     broken = tmp_path / "broken"
     for _ in range(3):  # each goes on by one step
-        assert run_training(broken, pairs_file, config, stop=stopped()) is None
+        assert train_small(config, "broken", stop=stopped()) is None
     assert not (broken / "encoder").exists()
-    summary = run_training(broken, pairs_file, config)
+    summary = train_small(config, "broken")
     assert summary["steps"] == 15
     # also the tokenizer, and so the fingerprint of a knowledge base
     for path in (tmp_path / "unbroken" / "encoder").iterdir():
@@ -145,136 +132,124 @@ def test_train_resumed_equals_an_unbroken_run(
 
 
 def test_train_that_lost_its_log_counts_all_steps(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
     for _ in range(2):
-        assert run_training(tmp_path, pairs_file, make_config(), stop=stopped()) is None
+        assert train_small(stop=stopped()) is None
     log = tmp_path / "checkpoint.log.jsonl"
     second = json.loads(log.read_text("utf8").splitlines()[1])
     # steps of a process that was killed after its checkpoint
     late = [json.dumps({**second, "step": step}) + "\n" for step in (3, 4)]
     log.write_text("".join([json.dumps(second) + "\n", *late]), "utf8")
-    assert run_training(tmp_path, pairs_file, make_config())["steps"] == 15
+    assert train_small()["steps"] == 15
     assert "in 15 steps with seed" in read_card(tmp_path / "encoder")
     lines = (tmp_path / "encoder" / "training.jsonl").read_text("utf8").splitlines()
     assert [json.loads(line)["step"] for line in lines] == [*range(2, 16)]
 
 
 def test_train_writes_checkpoints_by_time_besides_by_steps(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
     class StopAfterCheckpoint(Event):
         def is_set(self) -> bool:
             return (tmp_path / "checkpoint" / "state.json").exists()
 
     more = {"training.checkpoint_every": 100_000, "training.checkpoint_seconds": 1}
-    config = make_config({"training.epochs": 3000, **more})  # minutes
+    config = {"training.epochs": 3000, **more}  # minutes
     stop = StopAfterCheckpoint()
-    assert run_training(tmp_path, pairs_file, config, stop=stop) is None
+    assert train_small(config, stop=stop) is None
 
 
-def test_train_refuses_a_checkpoint_of_other_settings(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
-    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
-    other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
+def test_train_refuses_a_checkpoint_of_other_settings(train_small: Any) -> None:
+    train_small(stop=stopped())
+    other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
-        run_training(tmp_path, pairs_file, other)
-    free = make_config({"training.checkpoint_every": 2})  # may differ
-    assert run_training(tmp_path, pairs_file, free)["steps"] == 15
+        train_small(other)
+    free = {"training.checkpoint_every": 2}  # may differ
+    assert train_small(free)["steps"] == 15
 
 
 def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
-    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
-    run_training(tmp_path, pairs_file, make_config(), stop=stopped(), force=True)
+    train_small(stop=stopped())
+    train_small(stop=stopped(), force=True)
     state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
     assert state["progress"]["step"] == 2  # continued
-    other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
+    other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
-        run_training(tmp_path, pairs_file, other, stop=stopped(), force=True)
-    assert run_training(tmp_path, pairs_file, other)["steps"] == 3
+        train_small(other, stop=stopped(), force=True)
+    assert train_small(other)["steps"] == 3
 
 
 def test_train_replaces_a_finished_encoder_with_force_only(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
-    run_training(tmp_path, pairs_file, make_config({"training.steps": 1}))
+    train_small({"training.steps": 1})
     before = (tmp_path / "encoder" / "model.safetensors").read_bytes()
-    other = make_config({"training.steps": 2})
+    other = {"training.steps": 2}
     with pytest.raises(SapbertError, match=r"E003.*--force"):
-        run_training(tmp_path, pairs_file, other)
+        train_small(other)
     assert (tmp_path / "encoder" / "model.safetensors").read_bytes() == before
-    run_training(tmp_path, pairs_file, other, force=True)
+    train_small(other, force=True)
     assert (tmp_path / "encoder" / "model.safetensors").read_bytes() != before
 
 
 @pytest.mark.parametrize("folder", ["checkpoint", "corpus", "corpus-families"])
 def test_train_replaces_no_folder_of_another_kind(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    tmp_path: Path,
-    folder: str,
+    train_small: Any, tmp_path: Path, folder: str
 ) -> None:
     notes = tmp_path / folder / "notes.csv"
     notes.parent.mkdir()
     notes.write_text("of hours", "utf8")
     with pytest.raises(SapbertError, match=r"E012.*it has notes.csv"):
-        run_training(tmp_path, pairs_file, make_config(), force=True)
+        train_small(force=True)
     assert [path.name for path in tmp_path.iterdir()] == [folder]
     assert notes.read_text("utf8") == "of hours"
 
 
-def test_train_with_nan_names_the_lines(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
-    endless = make_config({"training.optimizer.learning_rate": float("inf")})
+def test_train_with_nan_names_the_lines(train_small: Any, tmp_path: Path) -> None:
+    endless = {"training.optimizer.learning_rate": float("inf")}
     with pytest.raises(SapbertError, match="nan at step 2; its pairs are l") as caught:
-        run_training(tmp_path, pairs_file, endless)
+        train_small(endless)
     assert not any(word in str(caught.value) for word in ("heart", "fever", "skin"))
     assert not (tmp_path / "encoder").exists()
 
 
 def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
-    config = make_config({"training.checkpoint_every": 1})
-    assert run_training(tmp_path, pairs_file, config, stop=stopped()) is None
+    config = {"training.checkpoint_every": 1}
+    assert train_small(config, stop=stopped()) is None
     saved = (tmp_path / "checkpoint" / "model.safetensors").read_bytes()
     settings = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
     # the same run, but its next step has an infinite rate
     endless = {"training.optimizer.learning_rate": float("inf")}
     settings["settings"].update(endless)
     (tmp_path / "checkpoint" / "state.json").write_text(json.dumps(settings), "utf8")
-    config = make_config({"training.checkpoint_every": 1, **endless})
+    config = {"training.checkpoint_every": 1, **endless}
     with pytest.raises(SapbertError, match=r"E623.* after step 2, .*not finite"):
-        run_training(tmp_path, pairs_file, config)
+        train_small(config)
     assert (tmp_path / "checkpoint" / "model.safetensors").read_bytes() == saved
     assert not (tmp_path / "encoder").exists()
 
 
 def test_train_with_infinite_weights_at_the_end_writes_no_encoder(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+    train_small: Any, tmp_path: Path
 ) -> None:
     more = {"training.optimizer.learning_rate": float("inf"), "training.steps": 1}
     with pytest.raises(SapbertError, match=r"E623.* after step 1, .*not finite"):
-        run_training(tmp_path, pairs_file, make_config(more))
+        train_small(more)
     assert not (tmp_path / "encoder").exists()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_train_in_half_precision_has_float32_weights(
-    precision: str,
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    tmp_path: Path,
+    train_small: Any, precision: str, tmp_path: Path
 ) -> None:
     more = {"training.precision": precision, "training.steps": 3}
-    assert run_training(tmp_path, pairs_file, make_config(more), stop=stopped()) is None
-    summary = run_training(tmp_path, pairs_file, make_config(more))
+    assert train_small(more, stop=stopped()) is None
+    summary = train_small(more)
     assert summary["steps"] == 3
     weights = load_file(tmp_path / "encoder" / "model.safetensors")
     assert {each.dtype for each in weights.values()} == {torch.float32}

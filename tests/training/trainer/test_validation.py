@@ -96,37 +96,30 @@ def test_read_validation_without_mentions_is_none(make_config: MakeConfig) -> No
 
 @pytest.mark.parametrize("ids", ["MESH:C1", "C9"])
 def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
-    ids: str,
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    validation_settings: dict[str, Any],
-    tmp_path: Path,
+    train_small: Any, ids: str, validation_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     lines = [f"Heart Attack||{ids}", "fever||C8", "both||C1+C7"]
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
     with pytest.raises(SapbertError, match=r"E784.*none of 3"):
-        run_training(tmp_path, pairs_file, make_config(validation_settings))
+        train_small(validation_settings)
     assert not (tmp_path / "corpus").exists()
 
 
 def test_train_writes_the_encoder_with_the_best_validation(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
+    train_small: Any,
     validation_settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     accuracies = iter([0.2, 0.6, 0.6, 0.1])
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
-    config = make_config({**validation_settings, "training.steps": 7})
-    summary = run_training(tmp_path / "long", pairs_file, config)
+    config = {**validation_settings, "training.steps": 7}
+    summary = train_small(config, "long")
     assert (summary["best_step"], summary["best_accuracy"]) == (6, 0.6)
     log = (tmp_path / "long" / "encoder" / "training.jsonl").read_text("utf8")
     tried = [json.loads(line) for line in log.splitlines() if "accuracy" in line]
     assert [entry["step"] for entry in tried] == [2, 4, 6, 7]
-    run_training(tmp_path / "short", pairs_file, make_config({"training.steps": 6}))
+    train_small({"training.steps": 6}, "short")
     best, expected = (
         load_file(tmp_path / name / "encoder" / "model.safetensors")
         for name in ("long", "short")
@@ -135,35 +128,29 @@ def test_train_writes_the_encoder_with_the_best_validation(
 
 
 def test_train_stops_after_patience(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
+    train_small: Any,
     validation_settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: 0.5)
-    more = {**validation_settings, "validation.patience": 2}
-    summary = run_training(tmp_path, pairs_file, make_config(more))
+    summary = train_small({**validation_settings, "validation.patience": 2})
     assert summary["steps"] == 6  # two did not better the first one
     assert summary["best_step"] == 6  # the last of equal ones
     assert not (tmp_path / "checkpoint").exists()
 
 
 def test_train_resumed_keeps_the_best_validation(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
+    train_small: Any,
     validation_settings: dict[str, Any],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     accuracies = iter([0.9, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
     stop = Event()
     stop.set()
-    config = make_config(validation_settings)
+    config = validation_settings
     for _ in range(5):
-        assert run_training(tmp_path, pairs_file, config, stop=stop) is None
-    summary = run_training(tmp_path, pairs_file, config)
+        assert train_small(config, stop=stop) is None
+    summary = train_small(config)
     assert (summary["best_step"], summary["best_accuracy"]) == (2, 0.9)
