@@ -29,7 +29,8 @@ def write_slowly(path, vectors):
     write(path, vectors)
     time.sleep(60)
 row_vectors.write_shard = write_slowly
-embed_shards(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], (0, 2))
+paths = map(Path, sys.argv[1:3])
+embed_shards(*paths, sys.argv[3], (0, 2), engine="torch")
 """
 
 
