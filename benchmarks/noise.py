@@ -134,7 +134,7 @@ def ask_scispacy(worker: Worker, texts: Sequence[str]) -> Iterator[str]:
 
 def without_order(kb: KnowledgeBase) -> KnowledgeBase:
     """Return the same knowledge base, whose candidates are ordered by cosine."""
-    manifest = kb.manifest.model_copy(update={"order": None})
+    manifest = kb.manifest.model_copy(update={"order": None, "ngrams": False})
     return KnowledgeBase(
         replace(kb.version, manifest=manifest), encoder=kb.encoder_config, old=kb
     )

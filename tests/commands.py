@@ -1,20 +1,22 @@
 """Commands, run in the process of the tests."""
 
-import functools
+from functools import cache
 from typing import Any
 
-from typer import Typer, testing
+from click.testing import CliRunner, Result
+from typer import Typer
+from typer.main import get_command
 
 from spacy_sapbert.cli import main
 
-# Make the tree of all subcommands once, not at each call.
-testing._get_command = functools.cache(testing._get_command)
+make_tree = cache(get_command)  # of all subcommands, which takes long
 
 
 def invoke(
     *words: object, app: Typer = main.app, code: int | None = None, **options: Any
-) -> testing.Result:
+) -> Result:
     """Run a command to its end, which is to have a code; options as `CliRunner`."""
-    result = testing.CliRunner().invoke(app, [str(word) for word in words], **options)
+    command = make_tree(app)
+    result = CliRunner().invoke(command, [str(word) for word in words], **options)
     assert code in (None, result.exit_code), result.output
     return result
