@@ -16,10 +16,10 @@ class IncompleteIndex:
         self.missing = missing
         self.rows = len(vectors)
 
-    def embed(self, texts: list[str], *, variants: bool = False) -> EmbeddedTexts:
+    def embed(self, texts: list[str], **options: bool) -> EmbeddedTexts:
         readable = np.ones(len(texts), dtype=bool)
         vectors = self.matrix[[int(text) for text in texts]]
-        return EmbeddedTexts(vectors, ~readable, readable, ~readable)
+        return EmbeddedTexts(texts, vectors, ~readable, readable, ~readable)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

@@ -319,7 +319,7 @@ def test_add_concepts_name_without_a_finite_vector_is_an_error(
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
     none = np.zeros(2, dtype=bool)
-    bad = EmbeddedTexts(nothing, none, ~none, none)
+    bad = EmbeddedTexts(NEW.aliases, nothing, none, ~none, none)
     monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])
