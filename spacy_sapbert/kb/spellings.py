@@ -12,11 +12,14 @@ from ..linking.misspelled import Corrected, correct_words, list_words
 from ..linking.name_variants import choose_variant, list_text_variants, list_variants
 from ..linking.surface_forms import name_form
 from .filters import foreign_origins
+from .ngrams.index import extract_ngrams
 from .parts import Parts
 from .store import Store
 
 FORM_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
 LONGEST_KEPT = 200  # characters of these parts
+RARE = 1e-4  # share of the names that have a rare 3-gram
+MOST_SLIPS = 2  # letters of a word that may be wrong; one without rare 3-grams
 NEAR_NAMES = 32  # by 3-grams, whose words a misspelled word may be
 
 
@@ -66,6 +69,17 @@ class Spellings:
             self.written.put_many({key: written[key] for key in kept})
         return {form: names for (_, form), names in written.items()}
 
+    def most_slips(self, word: str) -> int:
+        """Return how many letters of a word that is no word of names may be wrong.
+
+        Typing errors make letters follow each other as they hardly do in names. A word
+        without such letters is rather a new word: "nephrotoxic" is not "neurotoxic".
+        """
+        ngrams = self.parts.ngrams
+        grams, _ = extract_ngrams([word])
+        rarest = ngrams.count_rows(grams).min(initial=self.store.total_rows)
+        return MOST_SLIPS if rarest < RARE * self.store.total_rows else 1
+
     def respell(
         self,
         texts: Sequence[str],
@@ -88,7 +102,13 @@ class Spellings:
         unknown = {
             number: words
             for number, text in enumerate(texts)
-            if (words := [w for w in list_words(text) if not ngrams.knows(w)])
+            if (
+                words := {
+                    w: self.most_slips(w)
+                    for w in list_words(text)
+                    if not ngrams.knows(w)
+                }
+            )
         }
         if not unknown:
             return {}

@@ -1,6 +1,6 @@
 """Words that are written wrong → the words of names that they nearly are."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
@@ -8,7 +8,7 @@ from rapidfuzz.distance import OSA
 from .features import WORD
 
 SHORTEST = 5  # letters of a correct word; a shorter one may be an abbreviation
-LETTERS_PER_SLIP, MOST_SLIPS = 4, 2  # one of four letters may be wrong
+LETTERS_PER_SLIP = 4  # one of them may be wrong
 
 
 class Corrected(NamedTuple):
@@ -28,14 +28,15 @@ def list_words(text: str) -> list[str]:
 
 
 def correct_words(
-    text: str, words: Collection[str], names: Iterable[str]
+    text: str, words: Mapping[str, int], names: Iterable[str]
 ) -> Corrected | None:
     """Replace words of a text by the words of names that they nearly are.
 
     Letters dropped, added, changed or swapped count.
 
     Args:
-        words: In lower case. One that is a word of a name stays.
+        words: In lower case, with how many letters may be wrong at most. One that is a
+            word of a name stays.
         names: Of equally near words, that of an earlier name counts.
 
     Returns:
@@ -47,8 +48,8 @@ def correct_words(
             near.setdefault(written.lower(), written)
     corrected = {
         word: nearest
-        for word in words
-        if word not in near and (nearest := find_nearest(word, near))
+        for word, slips in words.items()
+        if word not in near and (nearest := find_nearest(word, near, slips))
     }
     found = WORD.sub(lambda m: corrected.get(m.group().lower(), m.group()), text)
     if found == text:
@@ -56,13 +57,14 @@ def correct_words(
     return Corrected(found, OSA.normalized_similarity(text.lower(), found.lower()))
 
 
-def find_nearest(word: str, near: Mapping[str, str]) -> str | None:
+def find_nearest(word: str, near: Mapping[str, str], slips: int) -> str | None:
     """Return the word that differs least, as it is written; None if all differ more.
 
     Args:
         near: Words by their lower case. Those with digits do not count.
+        slips: How many letters may differ, and at most one of `LETTERS_PER_SLIP`.
     """
-    slips = min(len(word) // LETTERS_PER_SLIP, MOST_SLIPS)
+    slips = min(len(word) // LETTERS_PER_SLIP, slips)
     nearest = None
     for other, written in near.items():
         if slips < 0:

@@ -153,6 +153,17 @@ def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
     found, cosines = layers.search(["acute heart syndrome"], 2)
     best = dict(zip(found[0].tolist(), cosines[0].tolist(), strict=True))
     assert best[len(built)] < 0.6
+    grams, _ = extract_ngrams(texts)
+    assert layers.count_rows(grams).tolist() == one.count_rows(grams).tolist()
+
+
+def test_count_rows_by_hand(make_index: Make) -> None:
+    grams, _ = extract_ngrams(["ice"])  # " ic", "ice", "ce "
+    assert make_index(["ice", "icy", "nice rice"]).count_rows(grams).tolist() == [
+        2,
+        3,
+        3,
+    ]
 
 
 def test_similarity_accepts_rows_in_any_order(make_index: Make) -> None:

@@ -202,6 +202,15 @@ def test_words_of_added_names_correct_mentions(folder: Path, tmp_path: Path) -> 
     assert linked.candidates[0]["score"] == pytest.approx(1 - 1 / 11, abs=1e-4)
 
 
+def test_a_word_that_looks_like_one_of_names_has_fewer_wrong_letters(
+    kb: KnowledgeBase,
+) -> None:
+    word = next(iter(kb.values())).name.split()[0]
+    # Two more letters: one that names never have there, and a part of names.
+    for two, slips in (("xq", 2), (word[:2], 1)):
+        assert kb.searcher.spellings.most_slips(two + word) == slips
+
+
 @given(st.text(max_size=40), st.integers(0, 9))
 def test_noise_takes_any_text(text: str, seed: int) -> None:
     for disturb, _ in KINDS.values():

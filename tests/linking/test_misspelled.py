@@ -46,7 +46,7 @@ def test_list_words_leaves_out_short_ones() -> None:
 def test_correct_words(
     text: str, words: list[str], expected: str | None, kept: int
 ) -> None:
-    corrected = correct_words(text, words, NAMES)
+    corrected = correct_words(text, dict.fromkeys(words, 2), NAMES)
     if expected is None:
         assert corrected is None
     else:
@@ -56,13 +56,19 @@ def test_correct_words(
         assert corrected.kept == pytest.approx(1 - kept / longest)
 
 
+def test_correct_words_allows_fewer_letters_than_a_quarter() -> None:
+    name = ["neurotoxic"]  # two letters differ
+    assert correct_words("nephrotoxic", {"nephrotoxic": 1}, name) is None
+    assert correct_words("nephrotoxic", {"nephrotoxic": 2}, name) is not None
+
+
 def test_correct_words_keeps_codes() -> None:
-    assert correct_words("HNPCC", ["hnpcc"], ["HNPCC1"]) is None
+    assert correct_words("HNPCC", {"hnpcc": 1}, ["HNPCC1"]) is None
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=4))
 def test_correct_words_takes_any_text(text: str, names: list[str]) -> None:
-    corrected = correct_words(text, list_words(text), names)
+    corrected = correct_words(text, dict.fromkeys(list_words(text), 2), names)
     if corrected is not None:
         assert corrected.text != text
         assert 0 <= corrected.kept < 1

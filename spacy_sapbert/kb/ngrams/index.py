@@ -159,6 +159,14 @@ class NgramIndex:
         """Return whether all words of a mention are words of two names or more."""
         return bool(self.has_words([*hash_words(text)]).all())
 
+    @name_damage
+    def count_rows(self, grams: np.ndarray) -> np.ndarray:
+        """Return how often each 3-gram occurs in names, int64. Shape: (n,)."""
+        known, numbers = find_grams(self.grams, grams)
+        counts = np.zeros(len(grams), dtype=np.int64)
+        counts[known] = self.starts[numbers + 1] - self.starts[numbers]
+        return counts
+
     def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
         """Yield the rows and the weight of each distinct 3-gram of a mention.
 
@@ -276,6 +284,12 @@ class NgramLayers:
         hashes = [*hash_words(text)]
         has = [index.has_words(hashes) for _, index in self.parts]
         return bool(np.logical_or.reduce(has).all())
+
+    def count_rows(self, grams: np.ndarray) -> np.ndarray:
+        """See `NgramIndex.count_rows`; of all indexes together."""
+        counts = [index.count_rows(grams) for _, index in self.parts]
+        total: np.ndarray = np.sum(counts, axis=0)
+        return total
 
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
