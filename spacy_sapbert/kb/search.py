@@ -16,7 +16,6 @@ from ..io.cache import LruCache
 from ..linking.broader import rank_parents
 from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import (
-    POOL,
     POOL_ROWS,
     FoundName,
     Provenance,
@@ -52,6 +51,7 @@ from .spellings import Spellings
 from .store import Store, name_key
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
+OF_A_NAME = 3  # concepts whose cosines give the probability of a name; `FIRST_ROWS` do
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
 BROADER_CANDIDATES = 10  # whose parents are considered
@@ -351,9 +351,9 @@ class MentionSearch:
             pairs = zip(ranked, counts, strict=True)
             return [SearchResult(concepts, None, count) for concepts, count in pairs]
         results: list[SearchResult] = []
-        ranked = self.rank(mentions.vectors, filter, k=max(options.k, POOL))
+        ranked = self.rank(mentions.vectors, filter, k=max(options.k, OF_A_NAME))
         for concepts, count in zip(ranked, counts, strict=True):
-            cosines = np.array([concept.score for concept in concepts[:POOL]])
+            cosines = np.array([concept.score for concept in concepts[:OF_A_NAME]])
             probability = ranker.name_probability(cosines) if concepts else 0.0
             best = rank_concepts(concepts, k=options.k)
             results.append(SearchResult(best, None, count, probability))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz.distance import OSA
 
-from .candidates import Entry, RankedEntry
+from .candidates import Entry
 
 POOL = 10  # concepts with the highest cosines that are ordered anew …
 POOL_BY_NGRAMS = 12  # … and with the highest similarities of 3-grams
@@ -179,13 +179,6 @@ class Pool(NamedTuple):
     def cuis(self) -> list[str]:
         """The ids of the concepts."""
         return [*self.near]
-
-    def candidates(self) -> list[RankedEntry]:
-        """Return the nearest name of each concept that is ordered."""
-        return [
-            RankedEntry(names.cosine, names.nearest, names.cosine)
-            for names in self.near.values()
-        ]
 
 
 def pool_concepts(

@@ -41,10 +41,10 @@ def order_by_ranker(
         mention, pool, counts=counts, concept_counts=concept_counts
     )
     scores = ranker.scores(features, known=known)
-    candidates = pool.candidates()
+    near, keys = [*pool.near.values()], scores.tolist()
     ordered = [
-        candidates[index]._replace(order=float(scores[index]))
-        for index in np.argsort(-scores, kind="stable")
+        RankedEntry(near[number].cosine, near[number].nearest, keys[number])
+        for number in np.argsort(-scores, kind="stable").tolist()
     ]
     last = ordered[-1].order
     # Sort keys are in −1 … 1, so that these come after the pool.
