@@ -12,13 +12,14 @@ from ..linking.misspelled import Corrected, correct_words, list_words
 from ..linking.name_variants import choose_variant, list_text_variants, list_variants
 from ..linking.surface_forms import name_form
 from .filters import foreign_origins
-from .ngrams.index import extract_ngrams
+from .ngrams.index import MAX_CHARACTERS, extract_ngrams
 from .parts import Parts
 from .store import Store
 
 FORM_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
 LONGEST_KEPT = 200  # characters of these parts
 RARE = 1e-4  # share of the names that have a rare 3-gram
+MOST_WORDS = 10  # of a mention that are not known
 MOST_SLIPS = 2  # letters of a word that may be wrong; one without rare 3-grams
 NEAR_NAMES = 32  # by 3-grams, whose words a misspelled word may be
 
@@ -88,7 +89,8 @@ class Spellings:
     ) -> dict[int, Corrected]:
         """Correct words of mentions that are nearly words of the nearest names.
 
-        A word of two names or more is right as it is.
+        A word of two names or more is right as it is. Texts of many other words, and
+        long ones, are no misspelled names, and would take long.
 
         Args:
             is_left_out: Of the number of a text and a name: whether it does not count.
@@ -99,17 +101,12 @@ class Spellings:
         if not self.parts.manifest.ngrams:
             return {}
         ngrams = self.parts.ngrams
-        unknown = {
-            number: words
-            for number, text in enumerate(texts)
-            if (
-                words := {
-                    w: self.most_slips(w)
-                    for w in list_words(text)
-                    if not ngrams.knows(w)
-                }
-            )
-        }
+        unknown: dict[int, dict[str, int]] = {}
+        for number, text in enumerate(texts):
+            listed = list_words(text) if len(text) <= MAX_CHARACTERS else []
+            new = [word for word in listed if not ngrams.knows(word)]
+            if 0 < len(new) <= MOST_WORDS:
+                unknown[number] = {word: self.most_slips(word) for word in new}
         if not unknown:
             return {}
         wanted = {texts[number]: None for number in unknown}

@@ -202,6 +202,16 @@ def test_words_of_added_names_correct_mentions(folder: Path, tmp_path: Path) -> 
     assert linked.candidates[0]["score"] == pytest.approx(1 - 1 / 11, abs=1e-4)
 
 
+def test_long_texts_are_not_corrected(kb: KnowledgeBase) -> None:
+    """Each unknown word is searched for, and the text compared letter by letter."""
+    name = next(iter(kb.values())).name
+    wrong = f"{name[:2]}x{name[3:]}"
+    respell = kb.searcher.spellings.respell
+    assert respell([wrong]) != {}
+    assert respell([" ".join([wrong, *(f"unknown{n}" for n in range(10))])]) == {}
+    assert respell([wrong + " a" * 500]) == {}
+
+
 def test_a_word_that_looks_like_one_of_names_has_fewer_wrong_letters(
     kb: KnowledgeBase,
 ) -> None:
