@@ -32,7 +32,8 @@ def change(kb: KnowledgeBase, calibration: Calibration | None) -> None:
 def embed_without_torch(_: KnowledgeBase, texts: list[str], **__: Any) -> EmbeddedTexts:
     """No thread of torch may be there when a process forks."""
     none = np.zeros(len(texts), bool)
-    return EmbeddedTexts(np.eye(32, dtype="f4")[: len(texts)], none, ~none, none)
+    vectors = np.eye(32, dtype="f4")[: len(texts)]
+    return EmbeddedTexts(texts, vectors, none, ~none, none)
 
 
 def read_state(folder: Path) -> Any:
