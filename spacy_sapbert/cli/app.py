@@ -84,6 +84,12 @@ def stop_on_signals() -> Iterator[None]:
     sys.unraisablehook = repeat_signal
     try:
         yield
+    except typer.Exit as ended:
+        # A terminal that is closed sends SIGHUP twice, maybe while Python exits.
+        hangup = getattr(signal, "SIGHUP", None)
+        if hangup in old and ended.exit_code == BY_SIGNAL + hangup:
+            old[hangup] = signal.SIG_IGN
+        raise
     finally:
         sys.unraisablehook = old_hook
         waiting = [number for timer, number in repeats.items() if timer.is_alive()]

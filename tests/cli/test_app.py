@@ -99,6 +99,23 @@ def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_proces
 
 
 @POSIX
+def test_second_hangup_while_python_exits_changes_nothing(
+    sample_kb, tmp_path, new_process
+):
+    """A terminal that is closed sends two."""
+    process, _ = start_link(new_process, sample_kb, tmp_path / "out.jsonl")
+    process.send_signal(signal.SIGHUP)
+    while b"Stopped" not in process.stderr.readline():
+        pass
+    code = None
+    while code is None:  # as long as it takes to exit
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.001)
+        code = process.poll()
+    assert code == 129
+
+
+@POSIX
 def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path, new_process):
     output = tmp_path / "out"
     process, _ = start_link(new_process, sample_kb, output, "--shard-size", 3)
