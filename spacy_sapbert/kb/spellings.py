@@ -70,7 +70,7 @@ class Spellings:
             self.written.put_many({key: written[key] for key in kept})
         return {form: names for (_, form), names in written.items()}
 
-    def most_slips(self, word: str) -> int:
+    def count_allowed_slips(self, word: str) -> int:
         """Return how many letters of a word that is no word of names may be wrong.
 
         Typing errors make letters follow each other as they hardly do in names. A word
@@ -106,7 +106,7 @@ class Spellings:
             listed = list_words(text) if len(text) <= MAX_CHARACTERS else []
             new = [word for word in listed if not ngrams.knows(word)]
             if 0 < len(new) <= MOST_WORDS:
-                unknown[number] = {word: self.most_slips(word) for word in new}
+                unknown[number] = {word: self.count_allowed_slips(word) for word in new}
         if not unknown:
             return {}
         wanted = {texts[number]: None for number in unknown}

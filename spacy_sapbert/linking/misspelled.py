@@ -8,7 +8,9 @@ from rapidfuzz.distance import OSA
 from .features import WORD
 
 SHORTEST = 5  # letters of a correct word; a shorter one may be an abbreviation
-LETTERS_PER_SLIP = 4  # one of them may be wrong
+# One of them may be wrong: fewer than by `features.most_slips`, which chooses weights
+# and changes no word.
+LETTERS_PER_SLIP = 4
 
 
 class Corrected(NamedTuple):

@@ -132,7 +132,7 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
 
 
 def describe_expected(where: str, problem: str, text: str) -> str:
-    """Say what a request should have; other texts of pydantic may quote it."""
+    """Return what a request should have; other texts of pydantic may quote it."""
     match problem.partition("_")[0]:
         case "greater" | "less":
             return f"{where} to be {text.removeprefix('Input should be ')}"
