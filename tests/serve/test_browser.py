@@ -313,6 +313,38 @@ def test_decisions_wait_for_the_network_and_a_reload(
     assert len(decisions(reviewed, "offline.txt")) == 3
 
 
+def test_a_key_counts_while_the_name_is_still_looked_up(
+    page: Any, reviewed: Client
+) -> None:
+    """The note is drawn for that name already, so that it is not drawn again."""
+    names: list[Any] = []
+    reads: list[Any] = []
+
+    def hold_names(route: Any) -> None:
+        if route.request.method == "GET":
+            names.append(route)
+        else:
+            route.continue_()
+
+    def hold_second_read(route: Any) -> None:
+        reads.append(route)
+        if len(reads) == 1:
+            route.continue_()
+
+    page.route(re.compile(r"/reviews/documents$"), hold_names)
+    page.route("**/reviews/documents/*", hold_second_read)
+    page.fill("#reviewer", "Eve")
+    page.press("#reviewer", "Tab")
+    link(page, "Slow names: fever, aspirin.", "names.txt")
+    names[0].continue_()
+    while page.evaluate("localStorage.getItem('reviewer')") != "Eve":
+        time.sleep(0.05)
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    assert [one["reviewer"] for one in decisions(reviewed, "names.txt")] == ["Eve"]
+    assert len(reads) == 1
+
+
 def test_a_note_that_was_read_before_a_decision_was_written_has_it_too(
     page: Any, reviewed: Client
 ) -> None:

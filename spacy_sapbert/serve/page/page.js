@@ -18,6 +18,7 @@ const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
 let part = "";
 let shown = 0;
+let shownFor = "";  // the name of the person
 
 /** What the service is, and what this person may do there. */
 async function ask() {
@@ -55,6 +56,7 @@ async function show() {
   if (part === "notes") notes.render(main, asked);  // can be used before the answer
   const info = await asked;
   if (!info || own !== shown) return;
+  shownFor = reviewer();
   document.body.classList.toggle("fits", part === "note" || part === "queue");
   if (part === "note") await note.render(main, info, first, second ? Number(second) : null);
   else if (part === "queue") await queue.render(main, info);
@@ -63,7 +65,7 @@ async function show() {
   else if (part === "teach") await teach.render(main, info);
   else if (part === "quality") await quality.render(main, info);
   else if (part === "look") await look.render(main, info, first);
-  if (own === shown) Object.assign(document.body.dataset, { part, reviewer: reviewer() });
+  if (own === shown) Object.assign(document.body.dataset, { part, reviewer: shownFor });
 }
 
 document.addEventListener("keydown", (event) => {
@@ -86,7 +88,7 @@ async function settleName() {
     if (known) field.value = known;
   } catch { /* without reviews there are no names */ }
   localStorage.setItem("reviewer", field.value);
-  if (["note", "notes", "queue"].includes(part)) await show();
+  if (shownFor !== reviewer() && ["note", "notes", "queue"].includes(part)) await show();
 }
 
 nameField().value = localStorage.getItem("reviewer") ?? "";
