@@ -511,28 +511,31 @@ class MentionSearch:
         Returns:
             For each mention rows, ascending, cosines and similarities, (r,) each.
         """
-        ngrams = self.parts.ngrams
-        by_ngrams, _ = ngrams.search(mentions.texts, near[0].shape[1], allowed=allowed)
-        united: list[np.ndarray] = []
+        rows, scores = near
+        united = self.parts.ngrams.unite(
+            mentions.texts,
+            [some[some >= 0] for some in rows],
+            rows.shape[1],
+            allowed=allowed,
+        )
         cosines: list[np.ndarray] = []
-        for by_cosine, scores, more in zip(*near, by_ngrams, strict=True):
-            known = by_cosine >= 0
-            rows = np.union1d(by_cosine[known], more[more >= 0]).astype(np.int64)
-            both = np.full(len(rows), np.nan, dtype=np.float32)
-            both[np.searchsorted(rows, by_cosine[known])] = scores[known]
-            united.append(rows)
-            cosines.append(both)
-        missing = [rows[np.isnan(c)] for rows, c in zip(united, cosines, strict=True)]
-        distinct = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *missing]))
-        if len(distinct):
-            row_vectors = self.parts.index.vectors(distinct)
-            for vector, rows, both in zip(
-                mentions.vectors, missing, cosines, strict=True
-            ):
-                numbers = np.searchsorted(distinct, rows)
-                both[np.isnan(both)] = row_vectors[numbers] @ vector
-        similarities = ngrams.similarity(mentions.texts, united)
-        return list(zip(united, cosines, similarities, strict=True))
+        for (both, _), some, found in zip(united, rows, scores, strict=True):
+            values = np.full(len(both), np.nan, dtype=np.float32)
+            values[np.searchsorted(both, some[some >= 0])] = found[some >= 0]
+            cosines.append(values)
+        distinct = np.unique(
+            np.concatenate(
+                [r[np.isnan(c)] for (r, _), c in zip(united, cosines, strict=True)]
+            )
+        )
+        row_vectors = self.parts.index.vectors(distinct)
+        for vector, (both, _), values in zip(
+            mentions.vectors, united, cosines, strict=True
+        ):
+            missing = np.isnan(values)
+            numbers = np.searchsorted(distinct, both[missing])
+            values[missing] = row_vectors[numbers] @ vector
+        return [(r, c, s) for (r, s), c in zip(united, cosines, strict=True)]
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""

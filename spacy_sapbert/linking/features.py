@@ -88,7 +88,7 @@ class Words(NamedTuple):
         words: In lower case, without plural s, Roman numerals as digits.
         content: Those with a meaning of their own.
         numbers: All numbers, also within words.
-        text: In lower case, with single blanks.
+        text: From `fold_text`.
     """
 
     words: tuple[str, ...]
@@ -100,10 +100,15 @@ class Words(NamedTuple):
 @lru_cache(maxsize=10_000)  # about 2 KB each
 def split_words(text: str) -> Words:
     """Split a text into what is compared."""
-    lower = " ".join(text.lower().split())
+    lower = fold_text(text)
     words = tuple(map(fold_word, WORD.findall(lower)))
     content = frozenset(words) - LITTLE or frozenset(words)
     return Words(words, content, frozenset(NUMBER.findall(" ".join(words))), lower)
+
+
+def fold_text(text: str) -> str:
+    """Return a text in lower case, with single blanks."""
+    return " ".join(text.lower().split())
 
 
 def fold_word(word: str) -> str:
@@ -399,7 +404,7 @@ def count_edits(text: str, near: Sequence[NearNames]) -> tuple[list[int], list[f
     Letters dropped, added, changed or swapped count.
 
     Args:
-        text: The mention, from `split_words`.
+        text: The mention, from `fold_text`.
 
     Returns:
         For each concept, of the better of its nearest name and of that by 3-grams: the
@@ -412,7 +417,7 @@ def count_edits(text: str, near: Sequence[NearNames]) -> tuple[list[int], list[f
         counted = [
             (OSA.distance(text, other), max(len(text), len(other)) or 1)
             for alias in {names.alias: None, names.nearest.alias: None}
-            if (other := split_words(alias).text)
+            if (other := fold_text(alias))
         ]
         edits.append(min((n for n, _ in counted), default=MOST_EDITS))
         similarities.append(max((1 - n / most for n, most in counted), default=0.0))

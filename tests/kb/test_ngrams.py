@@ -52,7 +52,7 @@ def spell(gram: int) -> str:
 
 
 def all_cosines(index: NgramIndex, text: str, rows: int) -> np.ndarray:
-    return index.similarity([text], [np.arange(rows)])[0]
+    return index.unite([text], [np.arange(rows)], 1)[0][1]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
     layers = NgramLayers(make("base", built), make("added", added))
     one = make("one", [*built, *added])
     rows = [np.arange(len(built) + len(added))] * len(texts)
-    for layered, whole in zip(
-        layers.similarity(texts, rows), one.similarity(texts, rows), strict=True
-    ):
+    of_layers, of_one = layers.unite(texts, rows, 1), one.unite(texts, rows, 1)
+    for (some, layered), (every, whole) in zip(of_layers, of_one, strict=True):
+        assert some.tolist() == every.tolist() == rows[0].tolist()
         assert layered == pytest.approx(whole, abs=0.01)
     found, cosines = layers.search(["acute heart syndrome"], 2)
     best = dict(zip(found[0].tolist(), cosines[0].tolist(), strict=True))
@@ -166,13 +166,17 @@ def test_count_rows_by_hand(make_index: Make) -> None:
     ]
 
 
-def test_similarity_accepts_rows_in_any_order(make_index: Make) -> None:
+def test_unite_adds_the_most_similar_names_to_rows(make_index: Make) -> None:
     index = make_index(NAMES)
-    every = all_cosines(index, "heart of brca1", len(NAMES))
-    wanted = np.array([5, 1, 1, 8, 4])
-    found = index.similarity(["heart of brca1", "x"], [wanted, wanted[:0]])
-    assert found[0].tolist() == every[wanted].tolist()
-    assert found[1].shape == (0,)
+    mention = "heart of brca1"
+    every = all_cosines(index, mention, len(NAMES))
+    best = index.search([mention], 2)[0][0]
+    (rows, cosines), (none, _) = index.unite(
+        [mention, "x"], [np.array([5, 1, 8]), np.array([], dtype=np.int64)], 2
+    )
+    assert rows.tolist() == sorted({5, 1, 8, *best.tolist()})
+    assert cosines.tolist() == every[rows].tolist()
+    assert none.tolist() == []
 
 
 @settings(max_examples=60, deadline=None)

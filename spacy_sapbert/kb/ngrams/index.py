@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import combining, normalize
@@ -96,9 +97,10 @@ def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
     Equal cosines are in order of row. Shape: (n,) → (up to k,).
     """
     # Most rows share little with a mention: try the others first.
-    rows = np.flatnonzero(cosines > cosines.max(initial=0) / 2)
-    if len(rows) < k:
-        rows = np.flatnonzero(cosines > 0)
+    for part in (2, 4, np.inf):
+        rows = np.flatnonzero(cosines > cosines.max(initial=0) / part)
+        if len(rows) >= k:
+            break
     if len(rows) > k:
         last = np.partition(cosines[rows], len(rows) - k)[len(rows) - k]
         rows = rows[cosines[rows] >= last]
@@ -167,25 +169,59 @@ class NgramIndex:
         counts[known] = self.starts[numbers + 1] - self.starts[numbers]
         return counts
 
-    def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
-        """Yield the rows and the weight of each distinct 3-gram of a mention.
+    def weigh(self, texts: Sequence[str]) -> Iterator[list[tuple[int, float]]]:
+        """Yield the number and the weight of each distinct 3-gram of each mention.
 
-        The rows are ascending, once for each occurrence. The weight is what an
-        occurrence adds to the cosine before the scale of the row.
+        The weight is what an occurrence adds to the cosine before the scale of the row.
         """
-        grams, counts = np.unique(extract_ngrams([text])[0], return_counts=True)
+        grams, owners = extract_ngrams(texts)
+        order = np.lexsort((grams, owners))
+        grams, owners = grams[order], owners[order]
+        is_first = np.ones(len(grams), dtype=bool)
+        is_first[1:] = (np.diff(grams) != 0) | (np.diff(owners) != 0)
+        counts = np.diff(np.flatnonzero(np.append(is_first, True)))
+        grams, owners = grams[is_first], owners[is_first]
         known, numbers = find_grams(self.grams, grams)
-        weights = self.weights[numbers].astype(np.float64)
-        parts = weights * counts[known]  # of its vector, before normalisation
-        squares = np.square(parts).sum()
+        weights = np.zeros(len(grams))
+        weights[known] = self.weights[numbers]
         if self.beside is not None:
             more, others = find_grams(self.beside[0], grams)
-            only = ~known[more]
-            factors = self.beside[1][others[only]].astype(np.float64)
-            squares += np.square(factors * counts[more][only]).sum()
-        length = np.sqrt(squares)
-        for gram, part in zip(numbers, parts * weights / (length or 1), strict=True):
-            yield self.rows[self.starts[gram] : self.starts[gram + 1]], part
+            weights[more & ~known] = self.beside[1][others[~known[more]]]
+        parts = weights * counts  # of the vector of a mention, before normalisation
+        lengths = np.sqrt(np.bincount(owners, np.square(parts), minlength=len(texts)))
+        values = (parts * weights)[known] / lengths[owners[known]]
+        ends = np.searchsorted(owners[known], np.arange(len(texts) + 1))
+        pairs = [*zip(numbers.tolist(), values.tolist(), strict=True)]
+        for start, end in pairwise(ends.tolist()):
+            yield pairs[start:end]
+
+    def compare(
+        self, texts: Sequence[str], allowed: np.ndarray | None
+    ) -> Iterator[np.ndarray]:
+        """Yield the cosines of each mention and all names, in one array used again.
+
+        Names that are not allowed have 0. float32, shape: (names,).
+        """
+        scales = self.scales
+        if allowed is not None:
+            if allowed.shape != scales.shape or allowed.dtype != bool:
+                raise SapbertError(
+                    Errors.E592.format(
+                        rows=len(scales), got=allowed.dtype, shape=allowed.shape
+                    )
+                )
+            scales = np.where(allowed, scales, 0)
+        sums = np.empty(len(scales))
+        cosines = np.empty(len(scales), dtype=np.float32)
+        starts = self.starts
+        for grams in self.weigh(texts):
+            sums.fill(0)
+            for gram, weight in grams:
+                # A row is there once for each occurrence.
+                np.add.at(sums, self.rows[starts[gram] : starts[gram + 1]], weight)
+            cosines[:] = sums
+            cosines *= scales
+            yield cosines
 
     @name_damage
     def search(
@@ -197,43 +233,34 @@ class NgramIndex:
         fewer rows share a 3-gram, or `allowed`, a mask of all rows, has fewer, the rest
         is row −1 with 0. Shape: (n, up to k) each.
         """
-        scales = self.scales
-        if allowed is not None:
-            if allowed.shape != scales.shape or allowed.dtype != bool:
-                raise SapbertError(
-                    Errors.E592.format(
-                        rows=len(scales), got=allowed.dtype, shape=allowed.shape
-                    )
-                )
-            scales = np.where(allowed, scales, 0)
-        k = min(k, len(scales))
+        k = min(k, len(self.scales))
         rows = np.full((len(texts), k), -1, dtype=np.int64)
         scores = np.zeros((len(texts), k), dtype=np.float32)
-        sums = np.empty(len(scales))
-        cosines = np.empty(len(scales), dtype=np.float32)
-        for number, text in enumerate(texts):
-            sums.fill(0)
-            for gram_rows, part in self.weigh(text):
-                np.add.at(sums, gram_rows, part)
-            np.multiply(sums, scales, out=cosines, casting="same_kind")
+        for number, cosines in enumerate(self.compare(texts, allowed)):
             best = find_highest(cosines, k)
             rows[number, : len(best)] = best
             scores[number, : len(best)] = cosines[best]
         return rows, scores
 
     @name_damage
-    def similarity(
-        self, texts: Sequence[str], rows: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """Return the cosines of each mention and some rows, float32. Shape: (m,)."""
-        results: list[np.ndarray] = []
-        for text, compared in zip(texts, rows, strict=True):
-            sums = np.zeros(len(compared))
-            for gram_rows, part in self.weigh(text):
-                ends = np.searchsorted(gram_rows, compared, side="right")
-                sums += (ends - np.searchsorted(gram_rows, compared)) * part
-            results.append((sums * self.scales[compared]).astype(np.float32))
-        return results
+    def unite(
+        self,
+        texts: Sequence[str],
+        near: Sequence[np.ndarray],
+        k: int,
+        *,
+        allowed: np.ndarray | None = None,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Add the most similar names of each mention to other rows, which are allowed.
+
+        Returns the rows of both, ascending, and their cosines, float32, (m,) each.
+        """
+        united: list[tuple[np.ndarray, np.ndarray]] = []
+        compared = self.compare(texts, allowed)
+        for some, cosines in zip(near, compared, strict=True):
+            rows = np.union1d(some, find_highest(cosines, k))
+            united.append((rows, cosines[rows]))
+        return united
 
 
 def find_grams(known: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -304,15 +331,24 @@ class NgramLayers:
             scores.append(cosines)
         return np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
 
-    def similarity(
-        self, texts: Sequence[str], rows: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """See `NgramIndex.similarity`."""
-        results = [np.zeros(len(compared), dtype=np.float32) for compared in rows]
+    def unite(
+        self,
+        texts: Sequence[str],
+        near: Sequence[np.ndarray],
+        k: int,
+        *,
+        allowed: np.ndarray | None = None,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """See `NgramIndex.unite`; with up to k rows of each index."""
+        rows: list[list[np.ndarray]] = [[] for _ in texts]
+        cosines: list[list[np.ndarray]] = [[] for _ in texts]
         for first, index in self.parts:
-            masks = [(r >= first) & (r < first + len(index.scales)) for r in rows]
-            parts = [r[mask] - first for r, mask in zip(rows, masks, strict=True)]
-            cosines = index.similarity(texts, parts)
-            for result, mask, part in zip(results, masks, cosines, strict=True):
-                result[mask] = part
-        return results
+            last = first + len(index.scales)
+            own = [some[(some >= first) & (some < last)] - first for some in near]
+            mask = None if allowed is None else allowed[first:last]
+            found = index.unite(texts, own, k, allowed=mask)
+            for number, (some, similarities) in enumerate(found):
+                rows[number].append(some + first)
+                cosines[number].append(similarities)
+        joined = map(np.concatenate, rows), map(np.concatenate, cosines)
+        return [*zip(*joined, strict=True)]
