@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..encoder.encoder import EncoderConfig
-from ..errors import Warnings, check_range
+from ..errors import Errors, SapbertError, Warnings, check_range
 from ..formats.entities import AttributeNames
 from ..io.forks import TemporaryFolder
 from ..linking.options import OPTIONS, LinkOptions, change_options
@@ -117,7 +118,8 @@ class SapbertLinker(Pipe):
     property that can be set: `linker.threshold = 0.8`.
 
     Raises:
-        SapbertError: If a number is out of its range.
+        SapbertError: If a number is out of its range, or the name of an option that is
+            set is misspelt.
     """
 
     def __init__(
@@ -143,6 +145,12 @@ class SapbertLinker(Pipe):
         self.scorer = scorer
         self.config = self.settings()
         set_extensions(attrs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A misspelt option would be a new attribute, which changes nothing.
+        if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
+            raise SapbertError(Errors.E333.format(known=[*OPTIONS], got=repr(name)))
+        super().__setattr__(name, value)
 
     @property
     def kb(self) -> "KnowledgeBase":

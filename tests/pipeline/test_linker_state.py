@@ -68,6 +68,15 @@ def test_linker_property_with_an_impossible_value_is_an_error(
         setattr(linker, name, value)
 
 
+def test_linker_property_that_is_misspelt_is_an_error(sample_kb: Path) -> None:
+    """It would be a new attribute, and change nothing."""
+    linker: Any = make_nlp(sample_kb).get_pipe("sapbert_linker")
+    with pytest.raises(SapbertError, match="E333.*'threshold'.*'treshold'"):
+        linker.treshold = 0.8
+    linker.note_of_mine = "any other attribute"
+    linker.set_error_handler(print)
+
+
 def test_linker_saves_options_that_were_set_and_the_config_wins(
     own_kb: Path, tmp_path: Path
 ) -> None:
