@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.related import relate
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import BROADER, Linked, label_filter
@@ -114,7 +115,7 @@ def locate_expected(
         expected.cause = rank_expected(kb, context, options, linked, expected)
     if candidates and candidates[0]["cui"] != concept.cui:
         first = candidates[0]["cui"]
-        (expected.relation,) = kb.searcher.relate(concept.cui, [first])
+        (expected.relation,) = relate(kb.store, concept.cui, [first])
     if linked.cui == concept.cui:
         expected.cause = None
     return expected

@@ -16,6 +16,7 @@ from ..linking.name_index import NameIndex
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
+from .embedding import EmbeddedTexts
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.verification import verify_files
@@ -23,7 +24,8 @@ from .folder.versions import Version, read_version
 from .indexes.backend import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
-from .search import EmbeddedTexts, MentionSearch, RelatedConcept
+from .related import RelatedConcept, find_related
+from .search import MentionSearch
 from .store import Store
 
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         Returns:
             The vectors, and what is known of each text.
         """
-        return self.searcher.embed(texts, variants=variants, respell=respell)
+        return self.searcher.embedder.embed(texts, variants=variants, respell=respell)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
@@ -397,7 +399,7 @@ class KnowledgeBase(Mapping[str, Concept]):
             5
         """
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
-        return self.searcher.related(self[cui].cui, k=k)
+        return find_related(self.searcher, self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> list[str]:
         """Return the ids of concepts with a code, e.g. "E11.9" of "ICD10CM", sorted."""

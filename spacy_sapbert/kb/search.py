@@ -7,7 +7,6 @@ knowledge base, and on nothing else.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +32,12 @@ from ..linking.link import (
     link_results,
     make_queries,
 )
-from ..linking.misspelled import Corrected
 from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
 from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import ANNOTATED
+from .embedding import Embedder
 from .filters import (
     FilterResult,
     check_sources_of_codes,
@@ -48,7 +47,7 @@ from .filters import (
 from .indexes.layered import search_among
 from .parts import Parts
 from .spellings import Spellings
-from .store import Store, name_key
+from .store import Store
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
 OF_A_NAME = 3  # concepts whose cosines give the probability of a name; `FIRST_ROWS` do
@@ -59,32 +58,9 @@ MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change resu
 FILTER_CACHE = 16  # filters, or more if the options have more
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
-FORM_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
-LONGEST_KEPT = 200  # characters of these parts
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 
 Ranked = list[RankedEntry]
-
-
-class EmbeddedTexts(NamedTuple):
-    """Embedded texts.
-
-    Attributes:
-        texts: What an order compares with names: the texts, or if they are corrected
-            and no name even so, what was corrected.
-        vectors: Unit vectors in float32, zero for texts that the encoder cannot read;
-            those of corrected texts are as long as the share of letters that stay, so
-            that no cosine is that of a name. Shape: (n, width).
-        truncated: Texts longer than the maximum of the encoder, bool. Shape: (n,).
-        readable: Texts of which the encoder has a token, bool. Shape: (n,).
-        named: Texts with the vector of a name, bool. Shape: (n,).
-    """
-
-    texts: Sequence[str]
-    vectors: np.ndarray
-    truncated: np.ndarray
-    readable: np.ndarray
-    named: np.ndarray
 
 
 class Mentions(NamedTuple):
@@ -105,20 +81,6 @@ class Mentions(NamedTuple):
         return Mentions(texts, self.vectors[numbers], self.named[numbers])
 
 
-class RelatedConcept(NamedTuple):
-    """A concept near another one, and its preferred name.
-
-    Attributes:
-        score: The highest cosine of a name of the one and a name of the other, −1 to 1.
-        relation: "parent", "child" or "sibling", which shares a parent.
-    """
-
-    cui: str
-    name: str
-    score: float
-    relation: str | None
-
-
 class MentionSearch:
     """Finds the concepts of mentions, and caches what it found."""
 
@@ -130,6 +92,7 @@ class MentionSearch:
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
         self.spellings = Spellings(store, parts)
+        self.embedder = Embedder(store, parts, self.spellings)
         self.check_codes = cache(lambda codes: check_sources_of_codes(store, codes))
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
@@ -172,57 +135,6 @@ class MentionSearch:
             ]
         return links
 
-    # Embed
-
-    def embed(
-        self, texts: Sequence[str], *, variants: bool = False, respell: bool = False
-    ) -> EmbeddedTexts:
-        """Embed texts; see `KnowledgeBase.embed`."""
-        encoder = self.parts.encoder
-        token_ids, truncated = encoder.tokenize(texts)
-        ids = dict(zip(texts, token_ids, strict=True))
-        rows = self.find_rows(ids)
-        # Texts with the same token ids can have different variants.
-        if variants:
-            rest = [text for text in ids if text not in rows]
-            rows.update(self.spellings.find_variants(rest))
-        named = {*rows}
-        corrected: dict[str, Corrected] = {}
-        if respell:
-            rest = [text for text in ids if text not in rows]
-            found = self.spellings.respell(rest)
-            corrected = {rest[number]: c for number, c in found.items()}
-            changed, _ = encoder.tokenize([c.text for c in corrected.values()])
-            new = dict(zip(corrected, changed, strict=True))
-            ids.update(new)
-            rows.update(self.find_rows(new))
-        used = {text: rows.get(text, name_key(i)) for text, i in ids.items()}
-        encoded = {used[text]: i for text, i in ids.items() if text not in rows}
-        known = [*dict.fromkeys(rows.values())]
-        numbers = {key: number for number, key in enumerate([*known, *encoded])}
-        vectors = encoder.encode([*encoded.values()])
-        if known:
-            of_rows = self.parts.index.vectors(np.array(known, dtype=np.int64))
-            vectors = np.concatenate([of_rows, vectors])
-        kept = [corrected[t].kept if t in corrected else 1.0 for t in texts]
-        scales = np.array(kept, dtype=np.float32)[:, None]
-        return EmbeddedTexts(
-            [
-                corrected[t].text if t in corrected and t not in rows else t
-                for t in texts
-            ],
-            vectors[[numbers[used[text]] for text in texts]] * scales,
-            np.array(truncated, dtype=bool),
-            np.array([*map(bool, token_ids)], dtype=bool),
-            np.array([text in named for text in texts], dtype=bool),
-        )
-
-    def find_rows(self, token_ids: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Return the row of each text that is a name, by the token ids of each text."""
-        keys = {text: name_key(ids) for text, ids in token_ids.items()}
-        rows = self.store.rows_of_keys(keys.values())
-        return {text: rows[key] for text, key in keys.items() if key in rows}
-
     # Find
 
     def find(
@@ -249,7 +161,7 @@ class MentionSearch:
         texts = [t for t in dict.fromkeys(q.text for q in queries) if has_text(t)]
         if not texts:
             return results
-        embedded = self.embed(texts, variants=variants, respell=True)
+        embedded = self.embedder.embed(texts, variants=variants, respell=True)
         mentions = Mentions(embedded.texts, embedded.vectors, embedded.named)
         usable = np.isfinite(embedded.vectors).all(axis=1)
         usable &= embedded.vectors.any(axis=1)
@@ -600,44 +512,6 @@ class MentionSearch:
         return filtered is None or any(
             map(filtered.matches, self.store.entries_of(cui))
         )
-
-    def related(self, cui: str, *, k: int) -> list[RelatedConcept]:
-        """Find the concepts nearest to a concept; see `KnowledgeBase.related`."""
-        rows = sorted({entry.row for entry in self.store.entries_of(cui)})
-        if not rows:
-            return []
-        vectors = self.parts.index.vectors(np.array(rows, dtype=np.int64))
-        # One more than k, since each name is nearest to its own concept.
-        ranked = self.rank(vectors, Filter(), k=k + 1)
-        nearest: dict[str, RankedEntry] = {}
-        for near in chain.from_iterable(ranked):
-            best = nearest.setdefault(near.entry.cui, near)
-            if near.score > best.score:
-                nearest[near.entry.cui] = near
-        nearest.pop(cui, None)
-        scores = {other: round_score(near.score) for other, near in nearest.items()}
-        cuis = sorted(nearest, key=lambda other: (-scores[other], other))[:k]
-        relations = self.relate(cui, cuis)
-        return [
-            RelatedConcept(other, nearest[other].entry.name, scores[other], relation)
-            for other, relation in zip(cuis, relations, strict=True)
-        ]
-
-    def relate(self, cui: str, others: Sequence[str]) -> list[str | None]:
-        """Return the relation of each of the other concepts to a concept."""
-        parents = self.store.parents([cui, *others])
-        parents_of_cui = {*parents.get(cui, ())}
-        relations: list[str | None] = []
-        for other in others:
-            parents_of_other = {*parents.get(other, ())}
-            if other in parents_of_cui:
-                relations.append("parent")
-            elif cui in parents_of_other:
-                relations.append("child")
-            else:
-                is_sibling = not parents_of_cui.isdisjoint(parents_of_other)
-                relations.append("sibling" if is_sibling else None)
-        return relations
 
 
 def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ranked:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.evaluate import measure_recall
+from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.search import EmbeddedTexts
 
 
 class IncompleteIndex:
@@ -19,7 +19,7 @@ class IncompleteIndex:
     def embed(self, texts: list[str], **options: bool) -> EmbeddedTexts:
         readable = np.ones(len(texts), dtype=bool)
         vectors = self.matrix[[int(text) for text in texts]]
-        return EmbeddedTexts(texts, vectors, ~readable, readable, ~readable)
+        return EmbeddedTexts(texts, vectors, ~readable, readable, ~readable, {})
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

@@ -10,10 +10,10 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.kb.settings import write_calibration
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.faults import ENDS, REFUSED, stop_copies
@@ -33,7 +33,7 @@ def embed_without_torch(_: KnowledgeBase, texts: list[str], **__: Any) -> Embedd
     """No thread of torch may be there when a process forks."""
     none = np.zeros(len(texts), bool)
     vectors = np.eye(32, dtype="f4")[: len(texts)]
-    return EmbeddedTexts(texts, vectors, none, ~none, none)
+    return EmbeddedTexts(texts, vectors, none, ~none, none, {})
 
 
 def read_state(folder: Path) -> Any:

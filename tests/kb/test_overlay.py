@@ -16,9 +16,9 @@ from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import RECORD_BYTES
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
@@ -319,7 +319,7 @@ def test_add_concepts_name_without_a_finite_vector_is_an_error(
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
     none = np.zeros(2, dtype=bool)
-    bad = EmbeddedTexts(NEW.aliases, nothing, none, ~none, none)
+    bad = EmbeddedTexts(NEW.aliases, nothing, none, ~none, none, {})
     monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])

@@ -348,15 +348,15 @@ def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searcher = nlp.get_pipe("sapbert_linker").kb.searcher
-    real = searcher.embed
+    embedder = nlp.get_pipe("sapbert_linker").kb.searcher.embedder
+    real = embedder.embed
 
     def embed(texts: Any, **settings: Any) -> Any:
         embeddings = real(texts, **settings)
         embeddings.vectors[-1] = bad
         return embeddings
 
-    monkeypatch.setattr(searcher, "embed", embed)
+    monkeypatch.setattr(embedder, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"filter": {"types": ["T047", "T184"]}}):

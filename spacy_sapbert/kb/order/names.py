@@ -25,10 +25,11 @@ from ...linking.features import (
 )
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
+from ..embedding import EmbeddedTexts
 from ..folder.records import Gain, NamesOrder
 from ..knowledge_base import KnowledgeBase
 from ..probe import choose_rows
-from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME, EmbeddedTexts, Mentions
+from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME, Mentions
 from .fit import (
     Example,
     check_right,

@@ -55,8 +55,8 @@ def explain_order(kb: KnowledgeBase, mention: str, filter: Filter) -> list[str]:
     known = searcher.knows(compared)
     gains = compare_first(ranker, features, known=known)
     first = pool.cuis[int(ranker.scores(features, known=known).argmax())]
-    respelled = {} if embedded.named[0] else searcher.spellings.respell([mention])
-    return [READ_AS.format(text=found.text) for found in respelled.values()] + [
+    corrected = embedded.corrected.values()
+    return [READ_AS.format(text=found.text) for found in corrected] + [
         format_reason(group, compared, pool, first)
         for group in sorted(gains, key=lambda group: -gains[group])[:MOST_REASONS]
         if gains[group] > 0
