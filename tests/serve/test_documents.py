@@ -1,10 +1,12 @@
 """Documents to review: read from files, queued, done, compared, removed for good."""
 
 import base64
+import contextlib
 import io
 import json
 import sqlite3
 import sys
+import tempfile
 import threading
 import time
 import zipfile
@@ -50,12 +52,16 @@ def store(tmp_path: Path) -> Any:
     opened.close()
 
 
-def brat_archive() -> bytes:
+def make_archive(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("deep/b.txt", "Has fever.")
-        archive.writestr("deep/b.ann", ANN)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
     return file.getvalue()
+
+
+def brat_archive() -> bytes:
+    return make_archive({"deep/b.txt": b"Has fever.", "deep/b.ann": ANN.encode()})
 
 
 @pytest.mark.parametrize(
@@ -102,6 +108,38 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert "sapbert-documents" not in str(caught.value)
     with pytest.raises(SapbertError):
         import_uploads(store, {"a.zip": brat_archive()[:-30] + b"PK\x05\x06"})
+
+
+def test_an_archive_that_unpacks_to_too_much_is_an_error(store: ReviewStore) -> None:
+    blanks = b" " * (40 << 20)
+    data = make_archive({"a.txt": b"Fever.", "b.txt": blanks, "c.txt": blanks})
+    assert len(data) < 1 << 20
+    with pytest.raises(RequestError, match="E458") as caught:
+        import_uploads(store, {"b.zip": data})
+    assert caught.value.status == 413
+    assert store.documents() == []
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt", "..\\evil.txt"])
+def test_an_archive_writes_nothing_outside(
+    store: ReviewStore, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "outer" / "temporary"
+    temporary.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for files in ({"b.zip": make_archive({name: b"Fever."})}, {name: b"Fever."}):
+        import_uploads(store, files)
+        assert [*temporary.parent.rglob("*")] == [temporary]
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "/", "a/..", "\0.txt", "x" * 300 + ".txt", "\ud800.txt"]
+)
+def test_an_upload_of_any_name_is_read_or_refused(
+    store: ReviewStore, name: str
+) -> None:
+    with contextlib.suppress(RequestError):
+        import_uploads(store, {name: b"Fever."})
 
 
 def test_windows_texts_become_utf8_and_others_stay() -> None:

@@ -21,6 +21,8 @@ from .store import ReviewStore, Span
 
 NIL = "NIL"
 MOST_UNPACKED = 64 << 20  # bytes of an archive
+NAME_BYTES = 250  # of a file, which most file systems can have
+FILE = "file"  # that has no name
 
 
 @dataclass
@@ -82,7 +84,7 @@ def import_uploads(store: ReviewStore, files: Mapping[str, bytes]) -> Imported:
     with TemporaryDirectory(prefix="sapbert-documents-") as name:
         folder = Path(name)
         for name, data in files.items():
-            path = folder / (PurePosixPath(name.replace("\\", "/")).name or "file")
+            path = folder / file_name(name)
             path.write_bytes(to_utf8(data))
             if zipfile.is_zipfile(path) and path.suffix.lower() == ".zip":
                 unpack(path, folder)
@@ -102,6 +104,12 @@ def import_uploads(store: ReviewStore, files: Mapping[str, bytes]) -> Imported:
             raise RequestError(text, INVALID) from None
 
 
+def file_name(name: str) -> str:
+    """Return the end of a name that anybody may have chosen, as a name of a file."""
+    last = PurePosixPath(name.replace("\\", "/").replace("\0", "")).name.lstrip(".")
+    return last.encode("utf8", "replace")[-NAME_BYTES:].decode("utf8", "ignore") or FILE
+
+
 def unpack(path: Path, folder: Path) -> None:
     """Unpack the files of an archive, without their folders.
 
@@ -112,8 +120,7 @@ def unpack(path: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
-                name = PurePosixPath(entry.filename).name
-                if entry.is_dir() or not name or name.startswith("."):
+                if entry.is_dir() or PurePosixPath(entry.filename).name.startswith("."):
                     continue
                 with archive.open(entry) as file:
                     data = file.read(left + 1)
@@ -123,7 +130,7 @@ def unpack(path: Path, folder: Path) -> None:
                     what = "bytes of an archive"
                     text = Errors.E458.format(limit=MOST_UNPACKED, what=what, got=got)
                     raise RequestError(text, 413)
-                (folder / name).write_bytes(data)
+                (folder / file_name(entry.filename)).write_bytes(data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
         expected = "an archive (.zip) that can be read"
         raise RequestError(Errors.E457.format(expected=expected), INVALID) from None
