@@ -2,6 +2,7 @@
 
 import gzip
 import tempfile
+import tracemalloc
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -96,6 +97,20 @@ def test_read_rdf_triples_without_blank_nodes(tmp_path: Path) -> None:
     concepts, _ = read(path)
     assert concepts["X:1"].aliases == ["see <x> <y> _:z"]
     assert concepts["X:1"].parents == []
+
+
+def test_read_rdf_memory_does_not_grow_with_blank_nodes(tmp_path: Path) -> None:
+    """rdflib keeps the name of each."""
+    path = tmp_path / "x.owl"
+    peaks: list[int] = []
+    for count in (100, 2_000):
+        nodes = (f'<rdf:Description rdf:nodeID="n{n:01000}"/>' for n in range(count))
+        path.write_text(OWL.replace("</rdf:RDF>", "\n".join([*nodes, "</rdf:RDF>"])))
+        tracemalloc.start()
+        assert [*read(path)[0]] == ["X:1", "X:2"]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 1_000_000
 
 
 def test_read_rdf_languages_are_kept_in_their_order(tmp_path: Path) -> None:

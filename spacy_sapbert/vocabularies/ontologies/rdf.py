@@ -228,9 +228,12 @@ def parse_xml(path: Path, add: Add) -> None:
     def end(tag: str) -> None:
         nonlocal depth, begun
         depth -= 1
+        handler.endElementNS(split_tag(tag), None)
         if depth == 1:
             begun = parser.CurrentByteIndex
-        handler.endElementNS(split_tag(tag), None)
+            # rdflib keeps the names of all nodes, but no `Term` has a blank node.
+            handler.ids.clear()
+            handler.bnode.clear()
 
     def bind(prefix: str | None, address: str) -> None:
         nonlocal prefixes
