@@ -1,10 +1,10 @@
 """`.spacy` files (`DocBin`)."""
 
 import zlib
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
 from ..io.reading import BLOCK_BYTES, read_blocks
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# The values of a file may take 70 times the bytes that it unpacks to, because a value
-# of one byte can be an empty dictionary. Real files have a ratio of 13.
+# All is in memory. Real files have a ratio of 13, and ten values a document, most of
+# whose bytes are arrays; a value of one byte can take 70 in memory.
 UNPACKED_BYTES = 1 << 23
 UNPACKED_RATIO = 30
+VALUES = 1 << 22
+BYTES_A_VALUE = 32
 
 
 def load_docbin(path: Path) -> bytes:
@@ -33,7 +35,47 @@ def load_docbin(path: Path) -> bytes:
         rest = unpacker.unconsumed_tail
         if size > max(UNPACKED_BYTES, UNPACKED_RATIO * len(packed)):
             raise SapbertError(Errors.E533.format(path=path, ratio=UNPACKED_RATIO))
+    most = max(VALUES, size // BYTES_A_VALUE)
+    if not has_few_values(zlib.decompress(packed), most):
+        raise SapbertError(Errors.E534.format(path=path, limit=most))
     return packed
+
+
+class TooManyValuesError(Exception):
+    """There are more values than fit in memory."""
+
+
+def has_few_values(data: bytes, most: int) -> bool:
+    """Return whether msgpack, and msgpack in it, has at most so many values.
+
+    What cannot be read counts as far as it can; spaCy does not read it either.
+    """
+    from srsly.msgpack import unpackb
+
+    left = most
+    inner = [data]
+
+    def drop(values: Sequence[Any]) -> None:
+        nonlocal left
+        left -= 1 + len(values)
+        if left < 0:
+            raise TooManyValuesError
+        inner.extend(value for value in values if isinstance(value, bytes))
+
+    while inner:
+        try:
+            unpackb(
+                inner.pop(),
+                use_list=False,
+                list_hook=drop,
+                object_pairs_hook=lambda pairs: drop([*chain.from_iterable(pairs)]),
+                strict_map_key=False,
+            )
+        except TooManyValuesError:
+            return False
+        except Exception:  # not msgpack: any error of the library
+            continue
+    return True
 
 
 def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:

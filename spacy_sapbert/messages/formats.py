@@ -70,6 +70,11 @@ class FormatsErrors:
         "size, because it is unpacked in memory, but got more. If it is not a damaged "
         "or hostile file, write the documents into several files."
     )
+    E534 = (
+        "{path}: Expected a `.spacy` file of at most {limit:,} texts, numbers and "
+        "lists, because it is unpacked in memory, but got more. If it is not a damaged "
+        "or hostile file, write the documents into several files."
+    )
     E535 = (
         "{path}:{line}: Expected at most {limit:,} mentions in a document, but got "
         "more. Check that the file is what it should be."

@@ -1,11 +1,13 @@
 """Small files that unpack or parse to gigabytes: a named error, in bounded memory."""
 
 import gzip
+import random
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from srsly import msgpack
 
 READ = """
 import resource, sys
@@ -97,6 +99,44 @@ def test_what_unpacks_to_gigabytes_is_a_named_error_in_bounded_memory(
     path = write(tmp_path, name, data + repeat(block, times, 31 if is_gzip else 15))
     assert path.stat().st_size < 64 * MB
     assert read(new_process, format, path).startswith(f"[{code}] {path}")
+
+
+def write_docbin(path: Path, field: str, values: bytes) -> Path:
+    """Write a DocBin of an empty Doc, of which a field has other values in msgpack."""
+    noise = random.Random(0).randbytes(MB).hex()  # lets the file unpack to more
+    whole = {"version": noise, "attrs": [65], "strings": ["fever"], "tokens": b""}
+    whole |= {"spaces": b"", "lengths": bytes(4), "cats": [{}], "flags": [{}]}
+    whole |= {"span_groups": [b"\x90"], "user_data": [b"\x80"]}
+    del whole[field]
+    packer = msgpack.Packer(use_bin_type=True)
+    data = packer.pack_map_header(len(whole) + 1)
+    data += b"".join(packer.pack(part) for pair in whole.items() for part in pair)
+    path.write_bytes(zlib.compress(data + packer.pack(field) + values))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "nested"),
+    [
+        ("cats", b"\x80", 0),
+        ("strings", b"\xa2aa", 0),
+        ("flags", b"\x81\xa1a\x80", 0),
+        ("user_data", b"\x80", 1),
+        ("span_groups", b"\x80", 1),
+        ("span_groups", b"\x80", 2),
+    ],
+)
+def test_values_in_a_docbin_need_bounded_memory(
+    tmp_path: Path, field: str, value: bytes, nested: int, new_process: Any
+) -> None:
+    """Each takes one byte in the file, and seventy in Python."""
+    count = 25 * MB // len(value)
+    values = b"\xdd" + count.to_bytes(4, "big") + value * count
+    for _ in range(nested):  # a list of bytes, which are a list
+        values = b"\x91\xc6" + len(values).to_bytes(4, "big") + values
+    path = write_docbin(tmp_path / "x.spacy", field, values)
+    assert path.stat().st_size < 2 * MB
+    assert read(new_process, "documents", path).startswith(f"[E534] {path}")
 
 
 def test_as_many_values_as_a_record_may_have_need_bounded_memory(
