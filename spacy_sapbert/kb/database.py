@@ -106,7 +106,7 @@ class Database:
     def check_plain(self, connection: sqlite3.Connection, name: str) -> None:
         """Raise an error if "main" or "overlay" has more than tables and indices."""
         if connection.execute(FOREIGN.format(name)).fetchone() != (0,):
-            raise self.damaged("it has views, triggers or virtual tables")
+            raise self.damaged("it has views, triggers or virtual tables", name)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows; a damaged file is a SapbertError."""
@@ -131,6 +131,7 @@ class Database:
         except DAMAGED as error:
             raise self.damaged(str(error)) from error
 
-    def damaged(self, reason: str) -> SapbertError:
-        """Return the error for a file that is not as it should be."""
-        return SapbertError(Errors.E349.format(path=self.path, reason=reason))
+    def damaged(self, reason: str, name: str = "main") -> SapbertError:
+        """Return the error for a file, "main" or "overlay", that is damaged."""
+        path = self.overlay if name == "overlay" else self.path
+        return SapbertError(Errors.E349.format(path=path, reason=reason))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io import writing
 from spacy_sapbert.io.writing import (
     FolderKind,
     check_kind,
@@ -18,6 +19,11 @@ from spacy_sapbert.io.writing import (
     write_atomically,
     write_folder_atomically,
 )
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.vocabularies.concepts import Concept
+
+Events = list[int | str]
 
 WRITE = """
 import sys
@@ -266,3 +272,60 @@ def test_writing_names_the_file_that_was_refused(tmp_path: Path) -> None:
             write_atomically(tmp_path / "y") as file,
         ):
             file.write((tmp_path / name).read_bytes())
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> Events:
+    """The inodes that are flushed, and "name" when something gets its name."""
+    seen: Events = []
+    flush = os.fsync
+
+    def flush_seen(handle: int) -> None:
+        seen.append(os.fstat(handle).st_ino)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", flush_seen)
+    for module, name in ((os, "replace"), (os, "rename"), (writing, "exchange_names")):
+        rename = getattr(module, name)
+
+        def rename_seen(*paths: Any, rename: Any = rename) -> None:
+            seen.append("name")
+            rename(*paths)
+
+        monkeypatch.setattr(module, name, rename_seen)
+    return seen
+
+
+def inodes(*paths: Path) -> Events:
+    return [path.stat().st_ino for path in paths]
+
+
+def test_a_file_is_on_the_disk_before_its_name(tmp_path: Path, events: Events) -> None:
+    with write_atomically(tmp_path / "x.json") as file:
+        file.write(b"{}")
+    assert events == [*inodes(tmp_path / "x.json"), "name", *inodes(tmp_path)]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_is_on_the_disk_before_its_name(
+    tmp_path: Path, events: Events, replaced: bool
+) -> None:
+    path = tmp_path / "x"
+    if replaced:
+        path.mkdir()
+    with write_folder_atomically(path, None) as part:
+        (part / "in").mkdir()
+        (part / "in" / "a").write_text("a")
+    assert events == [
+        *inodes(path / "in", path / "in" / "a", path), "name", *inodes(tmp_path)
+    ]  # fmt: skip
+
+
+def test_an_edit_is_on_the_disk_before_it_is_used(own_kb: Path, events: Events) -> None:
+    add_concepts(load_kb(own_kb), [Concept("X1", ["ward one"])])
+    version = own_kb / "v2"
+    new = [path for path in version.rglob("*") if path.stat().st_nlink == 1]
+    assert {*inodes(version, *new)} <= {*events[:-5]}
+    assert events[-5:] == [
+        "name", *inodes(own_kb, own_kb / "CURRENT"), "name", *inodes(own_kb)
+    ]  # fmt: skip

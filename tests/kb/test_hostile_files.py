@@ -92,6 +92,20 @@ def test_load_kb_missing_tables_are_an_error(own_kb: Path) -> None:
         use(own_kb)
 
 
+@pytest.mark.parametrize("table", ["rows", "aliases"])
+@pytest.mark.parametrize("shift", [-1_000, 1_000])
+@pytest.mark.parametrize("name", ["concepts.db", "overlay/concepts.db"])
+def test_load_kb_rows_that_the_index_lacks_are_an_error(
+    own_kb: Path, name: str, table: str, shift: int
+) -> None:
+    add_concepts(load_kb(own_kb), [Concept("X1", ["ward one"])])
+    version = read_version(own_kb)
+    run_sql(version.path(name), f"UPDATE {table} SET row = row + {shift}")
+    sign(own_kb)
+    with pytest.raises(SapbertError, match=f"E349.*{name}.*rows that the index lacks"):
+        load_kb(own_kb)
+
+
 def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
     path = own_kb / "v1" / "concepts.db"
     data = path.read_bytes()

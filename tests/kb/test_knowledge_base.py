@@ -226,6 +226,27 @@ def test_load_kb_missing_folder_is_an_error(
         find_kb()
 
 
+def test_names_of_many_concepts_are_found_as_by_exact_search(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    """They are one row; as many equal vectors, they would crowd out others."""
+    colours = ["red", "green", "blue", "black", "white", "brown", "grey"]
+    shared = [f"{one} {two}" for one in colours for two in ("fever", "ache", "rash")]
+    concepts = [
+        Concept(f"C{n:03}", [f"disease {n}", *shared[n % 3 :: 3]]) for n in range(300)
+    ]
+    found: list[np.ndarray] = []
+    for backend in ("hnsw", "exact"):
+        (tmp_path / backend).mkdir()
+        kb = load_kb(make_kb(tmp_path / backend, concepts, backend=backend))
+        assert kb.rows == 300 + len(shared)
+        vectors = kb.embed([f"{name} of the ward" for name in shared]).vectors
+        found.append(kb.search(vectors, 20)[1])
+    assert np.mean(found[0] >= found[1][:, -1:] - 1e-4) > 0.98
+    ranked = kb.link([f"{shared[0]} x"], k=150, threshold=-1)[0].candidates
+    assert len(ranked) == 150
+
+
 def test_build_kb_twice_writes_the_same_bytes(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:

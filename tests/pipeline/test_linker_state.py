@@ -1,11 +1,15 @@
 """Options that change after the component was made, and what a saved pipeline uses."""
 
+import errno
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
@@ -322,6 +326,30 @@ def test_linker_that_reloads_by_itself_keeps_what_it_has_if_loading_fails(
     nlp.get_pipe("sapbert_linker").kb.clear_cache()
     with pytest.warns(UserWarning, match="W554"):
         assert link(nlp, "feverish", "MI") == before
+
+
+@pytest.mark.parametrize("missing", ["room", "library"])
+def test_linker_reload_keeps_the_old_version_if_something_is_missing(
+    other_encoder_kb: Path,
+    sample_kb: Path,
+    missing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = Path(shutil.copytree(other_encoder_kb, tmp_path / "kb"))
+    nlp = make_nlp(folder)
+    before = link(nlp, "feverish", "MI")
+    save_copy(load_kb(sample_kb), folder)
+    if missing == "room":
+        refusal = OSError(errno.ENOMEM, "Cannot allocate memory")
+        monkeypatch.setattr(np, "memmap", Mock(side_effect=refusal))
+    else:
+        monkeypatch.setitem(sys.modules, "hnswlib", None)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    with pytest.raises((SapbertError, OSError)):
+        linker.reload()
+    linker.kb.clear_cache()
+    assert link(nlp, "feverish", "MI") == before
 
 
 def test_linker_reload_keeps_the_old_version_if_the_engine_cannot_run_the_new_one(

@@ -44,13 +44,20 @@ def open_index() -> MakeIndex:
 
 @pytest.fixture(scope="session")
 def make_index(open_index: MakeIndex) -> MakeIndex:
-    """Builds an index of vectors in a folder with one thread, and opens it."""
+    """Builds an index of vectors in a folder, and opens it."""
 
-    def make(folder: Path, backend: str, vectors: np.ndarray, **given: int) -> Index:
+    def make(
+        folder: Path,
+        backend: str,
+        vectors: np.ndarray,
+        *,
+        threads: int = 1,
+        **given: int,
+    ) -> Index:
         if library := BACKENDS[backend].library:
             pytest.importorskip(library)
         folder.mkdir(exist_ok=True)
-        build_index(vectors, folder, backend=backend, settings=given, threads=1)
+        build_index(vectors, folder, backend=backend, settings=given, threads=threads)
         return open_index(folder, backend, *vectors.shape, **given)
 
     return make

@@ -33,7 +33,7 @@ FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "faiss, full": ("faiss", {"pca": 0}),
 }
 PRECISION = 1e-4  # of a cosine with rows of 16 bits
-Make = Callable[[Path, np.ndarray], Index]
+Make = Callable[..., Index]
 
 
 @pytest.fixture(params=FORMS)
@@ -41,8 +41,8 @@ def make(request: pytest.FixtureRequest, make_index: MakeIndex) -> Make:
     """Builds and opens an index of each form; settings may be added."""
     backend, settings = FORMS[request.param]
 
-    def build(folder: Path, vectors: np.ndarray) -> Index:
-        return make_index(folder, backend, vectors, **settings)
+    def build(folder: Path, vectors: np.ndarray, **more: int) -> Index:
+        return make_index(folder, backend, vectors, **settings, **more)
 
     return build
 
@@ -73,9 +73,12 @@ def near_rows(rows: int, width: int, seed: int) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def test_index_search_equals_brute_force(make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_index_search_equals_brute_force(
+    make: Make, threads: int, tmp_path: Path
+) -> None:
     vectors, queries = near_rows(3000, 16, 1), near_rows(50, 16, 2)
-    index = make(tmp_path, vectors)
+    index = make(tmp_path, vectors, threads=threads)
     rows, scores = index.search(queries, 10)
     cosines = queries.astype(np.float64) @ vectors.astype(np.float64).T
     tenth = np.sort(cosines, axis=1)[:, -10:-9]
