@@ -40,9 +40,15 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@pytest.fixture(scope="module", params=["learned", "cosine"])
+def learned(request: pytest.FixtureRequest, letters_order: Any) -> Any:
+    """The order of both knowledge bases; None = by cosine."""
+    return letters_order if request.param == "learned" else None
+
+
 @pytest.fixture(scope="module")
 def built(
-    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
+    make_kb: Callable[..., Path], learned: Any, tmp_path_factory: Any
 ) -> KnowledgeBase:
     """A knowledge base of all concepts."""
     united = {concept.cui: concept for concept in BUILT}
@@ -50,17 +56,17 @@ def built(
     both.languages = {"ENG": [0, 1, 2]}
     concepts = [*(united | {"C3": both}).values(), ADDED[0], ADDED[2]]
     folder = tmp_path_factory.mktemp("built")
-    folder = make_kb(folder, concepts, learned=letters_order)
+    folder = make_kb(folder, concepts, learned=learned)
     return load_kb(folder)
 
 
 @pytest.fixture(scope="module")
 def edited(
-    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
+    make_kb: Callable[..., Path], learned: Any, tmp_path_factory: Any
 ) -> KnowledgeBase:
     """The same by edits: some are taken back, and one is in another language."""
     folder = tmp_path_factory.mktemp("edited")
-    folder = make_kb(folder, BUILT, learned=letters_order)
+    folder = make_kb(folder, BUILT, learned=learned)
     kb = add_concepts(load_kb(folder), ADDED[:1])
     kb = add_concepts(kb, [Concept("X1", ["hart"]), *ADDED[1:]])
     return remove_concepts(kb, ["X1"])
@@ -76,19 +82,20 @@ def outline(linked: Linked) -> Any:
 
 @settings(max_examples=60)
 @given(
+    edit=st.booleans(),
     mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=9),
     options=OPTIONS,
     k=st.integers(1, 6),
 )
-@pytest.mark.parametrize("which", ["built", "edited"])
 def test_a_link_does_not_depend_on_the_batch_or_on_k(
-    which: str,
+    built: KnowledgeBase,
+    edited: KnowledgeBase,
+    edit: bool,
     mentions: list[str],
     options: dict[str, Any],
     k: int,
-    request: pytest.FixtureRequest,
 ) -> None:
-    kb: KnowledgeBase = request.getfixturevalue(which)
+    kb = edited if edit else built
     kb.clear_cache()
     together = kb.link(mentions, k=k, **options)
     for mention, linked in zip(mentions, together, strict=True):
@@ -98,6 +105,8 @@ def test_a_link_does_not_depend_on_the_batch_or_on_k(
         (longer,) = kb.link([mention], k=10, **options)
         assert (alone.note, alone.cui) == (longer.note, longer.cui)
         assert outline(longer)[2][:k] == outline(alone)[2][: len(alone.candidates)]
+        scores = [one["score"] for one in longer.candidates]
+        assert kb.ranker or scores == sorted(scores, reverse=True)
 
 
 @settings(max_examples=60)
@@ -127,6 +136,8 @@ def test_added_names_have_nearly_the_3_grams_of_built_ones(
     built: KnowledgeBase, edited: KnowledgeBase, mentions: list[str]
 ) -> None:
     """The weights of 3-grams are those of the names that were built."""
+    if not built.manifest.ngrams:
+        pytest.skip("an order by cosine needs no 3-grams")
     for mention in mentions:
         scores: list[dict[str, float]] = []
         for kb in (built, edited):
