@@ -107,7 +107,9 @@ def test_train_killed_at_random_steps_equals_an_unbroken_run(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
 
 
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_train_interrupted_saves_and_can_be_repeated(
+    sent: signal.Signals,
     pairs_file: Path,
     long_settings: dict[str, Any],
     unbroken: Path,
@@ -118,9 +120,9 @@ def test_train_interrupted_saves_and_can_be_repeated(
     command = make_command(pairs_file, encoder, long_settings)
     run = new_process.start(command, cwd=ROOT, stderr=new_process.PIPE, text=True)
     wait_for_first_step(encoder)
-    run.send_signal(signal.SIGTERM)
+    run.send_signal(sent)
     _, printed = run.communicate(timeout=LIMIT)
-    assert run.returncode == 128 + signal.SIGTERM
+    assert run.returncode == 128 + sent
     assert "Repeat the same command" in printed
     assert (tmp_path / "encoder-checkpoint" / "state.json").is_file()
     done = new_process.run(command, cwd=ROOT, timeout=LIMIT)
