@@ -18,7 +18,7 @@ from spacy_sapbert.evaluation.accuracy import (
     score_ranking,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve
-from spacy_sapbert.formats.registry import read_docs
+from spacy_sapbert.formats.gold_docs import read_docs
 
 GOLD = "gold"  # the span group of gold mentions
 

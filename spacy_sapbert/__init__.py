@@ -32,7 +32,7 @@ PUBLIC = {
     "package_kb": "kb.packages.packaging",
     "read_concepts": "vocabularies.concepts",
     "read_corpus": "corpora.registry",
-    "read_docs": "formats.registry",
+    "read_docs": "formats.gold_docs",
     "read_vocabulary": "vocabularies.registry",
     "remove_concepts": "kb.edits.change",
     "teach": "pipeline.teaching",
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .distributed.local_copy import copy_kb as copy_kb
     from .encoder.encoder import EncoderConfig as EncoderConfig
     from .errors import SapbertError as SapbertError
-    from .formats.registry import read_docs as read_docs
+    from .formats.gold_docs import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
     from .kb.building.build import build_kb as build_kb
     from .kb.building.worker import embed_shards as embed_shards

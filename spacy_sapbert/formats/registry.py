@@ -16,9 +16,7 @@ from ..io.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 
 if TYPE_CHECKING:
-    from spacy.language import Language
     from spacy.tokens import Doc
-    from spacy.vocab import Vocab
 
     from .entities import AttributeNames, LinkedDoc, NamedDoc
 
@@ -371,44 +369,3 @@ def write_linked(
     linked = describe_docs(named, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
     with open_target(path, format) as target:
         writer(linked, target, **options)
-
-
-def read_docs(
-    path: Path,
-    nlp: "Language | Vocab",
-    *,
-    format: str | None = None,
-    spans_key: str = "gold",
-    label: str = "ENTITY",
-) -> "Iterator[NamedDoc]":
-    """Read annotated documents as gold Docs; see `gold_docs.make_gold_docs`.
-
-    Args:
-        path: A file or, of a format with `folder`, a folder.
-        nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
-        format: A format that is read; None = by the ending of the path or the content;
-            of a folder brat.
-        spans_key: The group of spans for all mentions; `doc.ents` has those that are
-            aligned with tokens and do not overlap.
-        label: Label of mentions without a type.
-
-    Yields:
-        The id of each document, and its Doc with the group of spans.
-
-    Raises:
-        SapbertError: If the format cannot be read; later, with the place in the file,
-            at the first invalid document.
-
-    Examples:
-        >>> path = Path("assets/sample/annotated.txt")
-        >>> id, doc = next(read_docs(path, spacy.blank("en")))
-        >>> id, len(doc.spans["gold"])
-        ('visit-01', 7)
-    """
-    from .gold_docs import make_gold_docs
-    from .inputs.files import detect_format
-
-    if format is None:
-        format = "brat" if path.is_dir() else detect_format(path)
-    documents = load_reader(format)(path)
-    return make_gold_docs(documents, nlp, path=path, spans_key=spans_key, label=label)

@@ -8,8 +8,7 @@ from spacy.tokens import Doc
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
-from spacy_sapbert.formats.gold_docs import make_gold_docs
-from spacy_sapbert.formats.registry import read_docs
+from spacy_sapbert.formats.gold_docs import make_gold_docs, read_docs
 from tests.pipelines import NLP
 
 TEXT = "Breast and ovarian  cancer."

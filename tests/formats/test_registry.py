@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
+from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.registry import (
     FORMATS,
     guess_format,
@@ -18,7 +19,6 @@ from spacy_sapbert.formats.registry import (
     load_reader,
     load_writer,
     open_target,
-    read_docs,
     write_linked,
 )
 from tests.pipelines import NLP

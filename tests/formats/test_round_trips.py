@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.formats.entities import BREAKS
-from spacy_sapbert.formats.registry import list_formats, read_docs, write_linked
+from spacy_sapbert.formats.gold_docs import read_docs
+from spacy_sapbert.formats.registry import list_formats, write_linked
 from tests.pipelines import NLP
 
 READERS = list_formats("read")

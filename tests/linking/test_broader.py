@@ -18,7 +18,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.explain import explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.formats.entities import describe_docs
-from spacy_sapbert.formats.registry import load_writer, read_docs
+from spacy_sapbert.formats.gold_docs import read_docs
+from spacy_sapbert.formats.registry import load_writer
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.broader import rank_parents
