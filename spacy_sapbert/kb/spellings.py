@@ -8,6 +8,7 @@ import numpy as np
 
 from ..io.cache import LruCache
 from ..linking.candidates import Entry
+from ..linking.features import most_slips
 from ..linking.misspelled import Corrected, correct_words, list_words
 from ..linking.name_variants import choose_variant, list_text_variants, list_variants
 from ..linking.surface_forms import name_form
@@ -20,7 +21,6 @@ FORM_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
 LONGEST_KEPT = 200  # characters of these parts
 RARE = 1e-4  # share of the names that have a rare 3-gram
 MOST_WORDS = 10  # of a mention that are not known
-MOST_SLIPS = 2  # letters of a word that may be wrong; one without rare 3-grams
 NEAR_NAMES = 32  # by 3-grams, whose words a misspelled word may be
 
 
@@ -79,7 +79,7 @@ class Spellings:
         ngrams = self.parts.ngrams
         grams, _ = extract_ngrams([word])
         rarest = ngrams.count_rows(grams).min(initial=self.store.total_rows)
-        return MOST_SLIPS if rarest < RARE * self.store.total_rows else 1
+        return most_slips(word) if rarest < RARE * self.store.total_rows else 1
 
     def respell(
         self,

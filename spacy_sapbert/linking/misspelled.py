@@ -8,9 +8,6 @@ from rapidfuzz.distance import OSA
 from .features import WORD
 
 SHORTEST = 5  # letters of a correct word; a shorter one may be an abbreviation
-# One of them may be wrong: fewer than by `features.most_slips`, which chooses weights
-# and changes no word.
-LETTERS_PER_SLIP = 4
 
 
 class Corrected(NamedTuple):
@@ -64,9 +61,8 @@ def find_nearest(word: str, near: Mapping[str, str], slips: int) -> str | None:
 
     Args:
         near: Words by their lower case. Those with digits do not count.
-        slips: How many letters may differ, and at most one of `LETTERS_PER_SLIP`.
+        slips: How many letters may differ.
     """
-    slips = min(len(word) // LETTERS_PER_SLIP, slips)
     nearest = None
     for other, written in near.items():
         if slips < 0:
