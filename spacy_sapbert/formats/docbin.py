@@ -20,6 +20,7 @@ UNPACKED_BYTES = 1 << 23
 UNPACKED_RATIO = 30
 VALUES = 1 << 22
 BYTES_A_VALUE = 32
+LEVELS = 3  # of msgpack in msgpack: the groups of spans of a Doc
 
 
 def load_docbin(path: Path) -> bytes:
@@ -53,7 +54,7 @@ def has_few_values(data: bytes, most: int) -> bool:
     from srsly.msgpack import unpackb
 
     left = most
-    inner = [data]
+    inner: list[bytes] = []
 
     def drop(values: Sequence[Any]) -> None:
         nonlocal left
@@ -62,19 +63,22 @@ def has_few_values(data: bytes, most: int) -> bool:
             raise TooManyValuesError
         inner.extend(value for value in values if isinstance(value, bytes))
 
-    while inner:
-        try:
-            unpackb(
-                inner.pop(),
-                use_list=False,
-                list_hook=drop,
-                object_pairs_hook=lambda pairs: drop([*chain.from_iterable(pairs)]),
-                strict_map_key=False,
-            )
-        except TooManyValuesError:
-            return False
-        except Exception:  # not msgpack: any error of the library
-            continue
+    parts = [data]
+    for _ in range(LEVELS):
+        for part in parts:
+            try:
+                unpackb(
+                    part,
+                    use_list=False,
+                    list_hook=drop,
+                    object_pairs_hook=lambda pairs: drop([*chain.from_iterable(pairs)]),
+                    strict_map_key=False,
+                )
+            except TooManyValuesError:
+                return False
+            except Exception:  # not msgpack: any error of the library
+                continue
+        parts, inner = inner, []
     return True
 
 
