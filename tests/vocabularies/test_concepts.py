@@ -21,6 +21,7 @@ from spacy_sapbert.vocabularies.concepts import (
     write_concepts,
 )
 from spacy_sapbert.vocabularies.registry import read_vocabulary
+from tests.vocabularies.whole import read
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SAID = TEXT.filter(str.strip)
@@ -307,7 +308,7 @@ def test_parse_concept_invalid_places_are_an_error(
         ('{"cui": "C1", "name": "Fever", "tui": "T184"}', "no fields but"),
     ],
 )
-def test_read_concepts_invalid_line_is_an_error_with_file_and_line(
+def test_read_concepts_invalid_line_is_an_error_or_counted(
     tmp_path: Path, line: str, expected: str
 ) -> None:
     path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Pain"}', line)
@@ -316,6 +317,9 @@ def test_read_concepts_invalid_line_is_an_error_with_file_and_line(
     assert f"{path}:2: Expected" in str(caught.value)
     assert expected in str(caught.value)
     assert "Fever" not in str(caught.value)
+    (concept,), report = read(path, "jsonl", on_error="skip")
+    assert concept.cui == "C0"
+    assert sum(report.dropped.values()) == 1
 
 
 JSON = st.recursive(
