@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# All is in memory. Real files have a ratio of 13, and ten values a document, most of
-# whose bytes are arrays; a value of one byte can take 70 in memory.
-UNPACKED_BYTES = 1 << 23
-UNPACKED_RATIO = 30
-VALUES = 1 << 22
-BYTES_A_VALUE = 32
-LEVELS = 3  # of msgpack in msgpack: the groups of spans of a Doc
+# A file is unpacked in memory. Real files unpack to 13 times their size, most of it
+# arrays, and have about ten values a document. A value of one byte, such as an empty
+# dictionary, can take 70 bytes in memory.
+UNPACKED_BYTES = 1 << 23  # of any file, or …
+UNPACKED_RATIO = 30  # … times its size
+VALUES = 1 << 22  # of any file, or …
+BYTES_A_VALUE = 32  # … one for so many unpacked bytes
+LEVELS = 3  # msgpack is in msgpack: a group of spans, in the groups of a Doc, in a file
 
 
 def load_docbin(path: Path) -> bytes:
@@ -47,9 +48,13 @@ class TooManyValuesError(Exception):
 
 
 def has_few_values(data: bytes, most: int) -> bool:
-    """Return whether msgpack, and msgpack in it, has at most so many values.
+    """Return whether msgpack, and msgpack in its bytes, has at most so many values.
 
-    What cannot be read counts as far as it can; spaCy does not read it either.
+    What cannot be read counts up to where it is damaged; spaCy does not read it either.
+
+    Args:
+        data: Unpacked content of a file.
+        most: Texts, numbers, bytes, lists and dictionaries.
     """
     from srsly.msgpack import unpackb
 

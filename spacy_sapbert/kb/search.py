@@ -431,22 +431,18 @@ class MentionSearch:
             allowed=allowed,
         )
         cosines: list[np.ndarray] = []
-        for (both, _), some, found in zip(united, rows, scores, strict=True):
-            values = np.full(len(both), np.nan, dtype=np.float32)
-            values[np.searchsorted(both, some[some >= 0])] = found[some >= 0]
+        for (every, _), some, found in zip(united, rows, scores, strict=True):
+            values = np.full(len(every), np.nan, dtype=np.float32)
+            values[np.searchsorted(every, some[some >= 0])] = found[some >= 0]
             cosines.append(values)
-        distinct = np.unique(
-            np.concatenate(
-                [r[np.isnan(c)] for (r, _), c in zip(united, cosines, strict=True)]
-            )
-        )
+        # Of the rows that 3-grams alone found, the cosines are computed.
+        missing = [np.isnan(values) for values in cosines]
+        wanted = [every[m] for (every, _), m in zip(united, missing, strict=True)]
+        distinct = np.unique(np.concatenate(wanted))
         row_vectors = self.parts.index.vectors(distinct)
-        for vector, (both, _), values in zip(
-            mentions.vectors, united, cosines, strict=True
-        ):
-            missing = np.isnan(values)
-            numbers = np.searchsorted(distinct, both[missing])
-            values[missing] = row_vectors[numbers] @ vector
+        for number, vector in enumerate(mentions.vectors):
+            places = np.searchsorted(distinct, wanted[number])
+            cosines[number][missing[number]] = row_vectors[places] @ vector
         return [(r, c, s) for (r, s), c in zip(united, cosines, strict=True)]
 
     def resolve(self, filter: Filter) -> FilterResult | None:

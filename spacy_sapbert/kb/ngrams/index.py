@@ -198,9 +198,12 @@ class NgramIndex:
     def compare(
         self, texts: Sequence[str], allowed: np.ndarray | None
     ) -> Iterator[np.ndarray]:
-        """Yield the cosines of each mention and all names, in one array used again.
+        """Yield the cosines of each mention and all names.
 
-        Names that are not allowed have 0. float32, shape: (names,).
+        Each time it is the same array, float32, with new values. Shape: (names,).
+
+        Args:
+            allowed: Mask of all names; the others have 0. None = all.
         """
         scales = self.scales
         if allowed is not None:
@@ -251,9 +254,15 @@ class NgramIndex:
         *,
         allowed: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Add the most similar names of each mention to other rows, which are allowed.
+        """Add the rows of the k most similar names of each mention to other rows.
 
-        Returns the rows of both, ascending, and their cosines, float32, (m,) each.
+        Args:
+            near: The other rows of each mention, all of them allowed.
+            allowed: Mask of all rows; None = all.
+
+        Returns:
+            For each mention its rows, ascending, int64, and their cosines, float32.
+            Shape: (m,) each.
         """
         united: list[tuple[np.ndarray, np.ndarray]] = []
         compared = self.compare(texts, allowed)
