@@ -47,6 +47,24 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
             "homogentisate 1, 2-dioxygenase",
         ),
         ("infected with E. coli (EC)", "EC", "E. coli"),
+        # the first two letters are equal
+        ("multiple myeloma (MM)", "MM", "multiple myeloma"),
+        ("aplastic anemia (AA)", "AA", "aplastic anemia"),
+        ("colorectal and cervical cancer (CC)", "CC", "cervical cancer"),
+        ("in systemic sclerosis (SS)", "SS", "systemic sclerosis"),
+        (
+            "thrombotic thrombocytopenic purpura (TTP)",
+            "TTP",
+            "thrombotic thrombocytopenic purpura",
+        ),
+        (
+            "attenuated adenomatous polyposis coli (AAPC)",
+            "AAPC",
+            "attenuated adenomatous polyposis coli",
+        ),
+        ('a "multiple myeloma" (MM)', "MM", "multiple myeloma"),
+        ("acute aortic aneurysm (AA)", "AA", "aortic aneurysm"),
+        ("mild. Myeloma (MM)", "MM", "Myeloma"),
         # the long form in the brackets
         ("DCC (deleted in colon cancer) was lost", "DCC", "deleted in colon cancer"),
         ("LA (also called Los Angeles)", "LA", "Los Angeles"),
@@ -121,12 +139,6 @@ def test_abbreviations_cross_line_ends_as_they_are() -> None:
 def test_abbreviations_have_their_first_definition() -> None:
     text = "Crohn disease (CD), celiac disease (CD) and CD (cluster of differentiation)"
     assert list_pairs(text) == [("CD", "Crohn disease")]
-
-
-def test_abbreviations_match_the_shortest_long_form_that_starts_a_word() -> None:
-    # what the algorithm cannot know: the "attenuated" before it
-    text = "attenuated adenomatous polyposis coli (AAPC)"
-    assert list_pairs(text) == [("AAPC", "adenomatous polyposis coli")]
 
 
 def test_abbreviations_have_long_forms_of_limited_length() -> None:
@@ -214,7 +226,7 @@ def test_abbreviations_of_real_abstracts(data_file: Callable[[str], Path]) -> No
         for f in found.values()
         for short, long in f.items()
     ]
-    # 91 of the 96 are right, judged by eye
+    # 92 of the 96 are right, judged by eye
     assert len(pairs) == 106
     assert len(set(pairs)) == 96
     assert found["8929413"] == {"5-HTT": "5-HT transporter"}
