@@ -1,25 +1,39 @@
 """Abbreviations that a text defines: "ataxia telangiectasia (AT)", "AT (ataxia …)"."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 SHORTEST, LONGEST = 2, 10  # characters of a short form
 SHORT_WORDS = 2
 REACH = 400  # characters searched on either side of a bracket, so time is linear
 
-# A bracket, or a blank line, which no definition crosses.
-MARK = re.compile(r"[()\[\]]|\n[^\S\n]*\n")
-OPENING = {")": "(", "]": "["}
+# A bracket; or a blank line or "。", which no definition crosses.
+MARK = re.compile(r"[()\[\]（）［］。]|\n[^\S\n]*\n")
+OPENING = {")": "(", "]": "[", "）": "（", "］": "［"}
 # The end of the definition in a bracket: "(ATM; MIM 208900)".
-INNER_END = re.compile(r"[,;:]\s|\sor\s")
+INNER_END = re.compile(r"[,;:]\s|[，；：]|\sor\s")
 # Not after an initial, "E. coli", nor in numbers, "homogentisate 1, 2-dioxygenase".
 PHRASE_END = re.compile(r"(?<=\w\w)[.!?;:]$|(?<=\D),$")
-TRIMMED = " \t\r\n\f\v\u00a0\"'`“”‘’,;:"
+TRIMMED = " \t\r\n\f\v\u00a0\"'`“”‘’,;:，；：「」"
 COMPARISON = re.compile(r"[<>=≤≥]")  # "(P < 0.05)"
 # Short forms without a capital; not "i.e.", whole words, or "(ii)" in a list.
 SMALL = re.compile(r"(?![ivx]+$)[^\W_]{2,4}")
 WORD = re.compile(r"[^\W_]+")
+CHINESE = "\u2e80"  # Chinese, Japanese and Korean characters start here
+# Articles and the like before a vowel: "l’insuffisance", "dell’insufficienza".
+ELIDED = re.compile(
+    r"(?:[cdjlmnst]|\w{0,6}qu|(?:a|co|da|de|ne|que|su)ll|un|quest)['’]", re.IGNORECASE
+)
+GREEK = {
+    letter: unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")
+    for letter in map(chr, range(ord("α"), ord("ω") + 1))
+}
+GREEK_LETTERS = {name: letter for letter, name in GREEK.items()}
+NUMERALS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+ROMAN = {numeral: str(number) for number, numeral in enumerate(NUMERALS, 1)}
 
 Part = tuple[int, int]  # start and end of a part of the text, in characters
 
@@ -46,7 +60,7 @@ def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
         text: after the next outer bracket or blank line. Inner brackets come first.
     """
     paragraph = 0
-    opened: dict[str, list[int]] = {"(": [], "[": []}
+    opened: dict[str, list[int]] = {mark: [] for mark in OPENING.values()}
     for match in MARK.finditer(text):
         mark, offset = match.group(), match.start()
         if mark in opened:
@@ -77,7 +91,7 @@ def is_balanced(text: str) -> bool:
     """Return whether the brackets of a text are balanced."""
     depth = 0
     for character in text:
-        depth += (character in "([") - (character in ")]")
+        depth += (character in "([（［") - (character in ")]）］")
         if depth < 0:
             return False
     return depth == 0
@@ -106,6 +120,19 @@ def count_letters(short: str) -> int:
     return sum(map(str.isalnum, short))
 
 
+def start_of_word(text: str, start: int, at: int) -> int:
+    """Return the start of a word: after a blank, or a character of Chinese."""
+    while at > start and not text[at - 1].isspace() and text[at - 1] < CHINESE:
+        at -= 1
+    return at
+
+
+def is_inside(text: str, at: int) -> bool:
+    """Return whether a letter, not the first of a text, is inside of a word."""
+    before = text[at - 1]
+    return before.isalnum() and not before >= CHINESE > text[at]
+
+
 def start_of_words(text: str, start: int, end: int, most: int) -> int:
     """Return the start of the last `most` words of a part, within one sentence."""
     first = end
@@ -115,6 +142,36 @@ def start_of_words(text: str, start: int, end: int, most: int) -> int:
             break
         first = start + word.start()
     return first
+
+
+def list_letters(short: str) -> list[str]:
+    """Return the letters and digits of a short form.
+
+    After the first word, the name of a Greek letter is this letter and a Roman numeral
+    is its digit: "TNF-alpha", "HSV-II".
+    """
+    letters: list[str] = []
+    for number, word in enumerate(WORD.findall(short.lower())):
+        one = (GREEK_LETTERS | ROMAN).get(word) if len(word) > 1 else None
+        letters += [one] if one and number else word
+    return letters
+
+
+@lru_cache(1000)
+def compile_letter(letter: str) -> re.Pattern[str]:
+    """Compile what a letter or digit of a short form matches in a long form.
+
+    A Greek letter matches its name too, a Latin letter the Greek ones whose names start
+    with it, and a digit a Roman numeral: "type II diabetes (T2D)", "type IIa".
+    """
+    greek = [symbol for symbol, name in GREEK.items() if name[0] == letter]
+    roman = [
+        rf"(?<![^\W_]){numeral}(?=[a-d]?(?![^\W_]))"
+        for numeral, digit in ROMAN.items()
+        if digit == letter
+    ]
+    names = [GREEK[letter]] if letter in GREEK else []
+    return re.compile("|".join([letter, *greek, *roman, *names]), re.IGNORECASE)
 
 
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
@@ -132,27 +189,30 @@ def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
 
     Source: Schwartz and Hearst (2003), findBestLongForm.
     """
-    letters = [character.lower() for character in short if character.isalnum()]
+    letters = list_letters(short)
     at = second = end
     for number in range(len(letters) - 1, -1, -1):
+        pattern = compile_letter(letters[number])
         second = at
         at -= 1
         while at >= start and (
-            text[at].lower() != letters[number]
-            or (number == 0 and at > 0 and text[at - 1].isalnum())
+            not (match := pattern.match(text, at))
+            or match.end() > second
+            or (number == 0 and at > 0 and is_inside(text, at))
         ):
             at -= 1
         if at < start:
             return None
-    while at > start and not text[at - 1].isspace():
-        at -= 1  # "fish-eye disease (ED)": words are separated by blanks
+    first = at
+    at = start_of_word(text, start, at)  # of "fish-eye disease (ED)", "fish"
     if letters[:1] == letters[1:2] and text[second - 1].isalnum():
         word = WORD.search(text, start_of_words(text, start, at, 1), at)
-        if word and word.group()[0].lower() == letters[0]:
+        if word and pattern.match(text, word.start()):
             return word.start()
     while not text[at].isalnum():
         at += 1
-    return at
+    elided = ELIDED.match(text, at, first)
+    return elided.end() if elided else at
 
 
 def explains(long: str, short: str) -> bool:
@@ -220,9 +280,7 @@ def find_before_bracket(
     """
     around = max(around, opening - REACH)
     _, end = trim_part(text, around, opening)
-    start = end
-    while start > around and not text[start - 1].isspace():
-        start -= 1
+    start = start_of_word(text, around, end)
     start, end = trim_part(text, start, end)
     if not any(map(str.isupper, text[start:end])):
         return None

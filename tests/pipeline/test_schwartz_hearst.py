@@ -65,6 +65,21 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
         ('a "multiple myeloma" (MM)', "MM", "multiple myeloma"),
         ("acute aortic aneurysm (AA)", "AA", "aortic aneurysm"),
         ("mild. Myeloma (MM)", "MM", "Myeloma"),
+        # Greek letters and numerals
+        ("tumor necrosis factor alpha (TNF-α)", "TNF-α", "tumor necrosis factor alpha"),
+        ("tumor necrosis factor α (TNF-α)", "TNF-α", "tumor necrosis factor α"),
+        ("tumor necrosis factor-α (TNFA)", "TNFA", "tumor necrosis factor-α"),
+        ("tumor necrosis factor α (TNF-alpha)", "TNF-alpha", "tumor necrosis factor α"),
+        ("of beta-thalassemia (β-Thal)", "β-Thal", "beta-thalassemia"),
+        ("binding of β2-microglobulin (B2M)", "B2M", "β2-microglobulin"),
+        ("with type II diabetes (T2D)", "T2D", "type II diabetes"),
+        ("herpes simplex virus 2 (HSV-II)", "HSV-II", "herpes simplex virus 2"),
+        ("given intravenously (IV)", "IV", "intravenously"),
+        (
+            "multiple endocrine neoplasia type IIa (MEN2A)",
+            "MEN2A",
+            "multiple endocrine neoplasia type IIa",
+        ),
         # the long form in the brackets
         ("DCC (deleted in colon cancer) was lost", "DCC", "deleted in colon cancer"),
         ("LA (also called Los Angeles)", "LA", "Los Angeles"),
@@ -107,6 +122,42 @@ def test_abbreviations_are_found_at_brackets(text: str, short: str, long: str) -
 )
 def test_abbreviations_need_a_definition(text: str) -> None:
     assert list_pairs(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "short", "long"),
+    [
+        ("有 multiple sclerosis（MS）的", "MS", "multiple sclerosis"),
+        ("患者有multiple sclerosis（MS）。", "MS", "multiple sclerosis"),
+        ("患者有multiple sclerosis［MS］", "MS", "multiple sclerosis"),
+        ("患者のMS（multiple sclerosis，以下略）", "MS", "multiple sclerosis"),
+        ("Crohn disease（CD；MIM 266600）", "CD", "Crohn disease"),
+        ("，急性淋巴细胞白血病（急淋）", "急淋", "急性淋巴细胞白血病"),
+    ],
+)
+def test_abbreviations_are_found_at_full_width_brackets(
+    text: str, short: str, long: str
+) -> None:
+    assert list_pairs(text) == [(short, long)]
+    assert list_pairs("Multiple data。S（MS）") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "long"),
+    [
+        ("L'insuffisance rénale chronique (IRC)", "insuffisance rénale chronique"),
+        ("d’insuffisance rénale chronique (IRC)", "insuffisance rénale chronique"),
+        ("qu'insuffisance rénale chronique (IRC)", "insuffisance rénale chronique"),
+        ("dell'insufficienza renale cronica (IRC)", "insufficienza renale cronica"),
+        ("nell’insufficienza renale cronica (IRC)", "insufficienza renale cronica"),
+        ("IRC (l'insuffisance rénale chronique)", "insuffisance rénale chronique"),
+        # the letter of the article is the first of the short form
+        ("l'enteropatia (LE)", "l'enteropatia"),
+        ("O'Nyong fever (NF)", "O'Nyong fever"),
+    ],
+)
+def test_abbreviations_have_no_elided_article(text: str, long: str) -> None:
+    assert [found.long for found in find_abbreviations(text)] == [long]
 
 
 def test_abbreviations_of_plurals_have_their_s_or_not() -> None:
