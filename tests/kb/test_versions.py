@@ -18,7 +18,7 @@ from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
-from spacy_sapbert.kb.folder.publication import draft_version, lock_kb, remove_versions
+from spacy_sapbert.kb.folder.publication import draft_version, lock_kb
 from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -386,16 +386,19 @@ def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
         go_back(own_kb, "v7")
 
 
-def test_kb_gc_keeps_the_version_in_use_and_the_one_before(own_kb: Path) -> None:
+def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(
+    own_kb: Path,
+) -> None:
     kb = load_kb(own_kb)
-    for number in range(3):
+    for number in range(4):
         kb = add(kb, f"ward {number}")
-    assert remove_versions(own_kb) == ["v2"]
-    assert list_versions(own_kb) == ["v1", "v3", "v4"]  # v1 has the built files
+    go_back(own_kb, "v4")
+    assert "Removed v2 from" in invoke("kb", "gc", own_kb, code=0).output
+    # v1 has the built files
+    assert list_versions(own_kb) == ["v1", "v3", "v4", "v5"]
     assert load_kb(own_kb).link(["ward 2"])[0].cui == "Award 2"
-    go_back(own_kb, "v3")
-    assert "Removed v4" in invoke("kb", "gc", own_kb, code=0).output
-    assert load_kb(own_kb).link(["ward 1"])[0].cui == "Award 1"
+    go_back(own_kb, "v5")
+    assert load_kb(own_kb).link(["ward 3"])[0].cui == "Award 3"
 
 
 def test_kb_versions_lists_what_each_changed(own_kb: Path) -> None:

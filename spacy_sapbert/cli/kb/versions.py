@@ -71,9 +71,9 @@ def collect(
 ) -> None:
     """kb/ -> kb/ without old versions
 
-    The version that is used and the one before it stay, with the files of older ones
-    that they use. Processes that use a version that is removed may fail: let them
-    reload first.
+    The version that is used, the one before it and all newer ones stay, with the files
+    of older ones that they use. Processes that use a version that is removed may fail:
+    let them reload first.
 
     Example: spacy sapbert kb gc models/kb
     """

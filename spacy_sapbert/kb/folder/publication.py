@@ -232,15 +232,15 @@ def link_files(version: Version, names: Iterable[str], folder: Path) -> None:
 
 
 def remove_versions(folder: Path) -> list[str]:
-    """Remove the versions before the last one, and return their names.
+    """Remove old versions, and return their names.
 
-    The version in use, the last one before it, and those whose files they use stay.
+    The version in use, the one before it, newer ones, and those whose files they use
+    stay.
     """
     with lock_kb(folder):
         current = read_version(folder)
         names = list_versions(folder)
-        older = names[: names.index(current.name)]
-        kept = {current.name, *older[-1:]}
+        kept = {*names[max(names.index(current.name) - 1, 0) :]}
         for name in [*kept]:
             files = read_version(folder, name).manifest.files.values()
             kept |= {record.version for record in files if record.version}
