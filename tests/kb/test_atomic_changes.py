@@ -11,8 +11,9 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.embedding import EmbeddedTexts
-from spacy_sapbert.kb.folder.publication import lock_kb
+from spacy_sapbert.kb.folder.publication import lock_kb, remove_versions
 from spacy_sapbert.kb.folder.records import Calibration
+from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.settings import write_calibration
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -91,6 +92,44 @@ def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
 ) -> None:
     wanted = calibration if what == "calibrate" else None
     new_process.call(stop_changes, own_kb, tmp_path, wanted)
+
+
+def stop_removals(source: Path, folder: Path) -> None:
+    """Stop the removal of old versions at every step."""
+    KnowledgeBase.embed = embed_without_torch  # type: ignore[assignment,method-assign]
+    kb = load_kb(source)
+    for number in range(3):
+        kb = add_concepts(kb, [Concept(f"L{number}", ["one"])])
+    after = read_state(source)
+
+    def check(_: int) -> None:
+        assert read_state(folder) == after
+        names = [entry.name for entry in list_history(folder)]
+        assert names in (["v1", "v2", "v3", "v4"], ["v1", "v3", "v4"])
+        remove_versions(folder)
+        left = {path.name for path in folder.iterdir()}
+        assert left == {"CURRENT", ".lock", "v1", "v3", "v4"}
+
+    for how in ("kill", "full"):
+        stop_copies(how, range(1, 100), source, folder, remove_versions, check)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_remove_versions_stopped_at_any_step_leaves_whole_versions(
+    own_kb: Path, tmp_path: Path, new_process: Any
+) -> None:
+    new_process.call(stop_removals, own_kb, tmp_path / "kb")
+
+
+def test_folder_without_a_description_is_no_version(own_kb: Path) -> None:
+    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["one"])])
+    kb = add_concepts(kb, [Concept("L2", ["two"])])
+    (own_kb / "v2" / "meta.json").unlink()
+    assert [entry.name for entry in list_history(own_kb)] == ["v1", "v3"]
+    with pytest.raises(SapbertError, match="E348.*v1, v3"):
+        go_back(own_kb, "v2")
+    assert remove_versions(own_kb) == ["v2"]
+    assert add_concepts(kb, [Concept("L3", ["six"])]).version.name == "v4"
 
 
 def test_lock_kb_blocks_other_changes(own_kb: Path, calibration: Calibration) -> None:

@@ -28,8 +28,23 @@ from ...io.writing import (
     write_atomically,
     write_folder_atomically,
 )
-from .records import CURRENT, ENCODER, FILE, KB_FOLDER, LOCK, FileRecord, Manifest
-from .versions import Version, format_manifest, list_versions, read_version
+from .records import (
+    CURRENT,
+    DRAFT_NAME,
+    ENCODER,
+    FILE,
+    KB_FOLDER,
+    LOCK,
+    FileRecord,
+    Manifest,
+)
+from .versions import (
+    Version,
+    format_manifest,
+    list_folders,
+    list_versions,
+    read_version,
+)
 
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
@@ -75,7 +90,7 @@ class Draft:
         for path in (*sorted(self.path.rglob("*")), self.path):
             share_path(path)
             sync_path(path)
-        last = ["v0", *list_versions(self.root)][-1]
+        last = ["v0", *list_folders(self.root)][-1]
         name = f"v{int(last[1:]) + 1}"
         os.rename(self.path, self.root / name)
         sync_path(self.root)
@@ -98,8 +113,8 @@ def draft_version(root: Path) -> Iterator[Draft]:
     """
     part, lock = None, -1
     try:
-        remove_leftovers(root / "version")
-        part, lock = make_part(root / "version", folder=True)
+        remove_leftovers(root / DRAFT_NAME)
+        part, lock = make_part(root / DRAFT_NAME, folder=True)
         yield Draft(root, part)
     except OSError as error:
         raise name_refusal(error, root) from error
@@ -244,7 +259,14 @@ def remove_versions(folder: Path) -> list[str]:
         for name in [*kept]:
             files = read_version(folder, name).manifest.files.values()
             kept |= {record.version for record in files if record.version}
-        removed = [name for name in names if name not in kept]
-        for name in removed:
-            remove_path(folder / name)
+        removed = [name for name in list_folders(folder) if name not in kept]
+        remove_leftovers(folder / DRAFT_NAME)
+        try:
+            for name in removed:
+                # Nobody may find a version of which some files are gone.
+                aside = folder / f".{DRAFT_NAME}.{name}.tmp"
+                os.rename(folder / name, aside)
+                remove_path(aside)
+        except OSError as error:
+            raise name_refusal(error, folder) from error
     return removed

@@ -23,7 +23,8 @@ EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales", "words")
 VERSION = re.compile(r"v[1-9]\d{0,8}")
-DRAFT = re.compile(r"\.version\..+\.tmp")  # a version that is not published
+DRAFT_NAME = "version"  # of temporary folders: not published yet, or removed
+DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
 INDEX_FILE = re.compile(r"index\.[a-z0-9]{1,16}")  # of any backend
 MAX_WIDTH = 1 << 16
 

@@ -191,7 +191,15 @@ def read_version(folder: Path, name: str | None = None) -> Version:
     return Version(Path(os.path.abspath(folder)), name, manifest, real_folder)
 
 
-def list_versions(folder: Path) -> list[str]:
-    """Return the names of the published versions, the oldest first."""
+def list_folders(folder: Path) -> list[str]:
+    """Return the names of the folders of versions, the oldest first."""
     names = (path.name for path in folder.iterdir() if VERSION.fullmatch(path.name))
     return sorted(names, key=lambda name: int(name[1:]))
+
+
+def list_versions(folder: Path) -> list[str]:
+    """Return the names of the published versions, the oldest first.
+
+    A folder without meta.json is what somebody left of one.
+    """
+    return [n for n in list_folders(folder) if (folder / n / FILE).is_file()]
