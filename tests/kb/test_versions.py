@@ -454,6 +454,19 @@ def test_save_copy_into_a_knowledge_base_copies_what_it_lacks(
     assert load_kb(tmp_path / "copy").manifest.digest == edited.manifest.digest
 
 
+def test_save_copy_in_place_uses_the_opened_version(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    newer = add(load_kb(own_kb), "ward 1")
+    save_copy(kb, own_kb)
+    assert load_kb(own_kb).manifest.digest == kb.manifest.digest
+    assert list_versions(own_kb) == ["v1", "v2"]
+    save_copy(newer, own_kb)
+    assert read_version(own_kb).name == "v2"
+    shutil.rmtree(own_kb / "v1")
+    with pytest.raises(SapbertError, match="E304.*v1"):
+        save_copy(kb, own_kb)
+
+
 def test_load_kb_follows_symbolic_links(own_kb: Path, tmp_path: Path) -> None:
     """A folder in the cache of a hub has links to its files."""
     snapshot = tmp_path / "snapshot"

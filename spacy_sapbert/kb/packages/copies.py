@@ -13,7 +13,7 @@ from ..folder.publication import (
     use_version,
 )
 from ..folder.records import CURRENT, FILE
-from ..folder.versions import format_manifest, own_files, parse_manifest
+from ..folder.versions import format_manifest, own_files, parse_manifest, read_version
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
@@ -22,11 +22,15 @@ ONLY = "v1"  # the version of a copy
 
 
 def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
-    """Copy the opened version of a knowledge base to a folder.
+    """Copy the opened version of a knowledge base to a folder, which uses it then.
 
-    If the folder is a knowledge base, it gets a new version.
+    If the folder is a different knowledge base, it gets a new version.
     """
     if kb.folder.resolve() == folder.resolve():
+        if read_version(folder).manifest.digest != kb.manifest.digest:
+            with lock_kb(folder, wait=LOCK_WAIT):
+                kb.version.check()
+                use_version(folder, kb.version.name)
         return
     with ExitStack() as stack:
         root = stack.enter_context(open_target(folder))
