@@ -158,6 +158,10 @@ class KbErrors:
         "Expected {cui} to have the name of `--alias`, but its names are {names}. "
         "Correct the name."
     )
+    E368 = (
+        "Expected a knowledge base, but {path} is a version of {parent}. Pass "
+        "{parent}; `spacy sapbert kb use` chooses the version."
+    )
     E362 = (
         "Expected annotations with ids of the knowledge base, but {unknown:,} ids, for "
         "example {example!r}, are not in it, which are nearly all. Use the vocabulary "

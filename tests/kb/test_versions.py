@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pickle
+import re
 import shutil
 import sys
 import threading
@@ -519,9 +520,11 @@ def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> No
         load_kb(own_kb)
 
 
-def test_load_kb_of_an_older_format_names_the_command(
+def test_load_kb_of_a_version_or_an_older_format_says_what_to_do(
     own_kb: Path, tmp_path: Path
 ) -> None:
+    with pytest.raises(SapbertError, match=f"E368.*of {re.escape(str(own_kb))}"):
+        load_kb(own_kb / "v1")
     shutil.move(own_kb / "v1", tmp_path / "old")
     with pytest.raises(SapbertError, match="E305.*kb build"):
         load_kb(tmp_path / "old")

@@ -158,6 +158,10 @@ def read_current(folder: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError:
+        if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
+            raise SapbertError(
+                Errors.E368.format(path=folder, parent=folder.parent)
+            ) from None
         if (folder / FILE).is_file() and (folder / STORE_FILE).is_file():
             values = {"expected": FORMAT, "path": folder, "got": "an older one"}
             raise SapbertError(Errors.E305.format(**values)) from None
