@@ -134,7 +134,7 @@ def check_plan(
 
 
 def agree_on_plan(
-    folder: Path, plan: dict[str, Any], index: Backend | None, *, rows: int
+    folder: Path, plan: dict[str, Any], index: Backend | None, *, rows: int, width: int
 ) -> Backend:
     """Write the plan if there is none yet, and return its index.
 
@@ -143,7 +143,7 @@ def agree_on_plan(
     """
     with lock_file(folder / "plan.lock", folder, wait=-1):
         if not (folder / PLAN).exists():
-            new = plan | describe_index(index or choose_index(rows))
+            new = plan | describe_index(index or choose_index(rows, width))
             write_json(folder / PLAN, new)
     check_plan(folder, plan, index, replace=False)
     return make_backend(**read_json(folder / PLAN)["index"])

@@ -69,7 +69,8 @@ class Preparation:
 
     def agree_on_index(self, rows: int) -> Backend:
         """Return the index to build, for a number of rows; see `agree_on_plan`."""
-        return agree_on_plan(self.work, self.plan, self.options.index, rows=rows)
+        shape = {"rows": rows, "width": self.encoder.width}
+        return agree_on_plan(self.work, self.plan, self.options.index, **shape)
 
 
 @contextmanager

@@ -18,7 +18,10 @@ from .row_file import Vectors
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Hnsw, Faiss, Exact)}
 PLUGINS = "spacy_sapbert_backends"  # entry points of other packages: each a `Backend`
-HNSW_ROWS = 3_000_000  # more need some 6 GB of memory and more, at width 384
+# What hnsw may have in memory by default: 3 million rows of 384 columns. A row needs
+# its vector and some 144 bytes of the graph.
+HNSW_BYTES = 5_040_000_000
+GRAPH_BYTES = 144
 
 
 def list_backends() -> dict[str, type[Backend]]:
@@ -68,20 +71,21 @@ def check_library(backend: Backend) -> None:
         ) from None
 
 
-def choose_index(rows: int) -> Backend:
-    """Choose the index for a number of rows.
+def choose_index(rows: int, width: int) -> Backend:
+    """Choose the index for a number of rows and columns.
 
-    Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to `HNSW_ROWS`
-    the graph of hnsw, which has the full vectors, fits into the memory of most
-    machines. For more rows faiss has a byte a value. If a library is not installed,
-    the other one is used: hnsw then with shorter vectors, and a warning.
+    Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to
+    `HNSW_BYTES` the graph of hnsw, which has the full vectors, fits into the memory of
+    most machines. Above, faiss has a byte a value. If a library is not installed, the
+    other one is used: hnsw then with shorter vectors, and a warning.
     """
     if rows <= EXACT_ROWS:
         return Exact()
-    if rows > HNSW_ROWS and not is_usable("faiss") and is_usable("hnsw"):
+    fits = rows * (4 * width + GRAPH_BYTES) <= HNSW_BYTES
+    if not fits and not is_usable("faiss") and is_usable("hnsw"):
         warnings.warn(Warnings.W558.format(rows=rows), UserWarning, stacklevel=2)
         return Hnsw(pca=128)
-    graphs = ("hnsw", "faiss") if rows <= HNSW_ROWS else ("faiss",)
+    graphs = ("hnsw", "faiss") if fits else ("faiss",)
     return make_backend(next(filter(is_usable, graphs), "exact"))
 
 

@@ -19,7 +19,7 @@ LEFT = ("shard-000000.npy", "shard-000001.npy", "vectors", "index.faiss", "plan.
 
 def leave_shards(folder: Path) -> None:
     """Write the plan and what a stopped build may leave."""
-    agree_on_plan(folder, PLAN, HNSW, rows=1)
+    agree_on_plan(folder, PLAN, HNSW, rows=1, width=8)
     for name in LEFT[:-1]:
         (folder / name).touch()
 
@@ -29,13 +29,13 @@ def names(folder: Path) -> set[str]:
 
 
 def test_agree_on_plan_uses_the_index_of_the_first(tmp_path: Path) -> None:
-    assert agree_on_plan(tmp_path, PLAN, None, rows=20_000) == Exact()
-    assert agree_on_plan(tmp_path, PLAN, None, rows=30_000) == Exact()
-    assert agree_on_plan(tmp_path, PLAN, Exact(), rows=30_000) == Exact()
+    assert agree_on_plan(tmp_path, PLAN, None, rows=20_000, width=8) == Exact()
+    assert agree_on_plan(tmp_path, PLAN, None, rows=30_000, width=8) == Exact()
+    assert agree_on_plan(tmp_path, PLAN, Exact(), rows=30_000, width=8) == Exact()
     with pytest.raises(SapbertError, match="E394.*index"):
-        agree_on_plan(tmp_path, PLAN, FAISS, rows=30_000)
+        agree_on_plan(tmp_path, PLAN, FAISS, rows=30_000, width=8)
     with pytest.raises(SapbertError, match="E394.*engine"):
-        agree_on_plan(tmp_path, OTHER, None, rows=30_000)
+        agree_on_plan(tmp_path, OTHER, None, rows=30_000, width=8)
     assert names(tmp_path) == {"plan.json"}
 
 

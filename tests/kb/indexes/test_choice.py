@@ -9,19 +9,22 @@ from spacy_sapbert.kb.indexes.registry import choose_index, make_backend
 
 
 @pytest.mark.parametrize(
-    ("rows", "missing", "expected"),
+    ("rows", "width", "missing", "expected"),
     [
-        (20_000, (), "exact"),
-        (20_001, (), "hnsw"),
-        (3_000_000, (), "hnsw"),
-        (3_000_001, (), "faiss"),
-        (20_001, ("hnsw",), "faiss"),
-        (20_001, ("hnsw", "faiss"), "exact"),
-        (3_000_001, ("hnsw", "faiss"), "exact"),
+        (20_000, 384, (), "exact"),
+        (20_001, 384, (), "hnsw"),
+        (3_000_000, 384, (), "hnsw"),
+        (3_000_001, 384, (), "faiss"),
+        (1_567_164, 768, (), "hnsw"),
+        (1_567_165, 768, (), "faiss"),
+        (20_001, 384, ("hnsw",), "faiss"),
+        (20_001, 384, ("hnsw", "faiss"), "exact"),
+        (3_000_001, 384, ("hnsw", "faiss"), "exact"),
     ],
 )
-def test_choose_index_by_rows_and_libraries(
+def test_choose_index_by_memory_and_libraries(
     rows: int,
+    width: int,
     missing: tuple[str, ...],
     expected: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -29,7 +32,7 @@ def test_choose_index_by_rows_and_libraries(
     monkeypatch.setattr(registry, "is_usable", lambda backend: backend not in missing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose_index(rows) == make_backend(expected)
+        assert choose_index(rows, width) == make_backend(expected)
 
 
 def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
@@ -37,7 +40,7 @@ def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
 ) -> None:
     monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "faiss")
     with pytest.warns(UserWarning, match="W558.*3,000,001.*pip install faiss-cpu"):
-        assert choose_index(3_000_001) == make_backend("hnsw", {"pca": 128})
+        assert choose_index(3_000_001, 384) == make_backend("hnsw", {"pca": 128})
 
 
 HIDDEN = """
