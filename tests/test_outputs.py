@@ -188,6 +188,24 @@ def test_force_replaces_no_folder_with_similar_names(
     assert all((folder / file).is_file() for file in files)
 
 
+@pytest.mark.parametrize("name", ["sapbert kb build", "sapbert teach"])
+@pytest.mark.parametrize("inside", ["x", "v2", "v1/x", "v1/y/x"])
+def test_no_knowledge_base_is_written_inside_of_one(
+    name: str, inside: str, tmp_path: Path
+) -> None:
+    (tmp_path / "kb" / "v1").mkdir(parents=True)
+    (tmp_path / "kb" / "CURRENT").write_text("v1\n", "utf8")
+    (tmp_path / "link").symlink_to(tmp_path / "kb" / "v1")
+    before = sorted(tmp_path.rglob("*"))
+    app, *command = name.split()
+    for output in (tmp_path / "kb" / inside, tmp_path / "link" / "x"):
+        words = [str(output) if word == OUT else word for word in COMMANDS[name][0]]
+        for force in ([], ["--force"]):
+            done = invoke(*command, *words, *force, app=APPS[app], code=1)
+            assert "[E014]" in done.output, done.output
+            assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
     wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
     wheel.touch()

@@ -43,11 +43,13 @@ class FolderKind(NamedTuple):
         mark: A file that every folder of this kind has, even one that is damaged.
         has: Whether a folder of this kind may have a file, by its path in the folder
             with "/".
+        nested: Whether a folder of this kind may be inside of another one.
     """
 
     name: str
     mark: str
     has: Callable[[str], object]
+    nested: bool = True
 
 
 def sync_path(path: Path) -> None:
@@ -152,10 +154,14 @@ def check_kind(path: Path, kind: FolderKind) -> None:
 
     Raises:
         SapbertError: If something in it is not of this kind, or it is a file, or it has
-            no name of its own.
+            no name of its own, or it is inside of a folder of this kind.
     """
     if path.name in ("", ".."):
         raise SapbertError(Errors.E013.format(path=path))
+    for parent in (Path(os.path.realpath(path.parent)) / path.name).parents:
+        if not kind.nested and (parent / kind.mark).is_file():
+            values = {"path": path, "kind": kind.name, "parent": parent}
+            raise SapbertError(Errors.E014.format(**values))
     if path.is_symlink() or not path.exists():
         return
     foreign = find_foreign(path, kind)

@@ -44,6 +44,10 @@ class FilesErrors:
         "Expected a folder with a name of its own, but got '{path}'. Write the name, "
         "for example `../models/kb`."
     )
+    E014 = (
+        "Expected to write {kind} outside of others, but {path} is inside of {parent}, "
+        "whose files must not change. Name another folder."
+    )
     E020 = (
         "Expected to read or write {path}, but the system refused: {reason}. Correct "
         "its permissions, or make space for it."

@@ -44,7 +44,7 @@ def may_be_in_kb(name: str) -> bool:
     return rest in (FILE, STORE_FILE) or INDEX_FILE.fullmatch(rest) is not None
 
 
-KB_FOLDER = FolderKind("a knowledge base", CURRENT, may_be_in_kb)
+KB_FOLDER = FolderKind("a knowledge base", CURRENT, may_be_in_kb, nested=False)
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
