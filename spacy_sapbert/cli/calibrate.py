@@ -128,7 +128,7 @@ def calibrate(
     if not keep:
         from ..kb.settings import write_calibration
 
-        write_calibration(folder, Calibration.model_validate(calibration))
+        write_calibration(opened.version, Calibration.model_validate(calibration))
     if as_json:
         typer.echo(format_json(calibration))
     elif not quiet:

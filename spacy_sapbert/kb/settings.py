@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError, check_range
-from .folder.publication import change_manifest, lock_kb
+from .folder.publication import change_manifest, lock_kb, lock_version
 from .folder.records import Calibration, Manifest
-from .folder.versions import read_version
+from .folder.versions import Version, read_version
 from .indexes.registry import change_settings
 from .knowledge_base import open_version
 from .probe import measure_recall
@@ -48,10 +48,13 @@ def change_kb(
         return change_manifest(version, **changes).manifest
 
 
-def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
-    """Publish a version with a threshold and its calibration; return its meta.json."""
-    with lock_kb(folder):
-        version = read_version(folder)
+def write_calibration(version: Version, calibration: Calibration) -> Manifest:
+    """Publish a version with a threshold and its calibration; return its meta.json.
+
+    Args:
+        version: What was calibrated, which must still be the version in use.
+    """
+    with lock_version(version):
         threshold = calibration.threshold
         changes: dict[str, Any] = {"threshold": threshold, "calibration": calibration}
         order = version.manifest.order

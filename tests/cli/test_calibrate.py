@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.evaluation import calibration
 from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.probability import log_odds
+from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 
 
@@ -136,6 +139,21 @@ def test_calibrate_refuses_bad_options(
     kb = [] if "--kb" in options else ["--kb", str(own_kb)]
     assert code in invoke("calibrate", annotated_file, *kb, *options, code=1).output
     assert read_version(own_kb) == before
+
+
+def test_calibrate_changes_only_the_version_that_was_scored(
+    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = calibration.score_top1
+
+    def publish_meanwhile(*arguments: Any, **options: Any) -> Any:
+        add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+        return score(*arguments, **options)
+
+    monkeypatch.setattr(calibration, "score_top1", publish_meanwhile)
+    done = invoke("calibrate", annotated_file, "--kb", own_kb, code=1)
+    assert "[E338]" in done.output
+    assert read_version(own_kb).name == "v2"
 
 
 def test_calibrate_never_changes_an_installed_kb(

@@ -25,7 +25,7 @@ LIMITS = [1, 200, 3000, 5000, 20_000, 40_000, 1_000_000]  # bytes of a file
 def change(kb: KnowledgeBase, calibration: Calibration | None) -> None:
     """Write a calibration, or add two concepts if there is none."""
     if calibration is not None:
-        write_calibration(kb.folder, calibration)
+        write_calibration(kb.version, calibration)
     else:
         add_concepts(kb, [Concept("L2", ["two"]), Concept("C0000004", ["hot"])])
 
@@ -140,7 +140,7 @@ def test_lock_kb_blocks_other_changes(own_kb: Path, calibration: Calibration) ->
         with pytest.raises(SapbertError, match="E550"):
             add_concepts(kb, [Concept("L1", ["one"])])
         with pytest.raises(SapbertError, match="E550"):
-            write_calibration(own_kb, calibration)
+            write_calibration(kb.version, calibration)
         load_kb(own_kb)  # which only reads
     assert load_kb(own_kb).manifest == before
     add_concepts(kb, [Concept("L1", ["one"])])

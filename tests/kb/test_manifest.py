@@ -18,8 +18,9 @@ Contents = Callable[[Path], dict[Path, bytes]]
 def test_write_calibration_publishes_a_version_with_another_meta_json(
     own_kb: Path, calibration: Calibration, contents: Contents
 ) -> None:
-    before, meta = contents(own_kb), read_version(own_kb).manifest
-    assert write_calibration(own_kb, calibration) == read_version(own_kb).manifest
+    before, version = contents(own_kb), read_version(own_kb)
+    meta = version.manifest
+    assert write_calibration(version, calibration) == read_version(own_kb).manifest
     after = contents(own_kb)
     new = {path for path in after if after[path] != before.get(path)}
     assert new == {Path("CURRENT"), Path("v2/meta.json")}
@@ -33,7 +34,8 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
 def test_write_calibration_sets_the_threshold_in_use(
     own_kb: Path, calibration: Calibration
 ) -> None:
-    write_calibration(own_kb, calibration.model_copy(update={"threshold": 1.0}))
+    strict = calibration.model_copy(update={"threshold": 1.0})
+    write_calibration(read_version(own_kb), strict)
     known, unknown = load_kb(own_kb).link(["aspirin", "xyz of the q"])
     assert known.note is None
     assert unknown.note is not None
@@ -42,10 +44,10 @@ def test_write_calibration_sets_the_threshold_in_use(
 def test_write_calibration_replaces_the_old_one(
     own_kb: Path, calibration: Calibration
 ) -> None:
-    write_calibration(own_kb, calibration)
+    write_calibration(read_version(own_kb), calibration)
     update = {"threshold": 0.5, "criterion": "accuracy"}
     again = calibration.model_copy(update=update)
-    assert write_calibration(own_kb, again).calibration == again
+    assert write_calibration(read_version(own_kb), again).calibration == again
     assert read_version(own_kb).manifest.threshold == 0.5
 
 
@@ -80,5 +82,5 @@ def test_write_calibration_of_a_read_only_kb_is_an_error(
     before = contents(own_kb)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(SapbertError, match=r"E586.*cp -r"):
-        write_calibration(own_kb, calibration)
+        write_calibration(read_version(own_kb), calibration)
     assert contents(own_kb) == before

@@ -347,7 +347,7 @@ def change_every_way(folder: Path, calibration: Calibration) -> KnowledgeBase:
     kb = remove_concepts(kb, ["C0000002"])
     kb, _ = teach_documents(kb, [make_document(("sugar", "C0000005"))], force=True)
     kb = discard_teaching(kb)
-    write_calibration(folder, calibration)
+    write_calibration(kb.version, calibration)
     change_kb(folder, index={"ef": 77}, threshold=0.5)
     discard_edits(folder)
     go_back(folder, list_versions(folder)[-2])
