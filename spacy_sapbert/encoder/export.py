@@ -1,5 +1,6 @@
 """Encoder folder → the encoder as OpenVINO runs it, compared with the original."""
 
+import errno
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +24,17 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     graphs, which is used here, does not.
 
     Returns the smallest cosine between the vectors of both engines; a low one is an
-    error.
+    error. A full disk is an OSError, as for other files.
     """
     openvino = import_openvino()
     model = load_model(str(source), trusted=False)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
-    openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
+    try:
+        openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
+    except RuntimeError as error:  # of a stream in C++, without the reason
+        reason = f"no space left on device, or OpenVINO failed ({error})"
+        raise OSError(errno.ENOSPC, reason) from error
     cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))

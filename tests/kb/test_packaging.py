@@ -1,8 +1,10 @@
+import errno
 import json
 import os
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages import packaging
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -105,6 +108,32 @@ def test_package_kb_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) ->
     (own_kb / "v1" / "index.hnsw").write_bytes(b"")
     with pytest.raises(SapbertError, match="index.hnsw"):
         package_kb(own_kb, tmp_path, name="x", version="1.0")
+
+
+def test_package_kb_on_a_full_disk_keeps_the_old_wheel(
+    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "sapbert_kb_x-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"good")
+
+    def make_wheel(*_: Any, cwd: Path, **__: Any) -> Any:
+        (cwd / "dist").mkdir()
+        (cwd / "dist" / wheel.name).write_bytes(b"new")
+        return SimpleNamespace(returncode=0)
+
+    def fill(_: Any, target: Any, *__: Any) -> None:
+        target.write(b"n")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(packaging.subprocess, "run", make_wheel)
+    with monkeypatch.context() as patch:
+        patch.setattr(packaging, "copyfileobj", fill)
+        with pytest.raises(SapbertError, match=rf"E004.*{wheel.name}.*No space left"):
+            package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
+    assert [path.name for path in tmp_path.iterdir()] == [wheel.name]
+    assert wheel.read_bytes() == b"good"
+    package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
+    assert wheel.read_bytes() == b"new"
 
 
 def test_edit_of_an_installed_kb_is_an_error(

@@ -1,16 +1,16 @@
 """Folder of a knowledge base → an installable wheel."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from ...errors import Errors, SapbertError
 from ...io.version import __version__
-from ...io.writing import check_outputs
+from ...io.writing import check_outputs, write_atomically
 from ..folder.installed import ENTRY_POINTS
 from ..knowledge_base import load_kb
 from .copies import save_copy
@@ -112,5 +112,7 @@ def package_kb(
         if done.returncode or not wheels:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
             raise SapbertError(Errors.E318.format(reason=lines[-1]))
-        output.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(wheels[0], output))
+        wheel = output / wheels[0].name
+        with open(wheels[0], "rb") as built, write_atomically(wheel) as file:
+            copyfileobj(built, file)
+        return wheel
