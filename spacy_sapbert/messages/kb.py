@@ -162,6 +162,10 @@ class KbErrors:
         "Expected a knowledge base, but {path} is a version of {parent}. Pass "
         "{parent}; `spacy sapbert kb use` chooses the version."
     )
+    E369 = (
+        "Expected the installed knowledge base {name!r} ({value}) to name its folder, "
+        "but: {reason}. Install its package again, or name a folder."
+    )
     E362 = (
         "Expected annotations with ids of the knowledge base, but {unknown:,} ids, for "
         "example {example!r}, are not in it, which are nearly all. Use the vocabulary "

@@ -3,6 +3,7 @@ import json
 import os
 import sys
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,6 +135,18 @@ def test_package_kb_on_a_full_disk_keeps_the_old_wheel(
     assert wheel.read_bytes() == b"good"
     package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
     assert wheel.read_bytes() == b"new"
+
+
+def test_installed_kb_that_cannot_be_imported_fails_alone(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"broken": "no_such_package:folder", "wrong": "math:pi", "bad": "math"}
+    points = [EntryPoint(name, value, "") for name, value in values.items()]
+    monkeypatch.setattr(installed, "entry_points", lambda group: points)
+    assert installed.find_kb(sample_kb) == sample_kb
+    for name, value in values.items():
+        with pytest.raises(SapbertError, match=rf"E369.*'{name}' \({value}\)"):
+            installed.find_kb(name)
 
 
 def test_edit_of_an_installed_kb_is_an_error(

@@ -23,8 +23,8 @@ def find_kb(name: str | Path | None = None) -> Path:
             that is installed.
 
     Raises:
-        SapbertError: If there is none, or several for None; or the folder is a
-            pipeline.
+        SapbertError: If there is none, or several for None; the folder is a pipeline;
+            or the package of an installed one cannot be imported.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"
@@ -40,7 +40,13 @@ def find_kb(name: str | Path | None = None) -> Path:
         return folder
     if str(name) not in installed:
         raise SapbertError(Errors.E310.format(name=str(name), names=names))
-    return Path(installed[str(name)].load())
+    point = installed[str(name)]
+    try:
+        return Path(point.load())
+    except Exception as error:  # of its package
+        values = {"name": point.name, "value": point.value}
+        reason = f"{type(error).__name__}: {error}"
+        raise SapbertError(Errors.E369.format(**values, reason=reason)) from error
 
 
 def check_no_pipeline(folder: Path) -> None:
