@@ -169,7 +169,7 @@ class Encoder:
         texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
         tokenizer = self.engine.tokenizer
         with self.lock, name_panics("tokenizer.json"):
-            encodings = tokenizer.backend.encode_batch(texts)
+            encodings = tokenizer.encode(texts)
         token_ids = [tuple(encoding.ids) for encoding in encodings]
         truncated = [
             bool(encoding.overflowing) or len(name) > MAX_CHARACTERS

@@ -9,9 +9,10 @@ from ..errors import Errors, SapbertError
 from .safety import TOKENIZER_FILE, read_json
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 FILE = "tokenizer.json"
+MANY_TEXTS = 2_000  # of a vocabulary; mentions of a batch are fewer
 ROLES = [f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")]
 
 
@@ -27,6 +28,16 @@ class NameTokenizer(NamedTuple):
     backend: "Tokenizer"
     special_ids: frozenset[int]
     pad_id: int
+
+    def encode(self, texts: list[str]) -> "list[Encoding]":
+        """Tokenise texts.
+
+        The library uses threads for a batch, and then prints a warning in each process
+        that is forked later. A few thousand texts are as fast without.
+        """
+        if len(texts) < MANY_TEXTS:
+            return [self.backend.encode(text) for text in texts]
+        return self.backend.encode_batch(texts)
 
 
 def make_tokenizer(

@@ -174,3 +174,4 @@ def test_pipe_with_two_processes_equals_one(
     kb = exported_kb if engine == "OpenVino" else sample_kb
     done = new_process.python(script, method, kb, f"spacy-sapbert.{engine}Encoder.v1")
     assert done.stdout == "15 True\n", done.stdout + done.stderr
+    assert "huggingface/tokenizers" not in done.stderr
