@@ -24,9 +24,10 @@ class PipelineErrors:
         "a folder that `nlp.to_disk` wrote, or install the package."
     )
     E508 = (
-        "Expected a pipeline that detects entities, but none of its components does: "
-        "{components}. Choose another `--pipeline`, or pass `--mentions names` to "
-        "detect the names of the knowledge base."
+        "Expected a component that declares that it sets {what}, but none of these "
+        "does: {components}. If one of them sets it, declare it with `assigns` in its "
+        "`@Language.factory`; else choose another `--pipeline`, or pass `--mentions "
+        "names` to detect the names of the knowledge base."
     )
     E509 = (
         "Expected no `--kb`, since the linker of the pipeline, {linker}, has its own "

@@ -61,23 +61,12 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
 
 
 def list_detectors(nlp: "Language", what: str) -> list[str]:
-    """Return the names of the components that set spans to link.
+    """Return the names of the components that declare that they set spans to link.
 
     Args:
-        what: "doc.ents" or "doc.spans".
-
-    Returns:
-        Components that declare it in `assigns`, and components that are not spaCy's and
-        declare nothing.
+        what: "doc.ents" or "doc.spans", in `assigns` of the factory.
     """
-    detectors = []
-    for name, component in nlp.pipeline:
-        assigned = nlp.get_pipe_meta(name).assigns
-        # a component may be a function, an object, or an object of a compiled class
-        module = getattr(component, "__module__", type(component).__module__)
-        if what in assigned or (not assigned and not module.startswith("spacy.")):
-            detectors.append(name)
-    return detectors
+    return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
 def finds_long_forms(nlp: "Language") -> bool:
@@ -169,9 +158,10 @@ def linked_spans(spans_key: str | None) -> str:
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
     """Raise an error if no component of a pipeline detects the spans to link."""
-    if not list_detectors(nlp, linked_spans(spans_key)):
+    what = linked_spans(spans_key)
+    if not list_detectors(nlp, what):
         components = ", ".join(nlp.pipe_names)
-        raise SapbertError(Errors.E508.format(components=components))
+        raise SapbertError(Errors.E508.format(components=components, what=what))
 
 
 def has_entities(document: Document, spans_key: str | None) -> bool:

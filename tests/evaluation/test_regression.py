@@ -170,7 +170,7 @@ def test_read_context_detects_the_other_mentions(
     nlp, linker = pipeline("entity_ruler", spans_key=key)
     if key is not None:
 
-        @Language.component("test_ents_to_spans")
+        @Language.component("test_ents_to_spans", assigns=["doc.spans"])
         def copy(doc):
             doc.spans["all"] = list(doc.ents)
             return doc

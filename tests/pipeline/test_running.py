@@ -95,7 +95,7 @@ def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
         ("ner", True),
         ("entity_ruler", True),
         ("sapbert_mentions", True),
-        ("test_pipelines_silent_component", True),
+        ("test_pipelines_silent_component", False),
         ("attribute_ruler", False),
         ("sentencizer", False),
         ("span_ruler", False),
@@ -226,6 +226,30 @@ def test_link_documents_without_entities_needs_a_detector(sample_kb):
     doc.ents = [doc.char_span(0, 5, label="X")]
     found = link_documents(nlp, [Document(1, "fever", doc)], batch_size=1)
     assert cuis(found) == [(1, ["C0000004"])]
+
+
+@Language.component("test_pipelines_note_entities")
+def note_entities(doc):
+    """Declares nothing, as negspaCy's and medspaCy's components do."""
+    doc.user_data["noted"] = len(doc.ents)
+    return doc
+
+
+def test_link_documents_with_entities_skips_nothing_but_detectors(sample_kb):
+    nlp = make_linking(sample_kb, "test_pipelines_note_entities")
+    doc = nlp.make_doc("fever and aspirin")
+    doc.ents = [doc.char_span(10, 17, label="X")]
+    documents = [Document(1, doc.text, doc)]
+    [(_, linked)] = link_documents(nlp, documents, batch_size=1)
+    assert linked.user_data["noted"] == 1
+    assert cuis([(1, linked)]) == [(1, ["C0000006"])]
+
+
+def test_complete_pipeline_without_a_declared_detector_is_an_error(sample_kb):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_pipelines_silent_component")
+    with pytest.raises(SapbertError, match=r"E508.*doc\.ents.*`assigns`"):
+        complete_pipeline(nlp, kb=str(sample_kb))
 
 
 def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
