@@ -28,6 +28,7 @@ from .saved_settings import SavedSettings
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
+    from ..linking.link import Linked
 
 MAX_BATCH = 1_000_000
 MENTIONS = "sapbert_mentions"
@@ -288,28 +289,48 @@ class SapbertLinker(Pipe):
 
     def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
         """Link the mentions of some Docs together and set the attributes."""
-        spans = [self.spans(doc) for doc in docs]
-        placed = [(number, s) for number, of_doc in enumerate(spans) for s in of_doc]
         key = self.spans_key
         if key is not None and not any(key in doc.spans for doc in docs):
             warnings.warn(Warnings.W556.format(name=self.name, key=key), stacklevel=2)
-        if not placed:
-            return
-        self.opened.refresh_in_time(self.check_kb)
+        if any(self.spans(doc) for doc in docs):
+            self.opened.refresh_in_time(self.check_kb)
+            self.set_annotations(docs, self.predict(docs, options))
+
+    def predict(
+        self, docs: Sequence[Doc], options: LinkOptions
+    ) -> "list[list[Linked]]":
+        """Return the links of the spans of each Doc, which does not change.
+
+        The names that are used depend on the language of the Doc.
+        """
         kb = self.kb
-        options = fit_language(options, docs[0].vocab.lang)
-        links = kb.link(
-            [long_form_text(s, self.long_form_attr) or s.text for _, s in placed],
-            labels=[span.label_ for _, span in placed],
-            documents=[number for number, _ in placed],
-            options=options,
-        )
-        results = iter(links)
-        for doc, of_doc in zip(docs, spans, strict=True):
+        links: list[list[Linked]] = [[] for _ in docs]
+        for lang in dict.fromkeys(doc.vocab.lang for doc in docs):
+            spans = [
+                (number, span)
+                for number, doc in enumerate(docs)
+                if doc.vocab.lang == lang
+                for span in self.spans(doc)
+            ]
+            results = kb.link(
+                [long_form_text(s, self.long_form_attr) or s.text for _, s in spans],
+                labels=[span.label_ for _, span in spans],
+                documents=[number for number, _ in spans],
+                options=fit_language(options, lang),
+            )
+            for (number, _), result in zip(spans, results, strict=True):
+                links[number].append(result)
+        return links
+
+    def set_annotations(
+        self, docs: Iterable[Doc], links: "Iterable[Sequence[Linked]]"
+    ) -> None:
+        """Write the links of the spans of each Doc, as `predict` returns them."""
+        for doc, results in zip(docs, links, strict=True):
             write_links(
                 doc,
-                of_doc,
-                [next(results) for _ in of_doc],
+                self.spans(doc),
+                results,
                 attrs=self.attrs,
                 spans_key=self.spans_key,
             )

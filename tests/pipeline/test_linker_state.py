@@ -486,6 +486,21 @@ def test_linker_uses_names_in_the_language_of_the_document(
     assert {c["alias"] for c in nlp(doc).ents[0]._.candidates} == expected
 
 
+@pytest.mark.parametrize("order", [["en", "es"], ["es", "en", "es"]])
+def test_linker_uses_the_language_of_each_document_of_a_batch(
+    two_languages: Path, order: list[str]
+) -> None:
+    vocabs = {lang: spacy.blank(lang).vocab for lang in ("en", "es")}
+    docs = [Doc(vocabs[lang], words=["ic", "clinic"]) for lang in order]
+    for doc in docs:
+        doc.ents = [Span(doc, 0, 1, "X")]
+    linker = make_nlp(two_languages).get_pipe("sapbert_linker")
+    names = [
+        {c["alias"] for c in doc.ents[0]._.candidates} for doc in linker.pipe(docs)
+    ]
+    assert ["ic" in found for found in names] == [lang == "es" for lang in order]
+
+
 @pytest.mark.parametrize(("lang", "expected"), [("en", []), ("es", ["IC"])])
 def test_mentions_finds_names_in_the_language_of_the_document(
     two_languages: Path, lang: str, expected: list[str]
