@@ -94,7 +94,7 @@ class Declared:
             raise SapbertError(Errors.E335.format(setting=name, **listed))
         if get_origin(unwrap(self.type)) is Mapping:
             if not first["loc"]:
-                raise SapbertError(Errors.E334.format(got=type(value).__name__))
+                raise SapbertError(Errors.E334.format(got=f"a {type(value).__name__}"))
             name = f"{name}.{first['loc'][0]}"
         raise SapbertError(Errors.E331.format(setting=name))
 

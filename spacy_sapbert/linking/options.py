@@ -7,10 +7,11 @@ docs/linker.md. A new option is a field here, its use, and its test; then run
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from ..errors import Errors, SapbertError
 from .declared import (
@@ -25,6 +26,23 @@ from .filters import Filter, make_filter
 
 Evidence = Literal["label", "annotated", "preferred", "source", "coherence"]
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+
+
+NO_LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+def freeze_labels(
+    labels: Mapping[str, tuple[str, ...]],
+) -> Mapping[str, tuple[str, ...]]:
+    """Return a copy of the types of labels that cannot be changed.
+
+    Raises:
+        SapbertError: If a label has none, which would mean all types in a filter.
+    """
+    for label, types in labels.items():
+        if not types:
+            raise SapbertError(Errors.E334.format(got=f"no type for {label!r}"))
+    return MappingProxyType(dict(labels))
 
 
 @dataclass(frozen=True)
@@ -103,10 +121,11 @@ class LinkOptions:
     ] = "filter"
     label_types: Annotated[
         Mapping[str, SortedTexts],
+        AfterValidator(freeze_labels),
         Option(
             'semantic types or groups of the labels, e.g. DISEASE = ["T047"]',
         ),
-    ] = field(default_factory=dict)
+    ] = field(default_factory=lambda: NO_LABELS)
     filter: Annotated[
         Filter,
         PlainValidator(make_filter),
@@ -125,11 +144,19 @@ class LinkOptions:
     def to_config(self) -> dict[str, Any]:
         """Return the options as a config has them: plain JSON types, by name."""
         values: dict[str, Any] = {}
-        for name, value in asdict(self).items():
+        for name in OPTIONS:
+            value = getattr(self, name)
             values[name] = [*value] if isinstance(value, tuple) else value
         values["label_types"] = {k: [*v] for k, v in self.label_types.items()}
         values["filter"] = self.filter.to_config()
         return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "label_types": dict(self.label_types)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state["label_types"] = freeze_labels(state["label_types"])
+        self.__dict__.update(state)
 
 
 OPTIONS = declare(LinkOptions)

@@ -9,8 +9,9 @@ class LinkingErrors:
     )
     E333 = "Expected one of the settings {known}, but got {got}. Correct its name."
     E334 = (
-        "Expected `label_types` to map labels to lists of semantic types, but got a "
-        '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
+        "Expected `label_types` to map labels to lists of semantic types, but got "
+        '{got}. Write it like `{{"DISEASE": ["T047"]}}`, without the labels that may '
+        "have any type."
     )
     E335 = "Expected `{setting}` to be of {known}, but got {got}. Correct `{setting}`."
     E359 = (

@@ -1,5 +1,6 @@
 """Options and filters: what is possible, and what is equal."""
 
+import copy
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from spacy_sapbert.linking.options import OPTIONS, LinkOptions, change_options
         ({"source_rank": [1]}, "`source_rank` to be a list"),
         ({"label_types": ["T047"]}, r"E334.*list"),
         ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
+        ({"label_types": {"Y": ["T047"], "X": []}}, r"E334.*no type for 'X'"),
     ],
 )
 def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None:
@@ -88,6 +90,22 @@ def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
     assert change_options(LinkOptions(), plain.to_config()) == plain
 
 
+@pytest.mark.parametrize("given", [{}, {"X": ["T047"]}])
+def test_options_do_not_change_with_the_label_types_they_were_made_of(
+    given: dict[str, Any],
+) -> None:
+    expected = {label: tuple(types) for label, types in given.items()}
+    options = LinkOptions(label_types=given)
+    given["Y"] = ["T184"]
+    assert options.label_types == expected
+    with pytest.raises(TypeError):
+        options.label_types["Y"] = ("T184",)  # type: ignore[index]
+    for copied in (pickle.loads(pickle.dumps(options)), copy.deepcopy(options)):
+        assert copied == options
+        with pytest.raises(TypeError):
+            copied.label_types["Y"] = ("T184",)
+
+
 def test_search_key_has_the_options_that_change_the_search() -> None:
     changed = {name for name, d in OPTIONS.items() if d.option.changes_search}
     assert changed == {"k", "threshold"}
@@ -100,9 +118,9 @@ def test_search_key_has_the_options_that_change_the_search() -> None:
 def test_filter_pickled_has_no_hash_of_another_process() -> None:
     filter = Filter(types=("T047",))
     hash(filter)
-    copy = pickle.loads(pickle.dumps(filter))
-    assert copy == filter
-    assert "hash" not in vars(copy)
+    other = pickle.loads(pickle.dumps(filter))
+    assert other == filter
+    assert "hash" not in vars(other)
 
 
 def test_filters_with_many_ids_share_them_and_are_hashed_once() -> None:
