@@ -188,12 +188,13 @@ class SapbertLinker(Pipe):
         get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
         nlp: Language | None = None,
+        teach: bool = False,
     ) -> None:
         """Open the knowledge base, and let a copy of it learn from examples.
 
         Args:
-            get_examples: Examples whose entities have a `kb_id_`; without such entities
-                nothing is learned.
+            get_examples: Examples; those whose entities have a `kb_id_` are learned.
+            teach: Learn; a setting of `[initialize.components.sapbert_linker]`.
 
         Raises:
             SapbertError: If there is no knowledge base, it is damaged, or it has no
@@ -201,7 +202,7 @@ class SapbertLinker(Pipe):
                 entities have.
         """
         self.check_kb(self.kb)
-        if get_examples is not None:
+        if teach and get_examples is not None:
             self.teach(example.reference for example in get_examples())
 
     def teach(self, docs: Iterable[Doc]) -> None:

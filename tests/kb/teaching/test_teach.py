@@ -576,7 +576,7 @@ def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
     assert report.counts.without_concept == 1
 
 
-def test_initialize_with_linked_examples_teaches_a_copy(
+def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
     plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
 ) -> None:
     from spacy.training import Example
@@ -594,6 +594,9 @@ def test_initialize_with_linked_examples_teaches_a_copy(
         examples.append(Example(nlp.make_doc(doc.text), doc))
     linker: Any = nlp.add_pipe("sapbert_linker", config={"kb": str(plain_kb)})
     nlp.initialize(lambda: examples)
+    assert linker.kb.manifest.taught is None
+    nlp.config["initialize"]["components"]["sapbert_linker"] = {"teach": True}
+    nlp.initialize(lambda: examples)
     assert linker.kb.manifest.taught is not None
     assert load_kb(plain_kb).manifest.taught is None
     nlp.to_disk(tmp_path / "pipeline")
@@ -602,6 +605,7 @@ def test_initialize_with_linked_examples_teaches_a_copy(
     # Examples without concepts change nothing.
     plain: Any = spacy.blank("en")
     linker = plain.add_pipe("sapbert_linker", config={"kb": str(plain_kb)})
+    plain.config["initialize"]["components"]["sapbert_linker"] = {"teach": True}
     bare = [Example(doc, doc) for doc in plain.pipe(["no entity here"])]
     plain.initialize(lambda: bare)
     assert linker.kb.manifest.taught is None
