@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
+from ..io.forks import TemporaryFolder
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
@@ -93,6 +94,25 @@ def reopen(
     return open_version(version, encoder=encoder, digest=digest)
 
 
+def open_files(
+    files: dict[str, bytes],
+    encoder: "EncoderConfig | None" = None,
+    digest: str | None = None,
+) -> "KnowledgeBase":
+    """Open a knowledge base from its files, in a temporary folder.
+
+    Args:
+        files: See `kb_to_files`.
+    """
+    from .packages.copies import unpack_kb
+
+    temporary = unpack_kb(files)
+    version = read_version(temporary.path.resolve())
+    kb = open_version(version, encoder=encoder, digest=digest)
+    kb.temporary = temporary
+    return kb
+
+
 class KnowledgeBase(Mapping[str, Concept]):
     """Concepts, the index of their names, and the encoder that made it.
 
@@ -106,6 +126,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         folder: Its folder, an absolute path.
         manifest: Its meta.json.
         encoder_config: See `load_kb`.
+        temporary: The folder, if it is temporary: it is removed with this object.
 
     Examples:
         >>> kb = load_kb("models/sample/kb")
@@ -126,6 +147,9 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.folder = version.folder
         self.manifest = version.manifest
         self.encoder_config = encoder
+        self.temporary: TemporaryFolder | None = None
+        if old is not None and old.folder == self.folder:
+            self.temporary = old.temporary
         self.store = open_store(version)
         self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
         self.searcher = MentionSearch(self.store, self.parts)
@@ -153,6 +177,10 @@ class KnowledgeBase(Mapping[str, Concept]):
         return open_store(self.version, base=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.temporary is not None:  # another process can outlive it
+            from .packages.copies import kb_to_files
+
+            return open_files, (kb_to_files(self), self.encoder_config)
         # Another process opens the same version; nothing native is copied.
         version = self.version
         values = (self.folder, version.real_folder, version.name, self.manifest.digest)

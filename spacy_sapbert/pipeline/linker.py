@@ -224,7 +224,8 @@ class SapbertLinker(Pipe):
         output = temporary.path.resolve() / "kb"
         kb, report = teach_documents(self.kb, documents, output=output)
         if report.changed:
-            self.opened.use(kb, unpacked=temporary)
+            kb.temporary = temporary
+            self.opened.use(kb)
 
     def spans(self, doc: Doc) -> list[Span]:
         """Return the spans to link."""
@@ -356,14 +357,12 @@ class SapbertLinker(Pipe):
         saved: SavedSettings,
         folder: Path | None,
         *,
-        unpacked: TemporaryFolder | None = None,
         config_wins: bool = True,
     ) -> None:
         """Use what was saved, as far as the config has not changed since.
 
         Args:
             folder: The knowledge base that was saved with the settings.
-            unpacked: The folder, if it is temporary.
             config_wins: Use the knowledge base of a config that has changed.
 
         Raises:
@@ -382,7 +381,7 @@ class SapbertLinker(Pipe):
             self.opened.choose(named, pin=self.config["kb_digest"])
             return
         source = folder or saved.settings["kb"].saved or self.opened.source
-        self.opened.choose(source, pin=merged["kb_digest"], unpacked=unpacked)
+        self.opened.choose(source, pin=merged["kb_digest"])
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder.
@@ -428,15 +427,16 @@ class SapbertLinker(Pipe):
         Raises:
             SapbertError: If the knowledge base in it is damaged.
         """
-        from ..kb.packages.copies import unpack_kb
+        from ..kb.knowledge_base import open_files
 
         content = srsly.msgpack_loads(data)
         saved = SavedSettings.parse(content[SETTINGS_FILE], Path(SETTINGS_FILE))
-        files = content["kb"] if "kb" not in exclude else None
-        unpacked = unpack_kb(files) if files else None
         # The receiver of bytes may have no such folder as the config names.
-        folder = unpacked.path if unpacked is not None else None
-        self.use_saved(saved, folder, unpacked=unpacked, config_wins=False)
+        self.use_saved(saved, None, config_wins=False)
+        files = content["kb"] if "kb" not in exclude else None
+        if files:
+            opened = self.opened
+            opened.use(open_files(files, opened.encoder, opened.pin))
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

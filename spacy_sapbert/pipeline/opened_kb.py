@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Warnings, check_range
-from ..io.forks import ProcessLock, TemporaryFolder
+from ..io.forks import ProcessLock
 
 if TYPE_CHECKING:
     from ..encoder.encoder import EncoderConfig
@@ -46,19 +46,9 @@ class OpenedKb:
         self.checked = time.monotonic()  # when a new version was last looked for
         self.choose(source, pin=pin)
 
-    def choose(
-        self,
-        source: str | Path | None,
-        *,
-        pin: str | None,
-        unpacked: TemporaryFolder | None = None,
-    ) -> None:
-        """Choose a source, which is opened when first used.
-
-        Args:
-            unpacked: The folder of the source, if it is temporary.
-        """
-        self.source, self.pin, self.unpacked = source, pin, unpacked
+    def choose(self, source: str | Path | None, *, pin: str | None) -> None:
+        """Choose a source, which is opened when first used."""
+        self.source, self.pin = source, pin
         self.kb: KnowledgeBase | None = None
 
     def get(self) -> "KnowledgeBase":
@@ -77,17 +67,11 @@ class OpenedKb:
 
         return load_kb(source, encoder=self.encoder, digest=digest)
 
-    def use(
-        self,
-        kb: "KnowledgeBase | str | Path",
-        *,
-        unpacked: TemporaryFolder | None = None,
-    ) -> None:
+    def use(self, kb: "KnowledgeBase | str | Path") -> None:
         """Use another knowledge base; a pin becomes the digest of that one.
 
         Args:
             kb: Opened, or its folder or name.
-            unpacked: Its folder, if it is temporary.
 
         Raises:
             SapbertError: If it cannot be opened. Then nothing changes.
@@ -95,9 +79,7 @@ class OpenedKb:
         source: str | Path = kb if isinstance(kb, (str, Path)) else kb.folder
         opened = self.open(kb, None) if isinstance(kb, (str, Path)) else kb
         with OPENING:
-            self.choose(
-                source, pin=self.pin and opened.manifest.digest, unpacked=unpacked
-            )
+            self.choose(source, pin=self.pin and opened.manifest.digest)
             self.kb = opened
 
     def find_newer(self, check: Check) -> "KnowledgeBase | None":
@@ -147,6 +129,7 @@ class OpenedKb:
 
         return installed_name(self.source)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Another process opens the same version of the same folder.
-        return {**self.__dict__, "unpacked": None}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.kb is not None:  # in a new folder, if the old one was temporary
+            self.source = self.kb.folder if self.kb.temporary else self.source

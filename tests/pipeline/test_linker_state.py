@@ -1,7 +1,9 @@
 """Options that change after the component was made, and what a saved pipeline uses."""
 
 import errno
+import gc
 import json
+import pickle
 import shutil
 import sys
 from collections.abc import Callable
@@ -202,6 +204,37 @@ class InstalledKb:
 
     def load(self) -> Path:
         return self.folder
+
+
+def test_kb_of_a_linker_from_bytes_outlives_the_pipeline(own_kb: Path) -> None:
+    nlp = make_nlp(None).from_bytes(make_nlp(own_kb).to_bytes())
+    kb = nlp.get_pipe("sapbert_linker").kb
+    folder = kb.folder
+    del nlp
+    edited = add_concepts(kb, [NEW])
+    del kb
+    gc.collect()
+    assert edited.link(["ward one"])[0].cui == "L1"
+    del edited
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb: Path) -> None:
+    nlp = make_nlp(None).from_bytes(make_nlp(own_kb).to_bytes())
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.kb = add_concepts(linker.kb, [NEW])
+    data = pickle.dumps(linker)
+    folder = linker.kb.folder
+    del nlp, linker
+    gc.collect()
+    assert not folder.exists()  # as if the process had ended
+    copy = pickle.loads(data)
+    assert copy.kb.link(["ward one"])[0].cui == "L1"
+    copy.kb = add_concepts(copy.kb, [Concept("L9", ["ward nine"])])
+    again = pickle.loads(pickle.dumps(copy))
+    assert again.kb.link(["ward nine"])[0].cui == "L9"
+    assert again.opened.source == again.kb.folder != copy.kb.folder
 
 
 @pytest.mark.parametrize("name", ["wards", None])

@@ -598,6 +598,7 @@ def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
     nlp.config["initialize"]["components"]["sapbert_linker"] = {"teach": True}
     nlp.initialize(lambda: examples)
     assert linker.kb.manifest.taught is not None
+    assert pickle.loads(pickle.dumps(linker)).kb.folder != linker.kb.folder
     assert load_kb(plain_kb).manifest.taught is None
     nlp.to_disk(tmp_path / "pipeline")
     other: Any = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker")
