@@ -1,12 +1,13 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from weakref import ReferenceType, ref
 
 import srsly
 from spacy.language import Language
@@ -24,7 +25,7 @@ from .default_config import DEFAULTS, check_labels, with_options
 from .long_forms import long_form_text
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
-from .saved_settings import SavedSettings
+from .saved_settings import SavedSettings, loaded_config
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -88,6 +89,7 @@ def make_sapbert_linker(
         long_form_attr=long_form_attr,
         scorer=scorer,
     )
+    linker.pipeline = ref(nlp)
     warn_of_shared_attributes(linker, nlp)
     for other, component in nlp.components:
         if nlp.get_pipe_meta(other).factory == MENTIONS:
@@ -145,6 +147,8 @@ class SapbertLinker(Pipe):
         self.long_form_attr = long_form_attr
         self.scorer = scorer
         self.config = self.settings()
+        # Weak, since a pipeline refers to its components.
+        self.pipeline: ReferenceType[Language] | None = None
         set_extensions(attrs)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -355,15 +359,14 @@ class SapbertLinker(Pipe):
     def use_saved(
         self,
         saved: SavedSettings,
+        config: Mapping[str, Any],
         folder: Path | None,
-        *,
-        config_wins: bool = True,
     ) -> None:
-        """Use what was saved, as far as the config has not changed since.
+        """Use what was saved, as far as a config has not changed since.
 
         Args:
+            config: See `loaded_config`.
             folder: The knowledge base that was saved with the settings.
-            config_wins: Use the knowledge base of a config that has changed.
 
         Raises:
             SapbertError: If a value is not possible, or the config names a knowledge
@@ -371,14 +374,12 @@ class SapbertLinker(Pipe):
         """
         from ..kb.folder.installed import find_kb
 
-        kept = saved.kept(self.config)
+        kept = saved.kept(config)
         merged = self.config | kept
-        options = {name: merged[name] for name in OPTIONS}
-        self.options = change_options(self.options, options)
-        named = self.config["kb"]
-        if config_wins and named is not None and "kb" not in kept:
-            find_kb(named)
-            self.opened.choose(named, pin=self.config["kb_digest"])
+        self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
+        if "kb" not in kept and config["kb"] is not None:
+            find_kb(config["kb"])
+            self.opened.choose(config["kb"], pin=config["kb_digest"])
             return
         source = folder or saved.settings["kb"].saved or self.opened.source
         self.opened.choose(source, pin=merged["kb_digest"])
@@ -401,16 +402,19 @@ class SapbertLinker(Pipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         """Use the knowledge base and the settings of a saved component.
 
-        A value that the config had not when the component was saved wins.
+        Settings that `spacy.load` gets, or that its config has with another value than
+        when the component was saved, win.
 
         Raises:
             SapbertError: If the config names a knowledge base that does not exist.
         """
-        saved = SavedSettings.read(Path(path))
+        folder = Path(path)
+        saved = SavedSettings.read(folder)
         if saved is not None:
-            folder = Path(path) / "kb"
-            packed = "kb" not in exclude and folder.is_dir()
-            self.use_saved(saved, folder if packed else None)
+            kb = folder / "kb"
+            packed = "kb" not in exclude and kb.is_dir()
+            config = loaded_config(self.pipeline, self.config, folder)
+            self.use_saved(saved, config, kb if packed else None)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -422,7 +426,7 @@ class SapbertLinker(Pipe):
         return srsly.msgpack_dumps({"kb": files, SETTINGS_FILE: settings})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Unpack a serialised component into a temporary folder; see `from_disk`.
+        """Unpack a serialised component into a temporary folder.
 
         Raises:
             SapbertError: If the knowledge base in it is damaged.
@@ -431,8 +435,7 @@ class SapbertLinker(Pipe):
 
         content = srsly.msgpack_loads(data)
         saved = SavedSettings.parse(content[SETTINGS_FILE], Path(SETTINGS_FILE))
-        # The receiver of bytes may have no such folder as the config names.
-        self.use_saved(saved, None, config_wins=False)
+        self.use_saved(saved, {}, None)
         files = content["kb"] if "kb" not in exclude else None
         if files:
             opened = self.opened
@@ -440,7 +443,8 @@ class SapbertLinker(Pipe):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return __newobj__, (type(self),), {**self.__dict__, "name": self.name}
+        state = {**self.__dict__, "name": self.name, "pipeline": None}
+        return __newobj__, (type(self),), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.name = state.pop("name")

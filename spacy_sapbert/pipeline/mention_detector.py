@@ -1,6 +1,6 @@
 """The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from pathlib import Path
@@ -21,7 +21,7 @@ from ..linking.surface_forms import means_name, name_form
 from .long_forms import find_short_forms
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
-from .saved_settings import SavedSettings
+from .saved_settings import SavedSettings, loaded_config
 from .schwartz_hearst import find_long_forms
 from .stop_list import read_stop_names
 
@@ -336,19 +336,19 @@ class SapbertMentions(Pipe):
         return SavedSettings.compare(self.config, now)
 
     def use_saved(
-        self, saved: SavedSettings, *, config_wins: bool = True
+        self, saved: SavedSettings, config: Mapping[str, Any]
     ) -> "SapbertMentions":
-        """Use what was saved, as far as the config has not changed since.
+        """Use what was saved, as far as a config has not changed since.
 
         Args:
-            config_wins: Use the knowledge base of a config that has changed.
+            config: See `loaded_config`.
 
         Raises:
             SapbertError: If a number is out of its range.
         """
-        kept = saved.kept(self.config)
-        if "kb" in kept or not config_wins:
-            self.opened.choose(saved.settings["kb"].saved, pin=None)
+        kept = saved.kept(config)
+        if "kb" in kept:
+            self.opened.choose(kept["kb"], pin=None)
         for name in SETTINGS:
             if name in kept:
                 setattr(self, name, kept[name])
@@ -365,12 +365,12 @@ class SapbertMentions(Pipe):
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
-        """Load the settings from a folder.
-
-        A value that the config had not when the component was saved wins.
-        """
+        """Load the settings from a folder; see `SapbertLinker.from_disk`."""
         saved = SavedSettings.read(Path(path))
-        return self if saved is None else self.use_saved(saved)
+        if saved is None:
+            return self
+        config = loaded_config(self.pipeline, self.config, Path(path))
+        return self.use_saved(saved, config)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the settings; see `to_disk`."""
@@ -380,11 +380,9 @@ class SapbertMentions(Pipe):
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
-        """Load the settings; see `from_disk`."""
+        """Load the settings."""
         content = srsly.msgpack_loads(data)
-        saved = SavedSettings.parse(content, Path(SETTINGS_FILE))
-        # The receiver of bytes may have no such folder as the config names.
-        return self.use_saved(saved, config_wins=False)
+        return self.use_saved(SavedSettings.parse(content, Path(SETTINGS_FILE)), {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The linker is pickled too, so that both share one knowledge base in a worker.

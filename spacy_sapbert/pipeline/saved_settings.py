@@ -1,20 +1,26 @@
 """What a component saves besides its knowledge base, and what of it counts later.
 
-A component cannot change `nlp.config`, and the config of a saved pipeline may have been
-edited. So each setting is saved with the value that the config had. If the config has
-another value when the pipeline is loaded, that value wins, otherwise the saved one.
+All of it is restored, as spaCy does it. But a component cannot change `nlp.config`, and
+`spacy.load` has overrides, or the config of the saved pipeline may have been edited. So
+each setting is saved with the value that the config had. If `spacy.load` makes the
+component with another value, that value wins, otherwise the saved one.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from weakref import ReferenceType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
 from ..io.writing import write_atomically
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+
 FILE = "settings.json"
+PIPELINE_FILE = "config.cfg"
 
 
 class Change(NamedTuple):
@@ -61,9 +67,38 @@ class SavedSettings(BaseModel):
             file.write(self.model_dump_json(indent=2).encode())
 
     def kept(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the saved values of the settings that the config has not changed."""
+        """Return the saved values of the settings that a config does not change."""
         return {
             name: change.saved
             for name, change in self.settings.items()
-            if name in config and config[name] == change.config
+            if config.get(name, change.config) == change.config
         }
+
+
+def loaded_config(
+    pipeline: "ReferenceType[Language] | None",
+    config: Mapping[str, Any],
+    folder: Path,
+) -> Mapping[str, Any]:
+    """Return the config of a component if it is that of the pipeline being loaded.
+
+    It is in `spacy.load`, with its overrides. It is not if `nlp.from_disk` loads a
+    saved pipeline into one that was made with other settings, or if the component is
+    loaded alone: then the result is empty.
+
+    Args:
+        pipeline: That of the component.
+        config: The settings with which the component was made.
+        folder: What the component loads.
+    """
+    nlp = pipeline() if pipeline is not None else None
+    if nlp is None or not (folder.parent / PIPELINE_FILE).is_file():
+        return {}
+    # What `from_disk` of the pipeline has just read; `nlp.config` would replace it by
+    # what the components were made with.
+    loaded = nlp._config["components"].get(folder.name)
+    if loaded is None or folder.name not in nlp.component_names:
+        return {}
+    made = nlp.get_pipe_config(folder.name)
+    same = all(loaded.get(name, made[name]) == made[name] for name in config)
+    return config if same else {}

@@ -383,7 +383,7 @@ OTHER_SETTINGS = {
 def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
     opened = state.pop("opened")
-    state.pop("scorer")
+    del state["scorer"], state["pipeline"]
     return [state, opened.pin, opened.reload_seconds, opened.encoder]
 
 

@@ -16,6 +16,7 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from thinc.api import Config
 
 from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
@@ -99,6 +100,48 @@ def test_linker_saves_options_that_were_set_and_the_config_wins(
     again = make_nlp(own_kb, label_types={"X": ["T047"]})
     again.from_bytes(nlp.to_bytes())
     assert again.get_pipe("sapbert_linker").options == linker.options
+
+
+@pytest.mark.parametrize("made", ["config", "properties"])
+@pytest.mark.parametrize("how", ["disk", "bytes", "component"])
+def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
+    own_kb: Path, other_kb: Path, tmp_path: Path, how: str, made: str
+) -> None:
+    """As spaCy does it; what was not set when it was saved is restored too."""
+    settings: dict[str, Any] = {"k": 5, "filter": {"deny": ["C0000001"]}}
+    nlp = make_nlp(own_kb, **(settings if made == "config" else {}))
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    for name, value in settings.items():
+        setattr(linker, name, value)
+    others = {"k": 3, "threshold": 0.9, "label_types": {"X": ["T047"]}}
+    other = make_nlp(other_kb, **others, kb_digest=load_kb(other_kb).manifest.digest)
+    copy: Any = other.get_pipe("sapbert_linker")
+    assert other.config["components"]["sapbert_linker"]["k"] == 3
+    if how == "bytes":
+        other.from_bytes(nlp.to_bytes())
+    elif how == "disk":
+        nlp.to_disk(tmp_path / "saved")
+        other.from_disk(tmp_path / "saved")
+    else:
+        linker.to_disk(tmp_path / "linker")
+        copy.from_disk(tmp_path / "linker")
+    assert copy.options == linker.options
+    assert copy.opened.pin is None
+    assert link(other, "Fever", "MI") == link(nlp, "Fever", "MI")
+    assert "L2" not in copy.kb
+
+
+def test_linker_config_with_variables_is_loaded(own_kb: Path, tmp_path: Path) -> None:
+    make_nlp(own_kb).to_disk(tmp_path / "saved")
+    config = Config().from_disk(tmp_path / "saved" / "config.cfg", interpolate=False)
+    config["paths"]["kb"] = str(own_kb)
+    config["components"]["sapbert_linker"]["kb"] = "${paths.kb}"
+    nlp = spacy.util.load_model_from_config(config)
+    nlp.get_pipe("sapbert_linker").threshold = 0.25
+    nlp.to_disk(tmp_path / "again")
+    linker: Any = spacy.load(tmp_path / "again").get_pipe("sapbert_linker")
+    assert linker.threshold == 0.25
+    assert linker.kb.folder == tmp_path / "again" / "sapbert_linker" / "kb"
 
 
 def test_linker_saved_with_damaged_settings_is_an_error(

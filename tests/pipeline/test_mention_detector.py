@@ -44,6 +44,7 @@ class FakeKb:
 
     def __init__(self, names):
         self.names = names
+        self.temporary = None
         self.asked = []
         self.name_index = NameIndex.from_forms(map(name_form, names))
 
@@ -455,6 +456,22 @@ def test_detector_round_trips_on_disk(tmp_path, config):
     copy.to_disk(tmp_path / "2")
     copy = spacy.load(tmp_path / "2")
     assert read_settings(copy.get_pipe("sapbert_mentions")) == {"kb": None, **SETTINGS}
+
+
+@pytest.mark.parametrize("how", ["disk", "bytes"])
+def test_detector_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
+    sample_kb, own_kb, tmp_path, how
+):
+    nlp = make_linking_pipeline(sample_kb, label="X", stop_names=["Fever"])
+    nlp.get_pipe("sapbert_mentions").max_tokens = 3
+    other = make_linking_pipeline(sample_kb, label="Y", min_length=9, kb=str(own_kb))
+    if how == "bytes":
+        other.from_bytes(nlp.to_bytes())
+    else:
+        nlp.to_disk(tmp_path)
+        other.from_disk(tmp_path)
+    expected = read_settings(nlp.get_pipe("sapbert_mentions"))
+    assert read_settings(other.get_pipe("sapbert_mentions")) == expected
 
 
 @pytest.mark.parametrize("edited", [False, True])
