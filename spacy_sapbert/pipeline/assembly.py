@@ -101,17 +101,18 @@ def assemble_pipeline(
     if detector is None:
         nlp.add_pipe("sapbert_mentions", config=mentions or {})
     # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
-    config: dict[str, str] = {"ambiguous": "nil"}
+    config = {"ambiguous": "nil"}
     left_out: list[str] = []
-    if kb_package is not None:
-        check_package_name(kb_package)
-        config |= {"kb": kb_package, "kb_digest": manifest.digest}
-        nlp.meta["requirements"] = [project_name(kb_package)]
-        left_out = ["sapbert_linker"]  # it has nothing but the knowledge base
-    elif not Path(kb).is_dir():
+    if not Path(kb).is_dir():
         config["kb"] = str(kb)
     linker = nlp.add_pipe("sapbert_linker", config=config)
-    if not left_out and Path(kb).is_dir():
+    if kb_package is not None:
+        check_package_name(kb_package)
+        package = {"kb": kb_package, "kb_digest": manifest.digest}
+        nlp.get_pipe_config("sapbert_linker").update(package)  # need not be installed
+        nlp.meta["requirements"] = [project_name(kb_package)]
+        left_out = ["sapbert_linker"]  # it has nothing but the knowledge base
+    elif Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
     with write_folder_atomically(output, kind) as part:
         nlp.to_disk(part, exclude=left_out)

@@ -146,7 +146,7 @@ class SapbertLinker(Pipe):
         self.attrs = attrs
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.config = self.settings()
+        self.config = {**self.settings(), "kb": kb.given}
         # Weak, since a pipeline refers to its components.
         self.pipeline: ReferenceType[Language] | None = None
         set_extensions(attrs)
@@ -372,14 +372,12 @@ class SapbertLinker(Pipe):
             SapbertError: If a value is not possible, or the config names a knowledge
                 base that does not exist.
         """
-        from ..kb.folder.installed import find_kb
-
         kept = saved.kept(config)
         merged = self.config | kept
         self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
         if "kb" not in kept and config["kb"] is not None:
-            find_kb(config["kb"])
             self.opened.choose(config["kb"], pin=config["kb_digest"])
+            self.opened.check()
             return
         source = folder or saved.settings["kb"].saved or self.opened.source
         self.opened.choose(source, pin=merged["kb_digest"])
@@ -406,7 +404,8 @@ class SapbertLinker(Pipe):
         when the component was saved, win.
 
         Raises:
-            SapbertError: If the config names a knowledge base that does not exist.
+            SapbertError: If there is no knowledge base where the config or the saved
+                settings name one.
         """
         folder = Path(path)
         saved = SavedSettings.read(folder)
@@ -415,6 +414,7 @@ class SapbertLinker(Pipe):
             packed = "kb" not in exclude and kb.is_dir()
             config = loaded_config(self.pipeline, self.config, folder)
             self.use_saved(saved, config, kb if packed else None)
+        self.opened.check(packages=False)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

@@ -211,7 +211,7 @@ class SapbertMentions(Pipe):
             given = names = sorted(stop_names)
         self.stop_names = set(map(name_form, names))
         self.check_numbers()
-        self.config = {**self.settings(), "stop_names": given}
+        self.config = {**self.settings(), "kb": self.opened.given, "stop_names": given}
         # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
         # The last one found: a pipeline that takes this component from another one can
@@ -335,9 +335,7 @@ class SapbertMentions(Pipe):
                     now["kb"] = None
         return SavedSettings.compare(self.config, now)
 
-    def use_saved(
-        self, saved: SavedSettings, config: Mapping[str, Any]
-    ) -> "SapbertMentions":
+    def use_saved(self, saved: SavedSettings, config: Mapping[str, Any]) -> None:
         """Use what was saved, as far as a config has not changed since.
 
         Args:
@@ -356,7 +354,6 @@ class SapbertMentions(Pipe):
             self.missing_file = None
         self.stop_names = {*self.stop_names}
         self.check_numbers()
-        return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the settings to a folder; the linker saves the knowledge base."""
@@ -367,10 +364,11 @@ class SapbertMentions(Pipe):
     ) -> "SapbertMentions":
         """Load the settings from a folder; see `SapbertLinker.from_disk`."""
         saved = SavedSettings.read(Path(path))
-        if saved is None:
-            return self
-        config = loaded_config(self.pipeline, self.config, Path(path))
-        return self.use_saved(saved, config)
+        if saved is not None:
+            config = loaded_config(self.pipeline, self.config, Path(path))
+            self.use_saved(saved, config)
+        self.opened.check(packages=False)
+        return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the settings; see `to_disk`."""
@@ -382,7 +380,8 @@ class SapbertMentions(Pipe):
     ) -> "SapbertMentions":
         """Load the settings."""
         content = srsly.msgpack_loads(data)
-        return self.use_saved(SavedSettings.parse(content, Path(SETTINGS_FILE)), {})
+        self.use_saved(SavedSettings.parse(content, Path(SETTINGS_FILE)), {})
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The linker is pickled too, so that both share one knowledge base in a worker.

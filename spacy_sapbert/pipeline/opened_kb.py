@@ -1,10 +1,14 @@
 """The knowledge base of a component: which one, its opened version, and later ones."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
+
+from spacy.language import Language
 
 from ..errors import Warnings, check_range
 from ..io.forks import ProcessLock
@@ -18,8 +22,20 @@ MAX_SECONDS = 10_000_000
 Check = Callable[["KnowledgeBase"], None]
 
 
+def is_made_from_config() -> bool:
+    """Return whether a component is being made by `Language.from_config`."""
+    code = Language.from_config.__func__.__code__  # type: ignore[attr-defined]
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
 class OpenedKb:
     """A knowledge base that is opened when first used, and can be exchanged.
+
+    Whether there is one in the source is checked at once, except in `spacy.load`: what
+    is loaded next may bring another one.
 
     Args:
         source: Folder or name of an installed one; None = the only one installed.
@@ -27,8 +43,11 @@ class OpenedKb:
         encoder: How to run its encoder; None = by default.
         reload_seconds: How often to look for a new version; None = never.
 
+    Attributes:
+        given: The source, as it was given.
+
     Raises:
-        SapbertError: If the number is out of its range.
+        SapbertError: If the number is out of its range, or the source is none.
     """
 
     def __init__(
@@ -44,10 +63,33 @@ class OpenedKb:
         self.encoder = encoder
         self.reload_seconds = reload_seconds
         self.checked = time.monotonic()  # when a new version was last looked for
+        self.given = None if source is None else str(source)
         self.choose(source, pin=pin)
+        if not is_made_from_config():
+            self.check()
+
+    def check(self, *, packages: bool = True) -> None:
+        """Check that there is a knowledge base in the source, without opening it.
+
+        Args:
+            packages: Check the name of a package too. `spacy package` loads a pipeline
+                whose packages may be installed later.
+
+        Raises:
+            SapbertError: If there is none.
+        """
+        from ..kb.folder.installed import find_kb
+        from ..kb.folder.versions import read_current
+
+        if self.kb is not None or self.source is None:
+            return
+        if packages or not str(self.source).isidentifier():
+            read_current(find_kb(self.source))
 
     def choose(self, source: str | Path | None, *, pin: str | None) -> None:
         """Choose a source, which is opened when first used."""
+        if source is not None and Path(source).is_dir():
+            source = str(Path(source).absolute())  # the working directory can change
         self.source, self.pin = source, pin
         self.kb: KnowledgeBase | None = None
 

@@ -174,6 +174,49 @@ def test_linker_kb_of_the_config_that_does_not_exist_is_an_error(
         spacy.load(tmp_path / "saved", config={KB: "nowhere"})
 
 
+@pytest.mark.parametrize("component", ["sapbert_linker", "sapbert_mentions"])
+@pytest.mark.parametrize(("kb", "code"), [("nowhere", "E310"), ("empty", "E303")])
+def test_component_with_a_wrong_kb_is_an_error_when_it_is_made(
+    tmp_path: Path, component: str, kb: str, code: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    config = {"kb": str(tmp_path / kb)}
+    with pytest.raises(SapbertError, match=code):
+        spacy.blank("en").add_pipe(component, config=config)
+    nlp = spacy.blank("en")
+    nlp.add_pipe(component)
+    nlp.to_disk(tmp_path / "saved", exclude=[component])
+    with pytest.raises(SapbertError, match=code):
+        spacy.load(tmp_path / "saved", config={"components": {component: config}})
+
+
+def test_relative_kb_is_found_after_the_working_directory_has_changed(
+    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_kb.parent)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config={"kb": own_kb.name})
+    nlp.add_pipe("sapbert_linker", config={"kb": own_kb.name})
+    monkeypatch.chdir(tmp_path)
+    assert nlp("fever").ents[0]._.cui == "C0000004"
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert loaded.get_pipe("sapbert_linker").kb.folder.is_relative_to(tmp_path)
+    assert loaded("fever").ents[0]._.cui == "C0000004"
+
+
+def test_linker_of_another_machine_is_loaded_with_the_saved_kb(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    nlp = make_nlp(own_kb)
+    nlp.to_disk(tmp_path / "saved")
+    data, config = nlp.to_bytes(), nlp.config
+    own_kb.rename(own_kb.with_name("gone"))
+    assert link(spacy.load(tmp_path / "saved"), "Fever") == ["C0000004"]
+    received = spacy.util.load_model_from_config(config)
+    assert link(received.from_bytes(data), "Fever") == ["C0000004"]
+
+
 @pytest.fixture
 def pinned_and_edited(own_kb: Path) -> Language:
     """A pipeline with a pinned knowledge base, which then uses an edited version."""

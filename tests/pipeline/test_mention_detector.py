@@ -437,11 +437,11 @@ def read_settings(mentions):
     return values | others
 
 
-def test_detector_to_bytes_has_the_settings():
-    source = make_mentions(kb="models/kb")
+def test_detector_to_bytes_has_the_settings(sample_kb):
+    source = make_mentions(kb=sample_kb)
     change(source)
     copy = make_mentions().from_bytes(source.to_bytes())
-    assert read_settings(copy) == {"kb": "models/kb", **SETTINGS}
+    assert read_settings(copy) == {"kb": str(sample_kb), **SETTINGS}
     assert copy.opened.kb is None
 
 
@@ -559,5 +559,7 @@ def test_detector_finds_names_of_the_version_that_is_used(own_kb):
 
 def test_detector_from_bytes_uses_the_kb_of_the_linker(sample_kb):
     nlp = make_linking_pipeline(sample_kb)
-    copy = make_linking_pipeline("not-there").from_bytes(nlp.to_bytes())
+    config = Config(nlp.config).copy()
+    config["components"]["sapbert_linker"]["kb"] = "not-there"
+    copy = spacy.util.load_model_from_config(config).from_bytes(nlp.to_bytes())
     assert links(copy("heart attack")) == links(nlp("heart attack"))
