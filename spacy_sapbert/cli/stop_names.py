@@ -71,7 +71,7 @@ def stop_names(
         raise typer.BadParameter("Name annotated files, or a text as --background.")
     nlp = spacy.blank(lang)
     detector = SapbertMentions(nlp, kb=kb, short_forms=short_forms)
-    detector.initialize()
+    detector.open()
 
     def read_all() -> Iterator[AnnotatedText]:
         for path in annotated or ():

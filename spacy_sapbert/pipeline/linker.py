@@ -187,6 +187,20 @@ class SapbertLinker(Pipe):
         """
         return self.opened.refresh(self.check_kb)
 
+    def open(self) -> None:
+        """Open the knowledge base and link a mention, so that all of it is loaded.
+
+        Call it when a service starts, or before processes are forked, which then share
+        what is loaded. (`nlp.initialize()` would reset trained components.)
+
+        Raises:
+            SapbertError: If there is no knowledge base, it is damaged, or it has no
+                such types, sources or languages as the settings name.
+        """
+        self.check_kb(self.kb)
+        self.kb.load()
+        self.kb.link(["a first mention"], options=self.options)
+
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]] | None = None,
@@ -201,9 +215,8 @@ class SapbertLinker(Pipe):
             teach: Learn; a setting of `[initialize.components.sapbert_linker]`.
 
         Raises:
-            SapbertError: If there is no knowledge base, it is damaged, or it has no
-                such types, sources or languages as the settings name, or ids as the
-                entities have.
+            SapbertError: See `open`; or if the knowledge base has none of the ids of
+                the entities.
         """
         self.check_kb(self.kb)
         if teach and get_examples is not None:

@@ -257,22 +257,26 @@ class SapbertMentions(Pipe):
         self.pipeline = ref(nlp)
         self.linker = self.find_linker() or linker
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]] | None = None,
-        *,
-        nlp: Language | None = None,
-    ) -> None:
+    def open(self) -> None:
         """Open the knowledge base and read its names, before the first text.
 
         Raises:
             SapbertError: If there is none, it is damaged, or the file of stop names is
                 missing.
         """
-        if nlp is not None:
-            self.pipeline = ref(nlp)
         self.read_missing_file()
         self.kb.name_index  # noqa: B018
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
+        *,
+        nlp: Language | None = None,
+    ) -> None:
+        """Open the knowledge base; see `open`."""
+        if nlp is not None:
+            self.pipeline = ref(nlp)
+        self.open()
 
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""

@@ -304,6 +304,21 @@ def test_linker_needs_a_kb_only_to_link(
         nlp.to_disk(tmp_path / "saved")
 
 
+def test_linker_open_loads_all_that_links(sample_kb: Path) -> None:
+    nlp = make_nlp(sample_kb)
+    nlp.add_pipe("sapbert_mentions", first=True)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.open()
+    parts = linker.opened.kb.parts
+    assert {"encoder", "index"} <= {*vars(parts)}
+    assert "name_index" not in vars(parts)
+    nlp.get_pipe("sapbert_mentions").open()
+    assert "name_index" in vars(parts)
+    linker.filter = {"types": ["T999"]}
+    with pytest.raises(SapbertError, match="E332"):
+        linker.open()
+
+
 def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
