@@ -366,11 +366,20 @@ class SapbertMentions(Pipe):
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
-        """Load the settings from a folder; see `SapbertLinker.from_disk`."""
+        """Load the settings from a folder; see `SapbertLinker.from_disk`.
+
+        If the linker of the saved pipeline is left out, its knowledge base is used.
+        """
+        from ..kb.folder.records import CURRENT
+
         saved = SavedSettings.read(Path(path))
         if saved is not None:
             config = loaded_config(self.pipeline, self.config, Path(path))
             self.use_saved(saved, config)
+        if self.opened.source is None and self.find_linker() is None:
+            folders = [p.parent for p in Path(path).parent.glob(f"*/kb/{CURRENT}")]
+            if len(folders) == 1:
+                self.opened.choose(folders[0], pin=None)
         self.opened.check(packages=False)
         return self
 

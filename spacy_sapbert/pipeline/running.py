@@ -77,6 +77,11 @@ def finds_long_forms(nlp: "Language") -> bool:
     )
 
 
+def has_factory(nlp: "Language", factory: str) -> bool:
+    """Return whether a pipeline has a component of a factory."""
+    return factory in (nlp.get_pipe_meta(name).factory for name in nlp.pipe_names)
+
+
 def complete_pipeline(
     nlp: "Language",
     *,
@@ -97,7 +102,8 @@ def complete_pipeline(
         kb: Folder or name of a knowledge base, for a pipeline without a linker; None =
             the only one installed.
         kb_digest: The digest that it must have; None = as the linker.
-        mentions: "names" to detect the names of the knowledge base.
+        mentions: "names" to detect the names of the knowledge base, with the component
+            for it that the pipeline has, or a new one.
         options: Options of linking that replace those of the linker.
         engine: Engine of the encoder; see `EncoderConfig`. None = as the linker.
         precision: Precision of the encoder; None = as the linker.
@@ -130,7 +136,7 @@ def complete_pipeline(
             engine=engine or config.engine,
             precision=precision or config.precision,
         )
-    if mentions == NAMES:
+    if mentions == NAMES and not has_factory(nlp, MENTIONS):
         config = {"spans_key": linker.spans_key}
         nlp.add_pipe(MENTIONS, before=name, config=config)
     if detection:

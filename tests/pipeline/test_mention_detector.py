@@ -539,6 +539,13 @@ def test_detector_saved_pipeline_has_one_kb_and_can_be_moved(
     assert moved.get_pipe("sapbert_mentions").kb.folder == folder
 
 
+def test_detector_loaded_without_the_linker_uses_its_saved_kb(sample_kb, tmp_path):
+    nlp = make_linking_pipeline(sample_kb)
+    nlp.to_disk(tmp_path)
+    alone = spacy.load(tmp_path, exclude=["sapbert_linker"])
+    assert texts(alone("heart attack and fever")) == ["heart attack", "fever"]
+
+
 def test_detector_finds_names_of_the_version_that_is_used(own_kb):
     nlp = make_linking_pipeline(own_kb)
     linker = nlp.get_pipe("sapbert_linker")

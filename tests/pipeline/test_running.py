@@ -46,6 +46,8 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
     assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
     options = nlp.get_pipe("sapbert_linker").options
     assert (options.k, options.threshold) == (3, 0.5)
+    complete_pipeline(nlp, mentions="names")  # which it has now
+    assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
     with pytest.raises(SapbertError, match="E510"):
         complete_pipeline(nlp, mentions="ner")
 
