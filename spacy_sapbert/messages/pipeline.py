@@ -97,6 +97,11 @@ class PipelineWarnings:
         "but got none, so nothing is linked. Correct `spans_key`, or add the component "
         "that sets it before the linker."
     )
+    W559 = (
+        "Expected spans of the group {key!r} at different places, but two at the same "
+        "place have different links, and share `span._`, which has the last one. Read "
+        "`span.kb_id_` and `group.attrs`, which have those of each span."
+    )
     W748 = (
         "A worker process ended before its work. Its documents and those of the other "
         "workers are linked again, one batch at a time."

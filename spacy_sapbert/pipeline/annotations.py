@@ -1,11 +1,12 @@
 """Writes links into a Doc."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, Warnings
 from ..formats.entities import AttributeNames
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def set_extensions(attrs: AttributeNames) -> None:
             raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
 
 
+def list_pairs(result: "Linked") -> list[tuple[str, float]]:
+    """Return pairs of CUI and score, as scispaCy has them."""
+    return [(c["cui"], c["score"]) for c in result.accepted]
+
+
 def write_links(
     doc: Doc,
     spans: Sequence[Span],
@@ -58,8 +64,7 @@ def write_links(
         span._.set(attrs.candidates, result.candidates)
         span._.set(attrs.note, result.note)
         if attrs.kb_ents is not None:
-            pairs = [(c["cui"], c["score"]) for c in result.accepted]
-            span._.set(attrs.kb_ents, pairs)
+            span._.set(attrs.kb_ents, list_pairs(result))
         if attrs.codes is not None:
             span._.set(attrs.codes, result.codes)
         if spans_key is None:
@@ -69,7 +74,10 @@ def write_links(
     if spans_key is not None and spans:
         # Spans of equal offsets share `span._`, so the group keeps its own lists.
         group = doc.spans[spans_key]
+        links: dict[tuple[int, int], Linked] = {}
         for number, (span, result) in enumerate(zip(spans, results, strict=True)):
+            if links.setdefault((span.start_char, span.end_char), result) != result:
+                warnings.warn(Warnings.W559.format(key=spans_key), stacklevel=2)
             # A span of a group is a copy, so `span.kb_id_ = …` would be lost.
             kb_id = result.cui or NIL
             group[number] = Span(
@@ -78,5 +86,7 @@ def write_links(
         group.attrs[attrs.cui] = [result.cui for result in results]
         group.attrs[attrs.candidates] = [result.candidates for result in results]
         group.attrs[attrs.note] = [result.note for result in results]
+        if attrs.kb_ents is not None:
+            group.attrs[attrs.kb_ents] = [list_pairs(result) for result in results]
         if attrs.codes is not None:
             group.attrs[attrs.codes] = [result.codes for result in results]

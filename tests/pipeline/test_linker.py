@@ -187,6 +187,22 @@ def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
         assert "found" not in nlp(without).spans
 
 
+def test_linker_of_spans_at_one_place_with_different_links_warns(
+    sample_kb: Path,
+) -> None:
+    types = {"A": ["T047"], "B": ["T184"]}
+    nlp = make_nlp(sample_kb, spans_key="sc", label_types=types, kb_ents_attr="kb_ents")
+    doc = Doc(nlp.vocab, words=WORDS)
+    doc.spans["sc"] = [Span(doc, 6, 7, "A"), Span(doc, 6, 7, "B")]
+    with pytest.warns(UserWarning, match="W559.*'sc'"):
+        nlp(doc)
+    group = doc.spans["sc"]
+    cuis = [span.kb_id_ for span in group]
+    assert group.attrs["cui"] == cuis == ["C0000001", "C0000004"]
+    assert [pairs[0][0] for pairs in group.attrs["kb_ents"]] == cuis
+    assert {span._.cui for span in group} == {cuis[-1]}
+
+
 def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
     sample_kb: Path,
 ) -> None:
