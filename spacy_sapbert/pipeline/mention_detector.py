@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
@@ -150,6 +151,25 @@ def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
 
 
+def extend_group(group: SpanGroup, added: list[Span]) -> SpanGroup:
+    """Return a group with more spans at its end, and without those that they overlap.
+
+    An added span has None in the lists of `group.attrs` with one value a span, and NaN
+    in its arrays, such as the scores of spaCy's `spancat`.
+    """
+    old = list(group)
+    kept = drop_overlapping(old, added)
+    numbers = [number for number, span in enumerate(old) if span in kept]
+    attrs = dict(group.attrs)
+    for name, values in attrs.items():
+        if isinstance(values, list) and len(values) == len(old):
+            attrs[name] = [*(values[n] for n in numbers), *[None] * len(added)]
+        elif isinstance(values, np.ndarray) and len(values) == len(old):
+            none = np.full((len(added), *values.shape[1:]), np.nan)
+            attrs[name] = np.concatenate([values[numbers], none])
+    return SpanGroup(group.doc, name=group.name, attrs=attrs, spans=[*kept, *added])
+
+
 class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
@@ -287,15 +307,13 @@ class SapbertMentions(Pipe):
             for place in self.find_places(doc)
             if (span := doc.char_span(*place, label=self.label))
         ]
-        if self.overwrite:
-            spans = filter_spans(spans)
-            old = drop_overlapping(old, spans)
-        else:
-            spans = filter_spans(drop_overlapping(spans, old))
+        spans = filter_spans(spans if self.overwrite else drop_overlapping(spans, old))
         if key is None:
-            doc.ents = sorted([*old, *spans])
+            doc.ents = sorted([*drop_overlapping(old, spans), *spans])
+        elif key in doc.spans:
+            doc.spans[key] = extend_group(doc.spans[key], spans)
         else:
-            doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *spans]))
+            doc.spans[key] = SpanGroup(doc, name=key, spans=sorted(spans))
         return doc
 
     def find_places(self, doc: Doc) -> list[Place]:

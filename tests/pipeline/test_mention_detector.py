@@ -3,11 +3,12 @@ import pickle
 from functools import cache
 from weakref import ref
 
+import numpy as np
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans
 from thinc.api import Config
 
@@ -244,6 +245,30 @@ def test_detector_writes_a_span_group():
     assert texts(doc) == ["heart"]
     make_mentions(spans_key="sc")(doc)
     assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_detector_keeps_the_attributes_of_a_span_group(overwrite):
+    doc = NLP.make_doc("a heart attack and gout")
+    old = [Span(doc, 4, 5, "X"), Span(doc, 0, 2, "Y"), Span(doc, 3, 4, "Z")]
+    attrs = {"scores": np.array([0.1, 0.2, 0.3]), "own": [1, 2, 3], "source": "me"}
+    doc.spans["sc"] = SpanGroup(doc, name="sc", spans=old, attrs=attrs)
+    make_mentions(spans_key="sc", overwrite=overwrite)(doc)
+    group = doc.spans["sc"]
+    labels = [span.label_ for span in group]
+    own = dict(zip(labels, group.attrs["own"], strict=True))
+    scores = [*group.attrs["scores"]]
+    assert group.attrs["source"] == "me"
+    if overwrite:
+        assert labels == ["Z", "CONCEPT", "CONCEPT"]
+        assert own == {"Z": 3, "CONCEPT": None}
+        assert scores[0] == 0.3
+        assert np.isnan(scores[1:]).all()
+    else:
+        assert own == {"X": 1, "Y": 2, "Z": 3}
+        assert scores == [0.1, 0.2, 0.3]
+    copied = Doc(doc.vocab).from_bytes(doc.to_bytes()).spans["sc"]
+    assert len(copied.attrs["scores"]) == len(copied.attrs["own"]) == len(group)
 
 
 @pytest.mark.parametrize("setting", ["max_tokens", "min_length"])
