@@ -89,8 +89,8 @@ def nlp(folder: Path) -> Language:
     return nlp
 
 
-def ids(*values: str) -> Any:
-    return st.lists(st.sampled_from(values), max_size=2)
+def ids(*values: str, least: int = 0) -> Any:
+    return st.lists(st.sampled_from(values), min_size=least, max_size=2)
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -112,7 +112,7 @@ OPTIONS = st.fixed_dictionaries(
         ),
         "label_types": st.dictionaries(
             st.sampled_from(["X", "Y", "NOBODY"]),
-            ids("T047", "T061", "DISO"),
+            ids("T047", "T061", "DISO", least=1),
             max_size=2,
         ),
         "label_types_use": st.sampled_from(["filter", "evidence"]),
