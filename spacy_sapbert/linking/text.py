@@ -1,0 +1,551 @@
+"""What a name is: how names, mentions and texts are cleaned, folded and compared.
+
+Everything that asks whether two texts are the same name asks here. A text is split into
+pieces (words and numbers), and each piece is folded: without case, accents, possessive
+and plural, in American spelling, with numerals as digits and Greek letters by name.
+Two texts are the same name if they have the same folded pieces in the same order, or in
+another one that changes nothing: "cancer of lung" is not "lung cancer", but "cancer,
+lung" is.
+
+Rules of a language touch only names of that language; see `rules_of`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Literal, NamedTuple
+from unicodedata import normalize
+
+import regex
+
+Rules = Literal["english", "german", "romance", "other"]
+
+WORDS_KEPT = 50_000  # folded words, about 200 bytes each
+SHORTEST_PLURAL = 4  # letters
+SHORTEST_BRITISH = 5  # letters; "hem" is not "haem"
+MOST_NUMERAL = 39  # of those in Roman digits
+MAX_ABBREVIATION = 4  # letters
+CHARACTERS_A_WORD = 3  # of a script without blanks
+
+# The signs of typesetters and word processors, as they are typed.
+DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+QUOTES = "\u2018\u2019\u201a\u201b\u02bc\u0060\u00b4\u2032"
+INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
+TYPED = {
+    **dict.fromkeys([*map(chr, range(0x2010, 0x2016)), *"\u2212\ufe58\ufe63"], "-"),
+    **dict.fromkeys(QUOTES, "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", '"'),
+    **dict.fromkeys(["\u00ad", *map(chr, range(0x200B, 0x2010)), "\u2060\ufeff"], ""),
+}
+TYPING = str.maketrans({key: value for keys, value in TYPED.items() for key in keys})
+LATIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+ACCENTS = regex.compile("[\u0300-\u036f]+")
+# Scripts whose words have no blanks between: Thai, Lao, Myanmar, Khmer, kana, Chinese
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+)
+UNSPACED_CHARACTER = regex.compile(f"[{UNSPACED}]")
+CARDINALS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty"
+)
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+    "twentieth"
+)
+NUMBER_WORDS, ORDINAL_WORDS = CARDINALS.split(), ORDINALS.split()
+TENS = {"twenty": 20, "thirty": 30}
+NUMBERS = {
+    **{word: number for number, word in enumerate(NUMBER_WORDS, 1)},
+    **{word: number for number, word in enumerate(ORDINAL_WORDS, 1)},
+    **{"thirty": 30, "thirtieth": 30},
+    **{
+        f"{ten} {word}": start + number
+        for ten, start in TENS.items()
+        for words in (NUMBER_WORDS[:9], ORDINAL_WORDS[:9])
+        for number, word in enumerate(words, 1)
+    },
+}
+COMPOUND = r"(?:twenty|thirty)[- ](?:{})(?!\p{{L}})".format(
+    "|".join([*NUMBER_WORDS[:9], *ORDINAL_WORDS[:9]])
+)
+# "HER2+" and "HER2-", but neither "T- and B-cell" nor "pre- natal"
+SIGN = (
+    r"(?<=\w)\+(?!\w)"
+    r"|(?<=(?-i:[A-Z0-9]))[-\u2212](?=$|[)\].;:,/]|\s(?!(?:and|or|und|oder|y|et)\b))"
+)
+SIGNS = {"+": "positive", "-": "negative", "\u2212": "negative"}
+WORD_SIGNS = rf"\p{{L}}\p{{M}}{INVISIBLE}"
+
+
+def compile_pieces(joint: str) -> regex.Pattern[str]:
+    """Return what matches a number, a number as words, Greek letters, or a word.
+
+    Invisible signs do not end a word, and a possessive belongs to it.
+
+    Args:
+        joint: What else may stand within a word.
+    """
+    other_script = rf"\p{{Greek}}--[{UNSPACED}\u00b5]"
+    return regex.compile(
+        r"(?V1)\p{N}+(?:(?:st|nd|rd|th)(?!\p{L}))?"
+        rf"|(?<!\p{{L}}){COMPOUND}"
+        rf"|[{UNSPACED}]\p{{M}}*"
+        r"|[\p{Greek}\u00b5][\p{Greek}\p{M}]*"
+        rf"|[\p{{L}}--{other_script}]"
+        rf"(?:[{WORD_SIGNS}--{other_script}]{joint})*(?:['{QUOTES}]s(?!\p{{L}}))?"
+        rf"|{SIGN}",
+        regex.IGNORECASE,
+    )
+
+
+def compile_ascii(joint: str) -> re.Pattern[str]:
+    """Return what matches the same in a text of ASCII, in a fifth of the time."""
+    compound = COMPOUND.replace(r"\p{L}", "[a-z]")
+    return re.compile(
+        rf"\d+(?:(?:st|nd|rd|th)(?![a-z]))?|(?<![a-z]){compound}"
+        rf"|[a-z](?:[a-z]{joint})*(?:['`]s(?![a-z]))?|{SIGN}",
+        re.IGNORECASE,
+    )
+
+
+# Without and with parts of a word that a hyphen joins: "sacro-iliitis" is one word.
+PIECES = (compile_pieces(""), compile_pieces(rf"|[-{DASHES}](?=\p{{L}})"))
+ASCII_PIECES = (compile_ascii(""), compile_ascii("|-(?=[a-z])"))
+MARK = regex.compile(r"[,;:!?.()\[\]{}]")  # between words
+SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
+PREPOSITIONS = "to from by of in on at with without after before due following not no"
+LINKING_WORDS = frozenset(PREPOSITIONS.split())
+POSSESSIVE = regex.compile(rf"['{QUOTES}]s$", regex.IGNORECASE)
+LETTERS = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu ksi omicron "
+    "pi rho sigma sigma tau upsilon phi chi psi omega"
+)
+GREEK = dict(zip("αβγδεζηθικλμνξοπρσςτυφχψω", LETTERS.split(), strict=True))
+GREEK_NAMES = frozenset(GREEK.values())
+# Semantic tags of SNOMED CT and of others that write them in the same way
+TAG = regex.compile(
+    r"\s*\((?:disorder|finding|procedure|body structure|morphologic abnormality|"
+    r"substance|product|medicinal product|clinical drug|organism|observable entity|"
+    r"regime/therapy|situation|event|qualifier value|physical object|specimen|"
+    r"cell structure|cell|person|occupation|social concept|assessment scale|"
+    r"attribute|environment|ethnic group|record artifact|diagnosis|disease|"
+    r"trastorno|hallazgo|procedimiento|estructura corporal)\)\s*$",
+    regex.IGNORECASE,
+)
+BRACKETS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
+OPENING_ENDS = " \t\r\n,;:.!?*•·|/_"
+CLOSING_ENDS = " \t\r\n,;:.!?*|/_"
+
+# British (or older) parts of words → American ones. Both sides are folded, so that it
+# does no harm to replace a part where it should stay.
+SPELLINGS = (
+    ("ae", "e"), ("oe", "e"), ("leuc", "leuk"), ("sulph", "sulf"), ("fibre", "fiber"),
+    ("centre", "center"), ("litre", "liter"), ("metre", "meter"), ("titre", "titer"),
+    ("tumour", "tumor"), ("colour", "color"), ("behaviour", "behavior"),
+    ("labour", "labor"), ("odour", "odor"), ("humour", "humor"), ("vapour", "vapor"),
+    ("favour", "favor"), ("rigour", "rigor"), ("isation", "ization"), ("lys", "lyz"),
+    ("aluminium", "aluminum"), ("grey", "gray"), ("mould", "mold"),
+    ("defence", "defense"), ("ageing", "aging"),
+)  # fmt: skip
+AMERICAN = dict(SPELLINGS)
+BRITISH = regex.compile("|".join(AMERICAN))
+IZE = regex.compile("is(e|ed|es|ing|er)$")
+ELIDED = regex.compile(
+    rf"\b(?:[dlcjmnst]|qu|dell|all|nell|sull|dall)['{QUOTES}](?=\p{{L}})",
+    regex.IGNORECASE,
+)
+# Language of names, as UMLS or spaCy writes it → the rules for its words
+ROMANCE = "spa es fre fr fra por pt ita it cat ca glg gl rum ro ron"
+RULES: dict[str, Rules] = {
+    **dict.fromkeys(("eng", "en"), "english"),
+    **dict.fromkeys(("ger", "de", "deu", "dut", "nl", "nld"), "german"),
+    **dict.fromkeys(ROMANCE.split(), "romance"),
+}
+GERMAN_ENDINGS = ("ern", "en", "em", "er", "es", "e", "n", "s")
+SHORTEST_STEM = 4  # letters
+
+
+def roman(number: int) -> str:
+    """Return a number up to `MOST_NUMERAL` in Roman digits, in lower case."""
+    ones = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+    return "x" * (number // 10) + ones[number % 10]
+
+
+# Beside these words, "X" is the chromosome.
+OF_CHROMOSOMES = frozenset(
+    ("chromosome", "chromosomal", "trisomy", "monosomy", "disomy", "tetrasomy")
+    + ("pentasomy", "fragile", "inactivation", "triple")
+)
+ROMAN = {roman(number): str(number) for number in range(1, MOST_NUMERAL + 1)}
+# "IIb" is "2b". In lower case, "ia" and "via" may be words.
+# "IB" and "ib" are so after "type", else abbreviations.
+ROMAN_LETTER = regex.compile(
+    r"(?P<roman>[IVX]{2,5}|[IVX](?=[a-e]))(?P<letter>[a-eA-E])"
+)
+SHORT_ROMAN_LETTER = regex.compile(r"([ivx])([a-e])", regex.IGNORECASE)
+KINDS = frozenset(("type", "subtype", "stage", "grade", "class", "group", "factor"))
+LOWER_ROMAN_LETTER = regex.compile(
+    r"(?!vi[ade]$)(?P<roman>[ivx]{2,5})(?P<letter>[a-e])"
+)
+
+
+def rules_of(languages: Iterable[str]) -> Rules:
+    """Return the rules for names in some languages; English if it may be English."""
+    found = {RULES.get(language.lower(), "other") for language in languages}
+    if not found or "english" in found:
+        return "english"
+    return min(found)
+
+
+def clean_text(text: str) -> str:
+    """Return a text in compatible characters, with typed signs and single blanks."""
+    if not text.isascii():
+        text = normalize("NFKC", text).translate(TYPING)
+        # A lone surrogate can be neither stored nor tokenised.
+        text = text.encode("utf8", "replace").decode("utf8")
+    return " ".join(text.split())
+
+
+def read_mention(mention: str) -> str:
+    """Return what a mention says, without signs and brackets around it, or a tag.
+
+    "(Heart attack)." → "Heart attack"; "Heart attack (disorder)" → "Heart attack".
+    """
+    text = clean_text(mention)
+    while text:
+        inner = TAG.sub("", text.lstrip(OPENING_ENDS).rstrip(CLOSING_ENDS))
+        closing = BRACKETS.get(inner[:1])
+        if closing and inner.endswith(closing) and closing not in inner[1:-1]:
+            inner = inner[1:-1]
+        if inner == text:
+            return text
+        text = inner
+    return clean_text(mention)
+
+
+def name_form(text: str) -> str:
+    """Return the words of a text, folded by no rules of a language, with blanks."""
+    return " ".join(piece.word for piece in split_pieces(text, "other"))
+
+
+def fold_letters(text: str) -> str:
+    """Return a clean text in lower case, without accents."""
+    text = clean_text(text).lower()
+    if text.isascii():
+        return text
+    text = ACCENTS.sub("", normalize("NFKD", text)).translate(LATIN)
+    return normalize("NFC", text)
+
+
+class Piece(NamedTuple):
+    """A word or number of a text.
+
+    Attributes:
+        word: Folded; see the module.
+        start, end: In the text, in characters.
+    """
+
+    word: str
+    start: int
+    end: int
+
+
+def split_text(
+    text: str, rules: Rules, *, joined: bool = False
+) -> tuple[list[str], list[int], list[int]]:
+    """Split a text as `split_pieces`; return words, starts and ends."""
+    elided = [m.span() for m in ELIDED.finditer(text)] if rules == "romance" else []
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for match in (ASCII_PIECES if text.isascii() else PIECES)[joined].finditer(text):
+        start, end = match.span()
+        if elided and any(first <= start < last for first, last in elided):
+            continue
+        piece = match.group()
+        folded = fold_piece(piece, rules)
+        of_kind = len(piece) == 2 and bool(words) and words[-1] in KINDS
+        if of_kind and (short := SHORT_ROMAN_LETTER.fullmatch(piece)):
+            folded = ROMAN[short[1].lower()], short[2].lower()
+        if len(folded) > 1:  # a Roman numeral and a letter
+            words += folded
+            starts += (start, end - 1)
+            ends += (end - 1, end)
+            continue
+        if piece[-1] in "sS" and (mark := POSSESSIVE.search(piece)):
+            end = start + mark.start()
+        words += folded
+        starts.append(start)
+        ends.append(end)
+    for number in [n for n, word in enumerate(words) if word == "10"]:
+        near = {*words[max(0, number - 1) : number + 2]}
+        if text[starts[number]] in "xX" and not near.isdisjoint(OF_CHROMOSOMES):
+            words[number] = "x"
+    return words, starts, ends
+
+
+def split_pieces(text: str, rules: Rules, *, joined: bool = False) -> list[Piece]:
+    """Split a text into folded words and numbers; other signs are left out.
+
+    "type IIb" has the pieces "type", "2" and "b", as "type 2b" and "type 2 B".
+
+    Args:
+        joined: Parts of a word with a hyphen between are one word.
+    """
+    return [*map(Piece, *split_text(text, rules, joined=joined))]
+
+
+def list_words(text: str, rules: Rules) -> list[str]:
+    """Return the folded words of a text, without the English article "a"."""
+    words, starts, _ = split_text(text, rules)
+    if rules != "english" or "a" not in words[:-1]:
+        return words
+    last = len(words) - 1
+    return [
+        word
+        for number, word in enumerate(words)
+        if word != "a" or number == last or text[starts[number]] == "A"
+    ]
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def fold_piece(piece: str, rules: Rules) -> tuple[str, ...]:
+    """Return the folded words of a piece: one, or a numeral and a letter."""
+    mixed = ROMAN_LETTER.fullmatch(piece) or LOWER_ROMAN_LETTER.fullmatch(piece)
+    if mixed and mixed["roman"].lower() in ROMAN:
+        return ROMAN[mixed["roman"].lower()], mixed["letter"].lower()
+    if piece in SIGNS:
+        return (SIGNS[piece],)
+    word = fold_letters(POSSESSIVE.sub("", piece))
+    if rules == "english" and (value := NUMBERS.get(word.replace("-", " "))):
+        return (str(value),)
+    word = word.replace("-", "")
+    if word[:1].isdigit():
+        digits = word.rstrip("stndrh")
+        return (digits.lstrip("0") or "0",)
+    if len(word) == 1 and word in GREEK:
+        return (GREEK[word],)
+    if word in ROMAN:
+        return (ROMAN[word],)
+    if rules == "english":
+        return (fold_english(word),)
+    if rules == "german":
+        return (fold_german(word),)
+    if rules == "romance":
+        return (fold_romance(word),)
+    return (word,)
+
+
+def fold_english(word: str) -> str:
+    """Return an English word in the singular, in American spelling."""
+    if len(word) >= SHORTEST_PLURAL:
+        word = fold_plural(word)
+    if len(word) >= SHORTEST_BRITISH:
+        word = BRITISH.sub(lambda part: AMERICAN[part.group()], word)
+        word = IZE.sub(r"iz\1", word)
+    return word
+
+
+def fold_plural(word: str) -> str:
+    """Return what the singular and the plural of an English word have in common.
+
+    "metastasis" and "metastases" → "metastase"; "virus" and "viruses" → "virus".
+    """
+    size = len(word)
+    if word.endswith("ies") and size > 4:
+        return f"{word[:-3]}y"
+    if word.endswith("mata"):
+        return word[:-2]
+    if word.endswith("ae") and size > 4:
+        return word[:-1]
+    if word.endswith("sis") and size > 5:
+        return f"{word[:-2]}e"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    if word.endswith("uses") and size > 6:
+        return word[:-2]
+    if word[-1] == "s" and word[-2] not in "sui":
+        return word[:-1]
+    return word
+
+
+def fold_german(word: str) -> str:
+    """Return a German or Dutch word without its ending; umlauts are vowels."""
+    for two, one in (("ae", "a"), ("oe", "o"), ("ue", "u"), ("ß", "ss")):
+        word = word.replace(two, one)
+    for ending in GERMAN_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
+            return word.removesuffix(ending)
+    return word
+
+
+def fold_romance(word: str) -> str:
+    """Return what the singular and the plural of a Romance word have in common."""
+    if len(word) <= SHORTEST_STEM:
+        return word
+    if word.endswith("aux") and word[-4] != "e":
+        return f"{word[:-2]}l"
+    if word.endswith("oes"):
+        return f"{word[:-3]}ao"
+    if word[-1] in "sx":
+        word = word[:-1]
+    word = word.removesuffix("e")  # "dolores", "dolor"; "artère", "artères"
+    return f"{word[:-1]}c" if word[-1] == "z" else word
+
+
+HYPHEN = regex.compile(rf"(?<=\p{{L}})[-{DASHES}](?=\p{{L}})")
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def hash_word(word: str) -> int:
+    """Return a number of 64 bits for a folded word."""
+    digest = blake2b(word.encode("utf8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def hash_words(words: Iterable[str]) -> int:
+    """Return a number of 64 bits that is equal for the same words in any order."""
+    return sum(map(hash_word, words)) & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def name_keys(text: str, rules: Rules) -> list[int]:
+    """Return the numbers by which a name is found, one or two; signed, of 64 bits.
+
+    Texts that are the same name share one, and others hardly ever do. Empty if the text
+    has no word. A name with a hyphen within a word has another one without it.
+    """
+    keys: dict[int, None] = {}
+    for joined in (False, True) if HYPHEN.search(text) else (False,):
+        if pieces := split_pieces(text, rules, joined=joined):
+            keys[signed(hash_words(piece.word for piece in pieces))] = None
+    return [*keys]
+
+
+def signed(number: int) -> int:
+    """Return an unsigned number of 64 bits as SQLite stores it."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+class Name(NamedTuple):
+    """A text as it is compared with others.
+
+    Attributes:
+        words: Folded, in the order of the text.
+        orders: The words in the order of the text, and if it has commas also as it is
+            said: "cancer, lung" is "lung cancer".
+        marks: Signs between the words that separate: a text with one is no name that
+            has none.
+    """
+
+    words: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
+    marks: frozenset[str]
+
+
+@lru_cache(maxsize=10_000)
+def describe_name(text: str, rules: Rules, joined: bool) -> Name:
+    """Return a text as it is compared; see `split_pieces`."""
+    pieces = split_pieces(text, rules, joined=joined)
+    words = tuple(piece.word for piece in pieces)
+    marks = frozenset(MARK.findall(text))
+    orders, parts = [words], [[*words[:1]]]
+    if marks:
+        kept: set[str] = set()
+        for before, piece in pairwise(pieces):
+            gap = text[before.end : piece.start]
+            found = {*MARK.findall(gap)}
+            if gap.strip() == "." and before.end - before.start < SHORTEST_SENTENCE_END:
+                found.clear()  # "St. Vitus"
+            kept |= found
+            if "," in gap and gap.strip() != gap:
+                parts.append([])
+            parts[-1].append(piece.word)
+        marks = frozenset(kept)
+    if len(parts) > 1:
+        orders.append(tuple(word for part in reversed(parts) for word in part))
+    return Name(words, tuple(dict.fromkeys(orders)), marks)
+
+
+def likeness(text: str, alias: str, rules: Rules) -> int:
+    """Return how far a text is written as an alias.
+
+    Returns:
+        3 = the same but for case and blanks; 2 = the same words in the same order,
+        commas considered; 1 = in another order, if that says the same; 0 = it is
+        another name.
+    """
+    if clean_text(text).lower() == clean_text(alias).lower():
+        return 3
+    best = 0
+    for mine in list_writings(text, rules):
+        for its in list_writings(alias, rules):
+            if mine.words and not {*mine.orders}.isdisjoint(its.orders):
+                return 2
+            if sorted(mine.words) == sorted(its.words) and not has_order(mine.words):
+                best = 1
+    return best
+
+
+def list_writings(text: str, rules: Rules) -> list[Name]:
+    """Return a text as it is compared, with hyphens within words, and without them."""
+    hyphens = HYPHEN.search(text) is not None
+    return [
+        describe_name(text, rules, joined) for joined in (False, True)[: 1 + hyphens]
+    ]
+
+
+def has_order(words: Sequence[str]) -> bool:
+    """Return whether folded words say something else in another order.
+
+    "left to right shunt", "interleukin 1 receptor type 2", or Chinese characters.
+    """
+    if not LINKING_WORDS.isdisjoint(words):
+        return True
+    short = [w for w in words if len(w) == 1 or w.isdigit() or w in GREEK_NAMES]
+    return len(short) > 1
+
+
+def is_written(text: str, alias: str, rules: Rules) -> bool:
+    """Return whether a part of a running text is an alias that is written there.
+
+    "pain, chest" in a text is a list, unless the alias is written so.
+    """
+    alike = likeness(text, alias, rules)
+    if alike == 2:
+        alike *= describe_name(text, rules, False).marks <= {
+            *describe_name(alias, rules, False).marks
+        }
+    return alike > 1
+
+
+def is_same_name(text: str, alias: str, languages: Collection[str] = ()) -> bool:
+    """Return whether a text is a way to write an alias; see `likeness`.
+
+    Args:
+        languages: Of the alias; empty = unknown.
+    """
+    return likeness(read_mention(text), read_mention(alias), rules_of(languages)) > 1
+
+
+def is_abbreviation(name: str) -> bool:
+    """Return whether a name is an abbreviation: "AIDS", "MI", "mRNA".
+
+    It has two to four letters and a capital after the first character.
+    """
+    letters = sum(character.isalpha() for character in name)
+    return 2 <= letters <= MAX_ABBREVIATION and any(
+        character.isupper() for character in name[1:]
+    )
+
+
+def has_length(mention: str, least: int) -> bool:
+    """Return whether a mention has so many characters.
+
+    A character of a script without blanks counts as three.
+    """
+    unspaced = len(UNSPACED_CHARACTER.findall(mention))
+    return len(mention) + (CHARACTERS_A_WORD - 1) * unspaced >= least

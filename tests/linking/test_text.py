@@ -1,0 +1,275 @@
+"""What a name is: ways to write one, and texts that are other names."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.linking.text import (
+    ASCII_PIECES,
+    PIECES,
+    Rules,
+    fold_letters,
+    has_length,
+    is_abbreviation,
+    is_same_name,
+    is_written,
+    likeness,
+    name_form,
+    name_keys,
+    read_mention,
+    rules_of,
+    split_pieces,
+)
+
+TEXTS = st.text(st.characters(codec=None), max_size=60)  # lone surrogates too
+RULES: list[Rules] = ["english", "german", "romance", "other"]
+
+
+def words(text: str, rules: Rules = "english") -> list[str]:
+    return [piece.word for piece in split_pieces(text, rules)]
+
+
+NUMERALS = (
+    "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX "
+    "XXI XXII XXIII XXIV XXV XXVI XXVII XXVIII XXIX XXX"
+)
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+    "twentieth twenty-first twenty-second twenty-third twenty-fourth twenty-fifth "
+    "twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth"
+)
+CARDINALS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two "
+    "twenty-three twenty-four twenty-five twenty-six twenty-seven twenty-eight "
+    "twenty-nine thirty"
+)
+ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}
+
+
+@pytest.mark.parametrize("number", range(1, 31))
+def test_numerals_are_equal_however_they_are_written(number: int) -> None:
+    roman, ordinal, cardinal = (
+        listed.split()[number - 1] for listed in (NUMERALS, ORDINALS, CARDINALS)
+    )
+    digits = str(number)
+    written = [
+        *(digits, roman, roman.lower(), f"{number}{ENDINGS.get(number, 'th')}"),
+        *(ordinal, cardinal, ordinal.title()),
+    ]
+    for numeral in written:
+        assert words(f"type {numeral} disease") == ["type", digits, "disease"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Heart  Attack", "heart\nattack"),
+        ("type IIb", "type 2b"),
+        ("type IB", "type 1b"),
+        ("type ib", "type Ib"),
+        ("factor X", "factor 10"),
+        ("HER2+ tumor", "HER2 positive tumour"),
+        ("T- and B-cell", "T and B cell"),
+        ("type 2 B", "type 2b"),
+        ("Ⅷ", "8"),
+        ("vitamin B-12", "vitamin B12"),
+        ("Crohn’s disease", "Crohn's disease"),
+        ("Crohn's disease", "crohns disease"),
+        ("Crohn's disease", "Crohn disease"),
+        ("Ménière’s disease", "Meniere's disease"),
+        ("Guillain\u2013Barr\u00e9 syndrome", "Guillain-Barre syndrome"),
+        ("beta\u2010blocker", "beta blocker"),
+        ("beta\u2011blocker", "beta-blockers"),
+        ("beta\u2212blocker", "β-blocker"),
+        ("hyper\u00adtension", "hypertension"),
+        ("heart\u00a0attack", "heart attack"),
+        ("TNF-α", "TNF alpha"),
+        ("TNFα", "TNF-alpha"),
+        ("µ receptor", "mu receptor"),
+        ("cancer, lung", "lung cancer"),
+        ("leukemia, myeloid, acute", "acute myeloid leukemia"),
+        ("diabetes mellitus, type 2", "type II diabetes mellitus"),
+        ("haemorrhages", "hemorrhage"),
+        ("oesophageal tumours", "esophageal tumor"),
+        ("leucaemia", "leukemia"),
+        ("diarrhoea", "diarrhea"),
+        ("sulphasalazine", "sulfasalazine"),
+        ("behavioural disorder", "behavioral disorder"),
+        ("hospitalisation", "hospitalization"),
+        ("metastases", "metastasis"),
+        ("epilepsies", "epilepsy"),
+        ("carcinomata", "carcinoma"),
+        ("vertebrae", "vertebra"),
+        ("viruses", "virus"),
+        ("legs", "leg"),
+        ("sacro-iliitis", "sacroiliitis"),
+        ("Duchenne/Becker dystrophy", "Duchenne Becker dystrophy"),
+        ("Heart attack (disorder)", "heart attack"),
+        ("Heart attack.", '"Heart attack"'),
+        ("(heart attack)", "heart attack"),
+    ],
+)
+def test_ways_to_write_one_english_name(text: str, other: str) -> None:
+    assert is_same_name(text, other)
+    assert is_same_name(other, text)
+    text, other = read_mention(text), read_mention(other)
+    assert not {*name_keys(text, "english")}.isdisjoint(name_keys(other, "english"))
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("factor 8", "factor 10"),
+        ("trisomy X", "trisomy 10"),
+        ("chromosome X", "chromosome 10"),
+        ("HER2+ tumor", "HER2- tumor"),
+        ("CD4\u2212 cells", "CD4+ cells"),
+        ("type IIb", "type IIa"),
+        ("1,4-butanediol", "14-butanediol"),
+        ("vitamin B12", "vitamin B 1 2"),
+        ("left to right shunt", "right to left shunt"),
+        ("interleukin 1 receptor type 2", "interleukin 2 receptor type 1"),
+        ("hem", "haem"),
+        ("IC", "1 c"),
+        ("上海", "海上"),
+        ("", "heart"),
+    ],
+)
+def test_other_names(text: str, other: str) -> None:
+    assert likeness(text, other, "english") == 0
+
+
+def test_words_in_another_order_are_less_alike() -> None:
+    assert likeness("Lung cancer", "lung  cancer", "english") == 3
+    assert likeness("lung cancers", "cancer, lung", "english") == 2
+    assert likeness("cancer lung", "lung cancer", "english") == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "other"),
+    [
+        ("german", "Kopfschmerzen", "Kopfschmerz"),
+        ("german", "Ödeme", "Odem"),
+        ("german", "Oedem", "Ödem"),
+        ("german", "Herzinfarkten", "Herzinfarkt"),
+        ("german", "Uebelkeit", "Ubelkeit"),
+        ("german", "chronischer Schmerz", "chronische Schmerzen"),
+        ("romance", "vomitos", "vómito"),
+        ("romance", "NEUMONIA", "neumonía"),
+        ("romance", "oedemes", "œdème"),
+        ("romance", "céphalées", "cephalee"),
+        ("romance", "artères coronaires", "artère coronaire"),
+        ("romance", "infecciones", "infección"),
+        ("romance", "infecções", "infecção"),
+        ("romance", "anormaux", "anormal"),
+        ("romance", "d'infarctus", "infarctus"),
+        ("romance", "L’insuffisance rénale", "insuffisance rénale"),
+        ("other", "легкое", "лёгкое"),
+    ],
+)
+def test_ways_to_write_a_name_in_its_language(
+    rules: Rules, text: str, other: str
+) -> None:
+    assert words(text, rules) == words(other, rules)
+
+
+def test_rules_of_a_language_touch_only_its_names() -> None:
+    assert words("Herzinfarkte") != words("Herzinfarkt")
+    assert words("tumour", "german") != words("tumor", "german")
+    assert words("eighth", "romance") == ["eighth"]
+    assert rules_of(["GER"]) == rules_of(["de"]) == "german"
+    assert rules_of(["SPA", "ENG"]) == rules_of([]) == "english"
+    assert rules_of(["JPN"]) == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "alias", "expected"),
+    [
+        ("pain, chest", "chest pain", False),
+        ("pain, chest", "pain, chest", True),
+        ("chest pain", "pain, chest", True),
+        ("heart. Attack", "heart attack", False),
+        ("St. Vitus dance", "St Vitus dance", True),
+        ("diabetes (type 2)", "diabetes type 2", False),
+        ("diabetes type 2", "diabetes (type 2)", True),
+        ("attack heart", "heart attack", False),
+    ],
+)
+def test_signs_of_a_text_separate(text: str, alias: str, expected: bool) -> None:
+    assert is_written(text, alias, "english") is expected
+
+
+@pytest.mark.parametrize(
+    ("mention", "expected"),
+    [
+        ("Heart attack.", "Heart attack"),
+        ("“Heart attack”", "Heart attack"),
+        ("- (heart attack)", "- (heart attack)"),
+        ("Diabetes (type 2)", "Diabetes (type 2)"),
+        ("(HER2) positive", "(HER2) positive"),
+        ("(+)-catechin", "(+)-catechin"),
+        ("Vitamin B6 (substance)", "Vitamin B6"),
+        ("...", "..."),
+        ("(disorder)", "(disorder)"),
+        ("half \ud800 pair", "half ? pair"),
+    ],
+)
+def test_read_mention_by_hand(mention: str, expected: str) -> None:
+    assert read_mention(mention) == expected
+
+
+def test_forms_by_hand() -> None:
+    assert name_form("Crohn’s disease, type II") == "crohn disease type 2"
+    assert name_form("") == name_form(" …") == ""
+    assert fold_letters("ÉTAT  d’Œdème") == "etat d'oedeme"
+
+
+@given(TEXTS, st.sampled_from(RULES))
+def test_pieces_of_any_text_are_in_order(text: str, rules: Rules) -> None:
+    last = 0
+    for word, start, end in split_pieces(text, rules):
+        assert word
+        word.encode("utf8")
+        assert last <= start < end <= len(text)
+        last = end
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=60), st.booleans())
+def test_ascii_is_split_as_any_text(text: str, joined: bool) -> None:
+    split = [
+        [match.span() for match in patterns[joined].finditer(text)]
+        for patterns in (PIECES, ASCII_PIECES)
+    ]
+    assert split[0] == split[1]
+
+
+@given(TEXTS)
+def test_any_text_is_its_own_name(text: str) -> None:
+    assert likeness(text, text, "english") == 3
+    composed, decomposed = (unicodedata.normalize(f, text) for f in ("NFC", "NFD"))
+    assert words(composed) == words(decomposed)
+    read = read_mention(text)
+    assert read_mention(read) == read
+    assert len(name_keys(text, "english")) <= 2
+
+
+@given(TEXTS, TEXTS)
+def test_names_that_are_alike_share_a_key(text: str, other: str) -> None:
+    if likeness(text, other, "english") and words(text):
+        keys = name_keys(text, "english")
+        assert not {*keys}.isdisjoint(name_keys(other, "english"))
+
+
+def test_is_abbreviation_needs_capitals() -> None:
+    accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
+    others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
+    assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
+
+
+def test_a_character_without_blanks_is_three() -> None:
+    assert has_length("发热", 6)
+    assert not has_length("flu", 4)
