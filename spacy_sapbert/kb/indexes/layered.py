@@ -8,6 +8,7 @@ from .backend import Index, best_first
 from .exact import EXACT_ROWS, search_rows
 
 MAX_DEPTH = 4096  # rows that a graph is searched for
+DEEPER = 4  # times as deep for vectors that lack rows
 SLACK = 1.5  # rows searched for, as a multiple of what is expected to suffice
 
 
@@ -44,8 +45,9 @@ def search_among(
     """Find the nearest of some rows, ascending, of the `total` rows of an index.
 
     Few rows are searched exactly. Of many rows the index is searched deep enough that
-    about k of its results are expected to be among them. Where it reached fewer allowed
-    rows, the rest is row −1. Shape: (n, width) → (n, up to k) each.
+    about k of its results are expected to be among them, and deeper for the vectors
+    that still lack rows; for the last of these the search is exact.
+    Shape: (n, width) → (n, up to k) each.
     """
     k = min(k, len(rows))
     depth = int(SLACK * k * total / max(len(rows), 1))
@@ -53,8 +55,20 @@ def search_among(
         return search_rows(index.vectors, rows, vectors, k)
     allowed = np.zeros(total, dtype=bool)
     allowed[rows] = True
-    nearest, scores = index.search(vectors, depth)
-    kept = (nearest >= 0) & allowed[nearest]
-    order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
-    nearest = np.where(kept, nearest, -1)
-    return np.take_along_axis(nearest, order, 1), np.take_along_axis(scores, order, 1)
+    found = np.full((len(vectors), k), -1, dtype=np.int64)
+    cosines = np.zeros((len(vectors), k), dtype=np.float32)
+    pending = np.arange(len(vectors))
+    while len(pending) and depth <= MAX_DEPTH:
+        nearest, scores = index.search(vectors[pending], depth)
+        kept = (nearest >= 0) & allowed[nearest]
+        order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
+        nearest = np.where(kept, nearest, -1)
+        found[pending] = np.take_along_axis(nearest, order, 1)
+        cosines[pending] = np.take_along_axis(scores, order, 1)
+        pending = pending[(found[pending] < 0).any(axis=1)]
+        depth *= DEEPER
+    if len(pending):
+        found[pending], cosines[pending] = search_rows(
+            index.vectors, rows, vectors[pending], k
+        )
+    return found, cosines

@@ -168,6 +168,22 @@ def test_index_search_without_queries_is_empty(
     assert len(rows) == len(scores) == 0
 
 
+def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
+    make_index: MakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.indexes.layered.EXACT_ROWS", 100)
+    vectors = near_rows(3000, 16, 3)
+    index = make_index(tmp_path / "far", "hnsw", vectors)
+    # The allowed rows are those farthest from the first query.
+    order = np.argsort(vectors @ vectors[0])
+    allowed = np.sort(order[:2000])
+    queries = np.concatenate([vectors[:1], vectors[order[:3]]])
+    rows, scores = search_among(index, queries, 20, allowed, total=3000)
+    exact = np.sort(queries @ vectors[allowed].T, axis=1)[:, ::-1][:, :20]
+    assert np.isin(rows, allowed).all()
+    assert scores[0] == pytest.approx(exact[0], abs=0.01)
+
+
 def test_index_search_among_some_rows(make: Make, tmp_path: Path) -> None:
     vectors, queries = near_rows(600, 16, 3), near_rows(20, 16, 4)
     index, allowed = make(tmp_path, vectors), np.arange(5, 600, 7)
