@@ -33,7 +33,7 @@ hypothesis.settings.load_profile("no deadline")
 MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]
 # Fixtures that take seconds to make: their tests run in one worker of pytest.
-COSTLY = ("demo_folder", "exported_kb")
+COSTLY = ("demo_folder", "exported_kb", "thousand_names_kb")
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
 
@@ -340,9 +340,8 @@ def letters_order() -> Any:
         examples=0,
         seed=1,
         gains=[],
-        precision=0,
-        recall=0,
-        nil_recall=None,
+        nils=[],
+        thresholds=[],
     )
 
 
@@ -361,6 +360,15 @@ def cold_kb(
         Concept("C9", ["Lung disease"], types=["T047"], retired=["C0"]),
     ]
     return make_kb(tmp_path_factory.mktemp("cold"), concepts, learned=letters_order)
+
+
+@pytest.fixture(scope="session")
+def thousand_names_kb(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
+    """A knowledge base of `tests/thousand_names.py`; not to be changed."""
+    from tests.thousand_names import make_concepts
+
+    folder = tmp_path_factory.mktemp("thousand")
+    return make_kb(folder, make_concepts(), backend="exact")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "errors": ("messages",),
     "io": ("errors",),
     "linking": ("errors",),
-    "encoder": ("io",),
+    "encoder": ("linking", "io"),
     "vocabularies": ("linking", "io"),
     "formats": ("linking", "io"),
     "kb": ("encoder", "linking", "vocabularies"),

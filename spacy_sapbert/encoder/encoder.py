@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import Errors, SapbertError, check_range
 from ..io.forks import ProcessLock, make_fork_safe
+from ..linking.text import clean_text
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
 from .tokenizer import NameTokenizer, name_panics
@@ -162,11 +163,9 @@ class Encoder:
         """
         if not names:
             return [], []
-        texts = [" ".join(name[:MAX_CHARACTERS].split()) for name in names]
+        texts = [clean_text(name[:MAX_CHARACTERS]) for name in names]
         if self.settings.lowercase:
             texts = [text.lower() for text in texts]
-        # The tokenizer refuses a lone surrogate.
-        texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
         tokenizer = self.engine.tokenizer
         with self.lock, name_panics("tokenizer.json"):
             encodings = tokenizer.encode(texts)
@@ -177,6 +176,10 @@ class Encoder:
         ]
         unread = tokenizer.special_ids
         return [() if unread.issuperset(ids) else ids for ids in token_ids], truncated
+
+    def list_tokens(self) -> list[str]:
+        """Return the tokens that the encoder knows, sorted."""
+        return sorted(self.engine.tokenizer.backend.get_vocab())
 
     def encode(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
         """Embed tokenised names, sorted by length to save padding.

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..io.plugins import require
 from ..linking.candidates import Candidate
+from ..linking.filters import Filter
 from ..linking.ranking import has_text, order_entries
+from ..linking.text import read_mention
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
 from .gold_mentions import Lookup, Resolve, fold_text, read_mentions
@@ -216,10 +218,11 @@ def embed_mentions(
         width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
-    embedded = kb.embed([mentions[i] for i in numbers], variants=True, respell=True)
-    vectors, readable = embedded.vectors, embedded.readable
-    usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
-    return np.array(numbers, dtype=np.int64)[usable], vectors[usable]
+    texts = [read_mention(mentions[i]) for i in numbers]
+    embedded = kb.embed(texts)
+    named = kb.searcher.name(texts, embedded.vectors, Filter())
+    usable = embedded.usable
+    return np.array(numbers, dtype=np.int64)[usable], named.vectors[usable]
 
 
 def exact_search(

@@ -36,6 +36,7 @@ OVERLAY_VIEWS = "".join(
     for table, column in (
         ("concepts", "id"),
         ("aliases", "concept"),
+        ("keys", "concept"),
         ("types", "concept"),
         ("codes", "concept"),
         ("parents", "concept"),

@@ -16,7 +16,7 @@ from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
 from ..linking.sources import normalize_prefix
 from .folder.records import Manifest
-from .store import Store
+from .store import NameOfKey, Store
 
 VALUES = "SELECT value FROM json_each(?)"
 
@@ -42,14 +42,17 @@ class FilterResult(NamedTuple):
         mask[self.rows] = True
         return mask
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: "Entry | NameOfKey") -> bool:
         """Return whether a name is left."""
         return (
             (self.origins is None or entry.origin in self.origins)
             and entry.origin not in self.foreign
-            and entry.concept < len(self.concepts)
-            and bool(self.concepts[entry.concept])
+            and self.leaves(entry.concept)
         )
+
+    def leaves(self, concept: int) -> bool:
+        """Return whether a concept, by its number, is left."""
+        return concept < len(self.concepts) and bool(self.concepts[concept])
 
     def filter_entries(self, entries: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
         """Return the entries, by row, without those that the filter removes."""

@@ -13,11 +13,10 @@ from ..io.forks import TemporaryFolder
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
-from ..linking.name_index import NameIndex
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
-from .embedding import EmbeddedTexts
+from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.verification import verify_files
@@ -223,21 +222,9 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         self.parts.load()
 
-    def embed(
-        self, texts: Sequence[str], *, variants: bool = False, respell: bool = False
-    ) -> EmbeddedTexts:
-        """Embed texts; one with the token ids of a row gets the vector of the row.
-
-        Args:
-            variants: A text that is not a name gets the vector of the name that is an
-                English variant of it, if there is one; see `list_variants`.
-            respell: Else its words that are nearly words of names are corrected first,
-                if 3-grams are indexed; see `Spellings.respell`.
-
-        Returns:
-            The vectors, and what is known of each text.
-        """
-        return self.searcher.embedder.embed(texts, variants=variants, respell=respell)
+    def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Embed texts; one with the token ids of a row gets the vector of the row."""
+        return embed_texts(self.store, self.parts, texts)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
@@ -287,21 +274,26 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def foreign_origins(self, lang: str) -> frozenset[int]:
         """Return the origins of names in other languages than those of a document."""
-        return self.searcher.spellings.foreign_origins(lang)
+        return self.searcher.names.foreign_origins(lang)
 
-    @property
-    def name_index(self) -> NameIndex:
-        """The hashes of all names, which find the parts of a text that may be names."""
-        return self.parts.name_index
-
-    def find_written(self, forms: Sequence[str], lang: str) -> dict[str, list[str]]:
-        """Return the names that are written in parts of a text, by form.
+    def find_written(
+        self, text: str, lang: str, *, max_tokens: int, min_length: int
+    ) -> list[tuple[int, int]]:
+        """Find the names that are written in a text, in any way to write them.
 
         Args:
-            forms: From `name_form`.
-            lang: Language of the text.
+            lang: Language of the text. Names in other languages do not count.
+            max_tokens: See `NameIndex.find_windows`.
+            min_length: Minimum of characters, except for abbreviations, which must be
+                written exactly so.
+
+        Returns:
+            Start and end in characters, in order; also names inside other names.
         """
-        return self.searcher.spellings.find_written(forms, lang)
+        names, index = self.searcher.names, self.parts.name_index
+        windows = index.find_windows(text, names.rules(lang), max_tokens)
+        written = names.find_written(text, [*windows], lang, min_length=min_length)
+        return list(dict.fromkeys((w.start, w.end) for w in written))
 
     def check_options(self, options: LinkOptions) -> None:
         """Check that the knowledge base has what options name.

@@ -7,13 +7,21 @@ from ..errors import Errors, SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
 from .database import Database
-from .folder.records import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE
+from .folder.records import (
+    NGRAM_FILES,
+    NGRAMS,
+    OVERLAY,
+    STORE_FILE,
+    WORD_FILES,
+    WORDS,
+)
 from .folder.versions import Version
 from .indexes.backend import Index
 from .indexes.layered import LayeredIndex
 from .indexes.registry import index_files, load_index
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
+from .words import WordTable, load_words
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -134,28 +142,45 @@ class Parts:
     @loaded_once
     def ngrams(self) -> NgramIndex | NgramLayers:
         """The character 3-grams of all names, mapped."""
+        return self.open_ngrams(english=False)
+
+    @loaded_once
+    def english_ngrams(self) -> NgramIndex | NgramLayers:
+        """The character 3-grams of the names that may be in English, mapped."""
+        return self.open_ngrams(english=True)
+
+    def open_ngrams(self, *, english: bool) -> NgramIndex | NgramLayers:
+        """Map 3-grams; see `load_ngrams`."""
         if not self.manifest.ngrams:
             raise SapbertError(Errors.E340)
-        base = self.map_ngrams(NGRAMS, self.manifest.counts.rows)
-        overlay = self.manifest.overlay
+        counts, overlay = self.manifest.counts, self.manifest.overlay
+        base = self.map_ngrams(NGRAMS, counts.rows, english)
         if overlay is None or not overlay.rows:
             return base
-        return NgramLayers(base, self.map_ngrams(f"{OVERLAY}/{NGRAMS}", overlay.rows))
+        added = self.map_ngrams(f"{OVERLAY}/{NGRAMS}", overlay.rows, english)
+        return NgramLayers(base, added)
 
-    def map_ngrams(self, folder: str, rows: int) -> NgramIndex:
+    def map_ngrams(self, folder: str, rows: int, english: bool) -> NgramIndex:
         """Map the 3-grams in a folder."""
         files = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
-        return load_ngrams(files, rows=rows)
+        return load_ngrams(files, rows=rows, english=english)
 
     @loaded_once
     def name_index(self) -> NameIndex:
-        """The hashes of the names, for `sapbert_mentions`: 4 µs a name to read."""
-        return NameIndex.from_forms(open_store(self.version).forms())
+        """The keys of the names, for `sapbert_mentions`."""
+        return NameIndex.from_keys(open_store(self.version).keys())
+
+    @loaded_once
+    def words(self) -> WordTable:
+        """The words of the names of each concept, mapped."""
+        paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
+        return load_words(paths, open_store(self.version))
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""
         self.index  # noqa: B018
         self.encoder  # noqa: B018
+        self.words  # noqa: B018
         if self.manifest.ngrams:
             self.ngrams  # noqa: B018
         if self.detects_names:

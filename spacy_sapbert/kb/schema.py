@@ -12,6 +12,10 @@ CREATE TABLE aliases (
     form TEXT NOT NULL, row INTEGER, origin INTEGER NOT NULL,
     PRIMARY KEY (concept, place)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE keys (
+    key INTEGER NOT NULL, concept INTEGER NOT NULL, place INTEGER NOT NULL,
+    PRIMARY KEY (key, concept, place)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE origins (
     origin INTEGER NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
     PRIMARY KEY (origin, kind, value)
@@ -50,4 +54,5 @@ CREATE TABLE annotated (
     PRIMARY KEY (form, cui)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX annotated_by_cui ON annotated (cui);
+CREATE INDEX keys_by_concept ON keys (concept);
 """

@@ -16,14 +16,23 @@ from ..linking.broader import rank_parents
 from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import (
     POOL_ROWS,
+    Features,
     FoundName,
+    Pool,
     Provenance,
+    Shared,
+    compute_features,
+    excludes,
+    list_near,
     pool_concepts,
+    split_words,
 )
 from ..linking.filters import Filter
+from ..linking.languages import ENGLISH
 from ..linking.learned_order import order_by_ranker
 from ..linking.link import (
     BROADER,
+    EXCLUDED,
     TRUNCATED,
     ConceptInfo,
     Linked,
@@ -35,9 +44,9 @@ from ..linking.link import (
 from ..linking.options import LinkOptions, change_options
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
-from ..linking.surface_forms import name_form
+from ..linking.text import RULES, Rules, list_words, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
-from .embedding import Embedder
+from .embedding import embed_texts
 from .filters import (
     FilterResult,
     check_sources_of_codes,
@@ -45,12 +54,13 @@ from .filters import (
     resolve_filter,
 )
 from .indexes.layered import search_among
+from .naming import Named, NameFinder
 from .parts import Parts
-from .spellings import Spellings
 from .store import Store
+from .words import MentionWords, Without
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
-OF_A_NAME = 3  # concepts whose cosines give the probability of a name; `FIRST_ROWS` do
+FEWEST_CONCEPTS = 10  # that are found and compared, for any k
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
 BROADER_CANDIDATES = 10  # whose parents are considered
@@ -67,18 +77,24 @@ class Mentions(NamedTuple):
     """Mentions and their vectors.
 
     Attributes:
-        vectors: Unit vectors in float32. Shape: (n, width).
+        texts: As `read_mention` returns them.
+        vectors: Unit vectors in float32; of a mention that is a name, that of its row.
+            Shape: (n, width).
         named: Which mentions are names, bool. Shape: (n,).
+        barred: Which are names only of concepts that a filter excludes, bool.
+            Shape: (n,).
     """
 
     texts: Sequence[str]
     vectors: np.ndarray
     named: np.ndarray
+    barred: np.ndarray
 
     def take(self, numbers: Sequence[int]) -> "Mentions":
         """Return some of the mentions."""
         texts = [self.texts[number] for number in numbers]
-        return Mentions(texts, self.vectors[numbers], self.named[numbers])
+        vectors, named = self.vectors[numbers], self.named[numbers]
+        return Mentions(texts, vectors, named, self.barred[numbers])
 
 
 class MentionSearch:
@@ -91,8 +107,7 @@ class MentionSearch:
         self.results: LruCache[Any, SearchResult] = LruCache(SEARCH_CACHE)
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
-        self.spellings = Spellings(store, parts)
-        self.embedder = Embedder(store, parts, self.spellings)
+        self.names = NameFinder(store)
         self.check_codes = cache(lambda codes: check_sources_of_codes(store, codes))
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
@@ -146,53 +161,97 @@ class MentionSearch:
         cached = self.results.get_many((query, key) for query in distinct)
         results = {query: result for (query, _), result in cached.items()}
         if new := [query for query in distinct if query not in results]:
-            for english in (True, False):
-                some = [q for q in new if q.filter.may_be_english == english]
-                added = self.find_new(some, options, variants=english)
-                self.results.put_many({(q, key): r for q, r in added.items()})
-                results.update(added)
+            added = self.find_new(new, options)
+            self.results.put_many({(q, key): r for q, r in added.items()})
+            results.update(added)
         return results
 
     def find_new(
-        self, queries: Sequence[MentionQuery], options: LinkOptions, *, variants: bool
+        self, queries: Sequence[MentionQuery], options: LinkOptions
     ) -> dict[MentionQuery, SearchResult]:
-        """Find the concepts of distinct mentions; `variants`: see `embed`."""
+        """Find the concepts of distinct mentions."""
         results = {query: SearchResult([], "empty") for query in queries}
-        texts = [t for t in dict.fromkeys(q.text for q in queries) if has_text(t)]
+        texts = {q.text: read_mention(q.text) for q in queries if has_text(q.text)}
         if not texts:
             return results
-        embedded = self.embedder.embed(texts, variants=variants, respell=True)
-        mentions = Mentions(embedded.texts, embedded.vectors, embedded.named)
-        usable = np.isfinite(embedded.vectors).all(axis=1)
-        usable &= embedded.vectors.any(axis=1)
-        numbers = {text: number for number, text in enumerate(texts)}
-        by_filter: dict[Filter, list[int]] = {}
+        read = [*dict.fromkeys(texts.values())]
+        embedded = embed_texts(self.store, self.parts, read)
+        numbers = {text: number for number, text in enumerate(read)}
+        by_filter: dict[Filter, dict[int, list[MentionQuery]]] = {}
         for query in queries:
-            number = numbers.get(query.text)
-            if number is not None and embedded.readable[number]:
-                results[query] = SearchResult([], "no_vector")
-                if usable[number]:
-                    by_filter.setdefault(query.filter, []).append(number)
+            number = numbers.get(texts.get(query.text, ""))
+            if number is not None:
+                if embedded.readable[number]:
+                    results[query] = SearchResult([], "no_vector")
+                same = by_filter.setdefault(query.filter, {})
+                same.setdefault(number, []).append(query)
         for filter, some in by_filter.items():
             for start in range(0, len(some), MENTIONS_AT_ONCE):
-                batch = some[start : start + MENTIONS_AT_ONCE]
-                noted = self.note(mentions.take(batch), filter, options)
-                for number, result in zip(batch, noted, strict=True):
+                batch = [*some][start : start + MENTIONS_AT_ONCE]
+                mentions = self.name(
+                    [read[n] for n in batch], embedded.vectors[batch], filter
+                )
+                # A name may have signs that the encoder cannot read in the mention.
+                findable = mentions.named | embedded.usable[batch]
+                kept = np.flatnonzero(findable).tolist()
+                noted = self.note(mentions.take(kept), filter, options)
+                for place, result in zip(kept, noted, strict=True):
+                    number = batch[place]
                     if embedded.truncated[number] and result.note is None:
                         result = result._replace(note=TRUNCATED)
-                    results[MentionQuery(texts[number], filter)] = result
+                    results.update(dict.fromkeys(some[number], result))
         return results
+
+    def name(
+        self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
+    ) -> Mentions:
+        """Return mentions that are names with the vectors of their rows.
+
+        Only names that a filter leaves count. A mention is a name only if all concepts
+        of which it is one, in the best way to write it, share a row or a concept.
+
+        Args:
+            texts: Distinct.
+            vectors: What the encoder makes of them. Shape: (n, width).
+        """
+        found = self.names.find_named(texts, filter.document_language)
+        filtered = self.resolve(filter)
+        named = np.zeros(len(texts), dtype=bool)
+        barred = np.zeros(len(texts), dtype=bool)
+        rows: dict[int, int] = {}
+        for number, text in enumerate(texts):
+            names = found.get(text, [])
+            row = choose_row(
+                n for n in names if filtered is None or filtered.matches(n.name)
+            )
+            if row is not None:
+                rows[number] = row
+            elif names and filtered is not None:
+                barred[number] = not any(filtered.leaves(n.name.concept) for n in names)
+        named[[*rows]] = True
+        if rows:
+            vectors = vectors.copy()
+            wanted = np.array([*rows.values()], dtype=np.int64)
+            vectors[[*rows]] = self.parts.index.vectors(wanted)
+        return Mentions(texts, vectors, named, barred)
 
     def note(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> list[SearchResult]:
         """Find the concepts of mentions, and why some are not linked.
 
-        "filtered" = without the filter, the mention would be linked.
+        "filtered" = without the filter, the mention would be linked, or it is a name of
+        concepts that the filter excludes.
         """
         results = self.order(mentions, filter, options)
-        below = [n for n, r in enumerate(results) if not self.links(r, options)]
-        notes: dict[int, str] = dict.fromkeys(below, "below_threshold")
+        notes: dict[int, str] = dict.fromkeys(
+            np.flatnonzero(mentions.barred).tolist(), "filtered"
+        )
+        below: list[int] = []
+        for number, result in enumerate(results):
+            if number not in notes and not self.links(result, options):
+                below.append(number)
+                notes[number] = EXCLUDED if result.excluded else "below_threshold"
         # That a mention has no concept in the language of the document is no reason.
         wider = Filter(document_language=filter.document_language)
         if below and filter != wider:
@@ -205,10 +264,10 @@ class MentionSearch:
     def links(self, result: SearchResult, options: LinkOptions) -> bool:
         """Return whether a mention is linked to the first concept that was found.
 
-        Its cosine reaches the threshold, if there is one; or its probability that of
-        the learned order, if there is one.
+        The concept is not excluded. Its cosine reaches the threshold, if there is one;
+        or its probability that of the learned order, if there is one.
         """
-        if not result.ranked:
+        if not result.ranked or result.excluded:
             return False
         ranker, threshold = self.parts.ranker, self.cosine_threshold(options)
         if threshold is not None:
@@ -258,18 +317,50 @@ class MentionSearch:
         The probability does not depend on `k`.
         """
         ranker, counts = self.parts.ranker, self.count_annotations(mentions.texts)
-        if ranker is None or ranker.known is None:
-            ranked = self.rank(mentions.vectors, filter, k=options.k)
-            pairs = zip(ranked, counts, strict=True)
-            return [SearchResult(concepts, None, count) for concepts, count in pairs]
+        ranked = self.rank(mentions.vectors, filter, k=max(options.k, FEWEST_CONCEPTS))
         results: list[SearchResult] = []
-        ranked = self.rank(mentions.vectors, filter, k=max(options.k, OF_A_NAME))
-        for concepts, count in zip(ranked, counts, strict=True):
-            cosines = np.array([concept.score for concept in concepts[:OF_A_NAME]])
-            probability = ranker.name_probability(cosines) if concepts else 0.0
+        for number, concepts in enumerate(ranked):
+            probability, excluded = None, False
+            if ranker is not None and ranker.known is not None:
+                cosines = np.array([c.score for c in concepts[:FEWEST_CONCEPTS]])
+                probability = ranker.name_probability(cosines) if concepts else 0.0
+            if not mentions.named[number]:
+                concepts, excluded = self.put_excluded_last(
+                    mentions.texts[number], concepts, filter
+                )
             best = rank_concepts(concepts, k=options.k)
-            results.append(SearchResult(best, None, count, probability))
+            results.append(
+                SearchResult(best, None, counts[number], probability, excluded)
+            )
         return results
+
+    def put_excluded_last(
+        self, text: str, concepts: Ranked, filter: Filter
+    ) -> tuple[Ranked, bool]:
+        """Order the concepts of a mention that it excludes behind the others.
+
+        The first `FEWEST_CONCEPTS` are compared, and stay before the rest for any k.
+
+        Returns:
+            The concepts, and whether the first one is excluded.
+        """
+        near = concepts[:FEWEST_CONCEPTS]
+        numbers = [concept.entry.concept for concept in near]
+        words = self.read_words(text, filter)
+        english = is_english(filter)
+        excluded = self.parts.words.compare(words, numbers, english=english).excluded
+        for number, concept in enumerate(near):
+            rules = self.store.rules_of(concept.entry.origin)
+            name = split_words(concept.entry.alias, rules)
+            excluded[number] |= excludes(split_words(text, rules), name)
+        if not excluded.any():
+            return concepts, False
+        left = [c for c, e in zip(near, excluded, strict=True) if not e]
+        last = [c for c, e in zip(near, excluded, strict=True) if e]
+        # Sort keys are in −1 … 1.
+        last = [c._replace(order=c.order - 2) for c in last]
+        rest = [c._replace(order=c.order - 4) for c in concepts[len(near) :]]
+        return [*left, *last, *rest], not left
 
     def order_by_ranker(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
@@ -285,26 +376,84 @@ class MentionSearch:
         if more:
             others = self.rank(mentions.vectors[more], filter, k=options.k)
             ranked = dict(zip(more, others, strict=True))
+        taught = self.manifest.taught is not None
         cuis = {cui for pool in pools for cui in pool.near}
-        totals = self.store.annotated_concepts(cuis) if self.manifest.taught else {}
+        totals = self.store.annotated_concepts(cuis) if taught else {}
         results: list[SearchResult] = []
         for number, pool in enumerate(pools):
-            ordered, probability = order_by_ranker(
-                ranker,
+            features = self.features(
                 texts[number],
                 pool,
-                ranked.get(number, ()),
-                known=self.knows(texts[number]),
-                counts=counts[number] if self.manifest.taught else None,
+                filter,
+                counts=counts[number] if taught else None,
                 concept_counts=totals,
             )
+            ordered, probability = order_by_ranker(
+                ranker, pool, features, ranked.get(number, ())
+            )
+            excluded = bool(ordered) and bool(features["excluded"].all())
             best = rank_concepts(ordered, k=options.k)
-            results.append(SearchResult(best, None, counts[number], probability))
+            results.append(
+                SearchResult(best, None, counts[number], probability, excluded)
+            )
         return results
 
-    def knows(self, text: str) -> bool:
-        """Return whether all words of a mention are words of two names or more."""
-        return not self.manifest.ngrams or self.parts.ngrams.knows(text)
+    # Features
+
+    def features(
+        self,
+        text: str,
+        pool: Pool,
+        filter: Filter,
+        *,
+        without: Sequence[Without] = (),
+        counts: Mapping[str, int] | None = None,
+        concept_counts: Mapping[str, int] | None = None,
+    ) -> Features:
+        """Compute the features of the concepts of a pool; see `compute_features`.
+
+        Args:
+            without: Names that do not count.
+        """
+        english = is_english(filter)
+        words = self.read_words(text, filter, without)
+        pairs = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
+        numbers = [names.nearest.concept for names in pool.near.values()]
+        compared = self.parts.words.compare(
+            words, numbers, english=english, without=without
+        )
+        of_names = {
+            word
+            for of_concept in pairs
+            for name, _ in of_concept
+            for word in name.content
+        }
+        shared = Shared(
+            words=[word.word for word in words.words],
+            weights=words.weights,
+            real=words.real,
+            covered=compared.covered,
+            excluded=compared.excluded,
+            name_weights=self.parts.words.weigh([*of_names], english=english),
+            most=self.parts.words.most(english=english),
+        )
+        return compute_features(
+            pool, pairs, shared, counts=counts, concept_counts=concept_counts
+        )
+
+    def read_words(
+        self, text: str, filter: Filter, without: Sequence[Without] = ()
+    ) -> MentionWords:
+        """Return what is known of the words of a mention."""
+        rules: list[Rules] = ["english"]
+        if not is_english(filter):
+            own = RULES.get(filter.document_language.lower(), "other")
+            rules = [*dict.fromkeys([own, "english"])]
+        return self.parts.words.read_mention(
+            [list_words(text, each) for each in rules],
+            english=is_english(filter),
+            without=without,
+        )
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""
@@ -385,7 +534,7 @@ class MentionSearch:
         near = self.search(mentions.vectors, count, allowed)
         if self.manifest.ngrams:
             mask = None if filtered is None else filtered.mask(self.store.total_rows)
-            united = self.add_ngram_rows(mentions, near, mask)
+            united = self.add_ngram_rows(mentions, near, mask, is_english(filter))
         else:
             united = [
                 (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))
@@ -413,18 +562,21 @@ class MentionSearch:
         mentions: Mentions,
         near: tuple[np.ndarray, np.ndarray],
         allowed: np.ndarray | None,
+        english: bool,
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Search by 3-grams, and compute both scores of what either search found.
 
         Args:
             near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
             allowed: Mask of the rows that 3-grams may add; None = all. Shape: (rows,).
+            english: Whether only names that may be in English count.
 
         Returns:
             For each mention rows, ascending, cosines and similarities, (r,) each.
         """
         rows, scores = near
-        united = self.parts.ngrams.unite(
+        ngrams = self.parts.english_ngrams if english else self.parts.ngrams
+        united = ngrams.unite(
             mentions.texts,
             [some[some >= 0] for some in rows],
             rows.shape[1],
@@ -447,7 +599,7 @@ class MentionSearch:
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
-        if not self.spellings.foreign_origins(filter.document_language):
+        if not self.names.foreign_origins(filter.document_language):
             filter = replace(filter, document_language="")
         return self.resolve_filter(filter) if filter else None
 
@@ -508,6 +660,29 @@ class MentionSearch:
         return filtered is None or any(
             map(filtered.matches, self.store.entries_of(cui))
         )
+
+
+def is_english(filter: Filter) -> bool:
+    """Return whether a filter is for documents in English."""
+    return filter.document_language.lower() in ENGLISH
+
+
+def choose_row(names: Iterable[Named]) -> int | None:
+    """Return the row of the name that a mention is; None if it is not clear.
+
+    Of the names that are written most alike, all share a row or a concept.
+    """
+    alike = [n for n in names if n.name.row is not None]
+    most = max((n.likeness for n in alike), default=0)
+    best = [n.name for n in alike if n.likeness == most]
+    if not best:
+        return None
+    row = best[0].row
+    concepts: dict[int, set[int]] = {}
+    for name in best:
+        concepts.setdefault(name.row, set()).add(name.concept)  # type: ignore[arg-type]
+    shared = len(concepts) == 1 or set.intersection(*concepts.values())
+    return row if shared else None
 
 
 def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ranked:

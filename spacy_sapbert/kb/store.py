@@ -5,13 +5,12 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..linking.candidates import Entry
-from ..linking.name_variants import Names
-from ..linking.surface_forms import is_abbreviation
+from ..linking.text import Rules, rules_of
 from ..vocabularies.concepts import Concept
 from .database import Database, is_encodable
 from .folder.records import Counts, OverlayRecord
@@ -36,6 +35,24 @@ def group_pairs(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
     for key, value in pairs:
         lists[key].append(value)
     return dict(lists)
+
+
+class NameOfKey(NamedTuple):
+    """One name of one concept; the numbers are those of `Entry`.
+
+    Attributes:
+        row: None = the encoder cannot read it.
+    """
+
+    alias: str
+    row: int | None
+    concept: int
+    origin: int
+
+
+def sort_by_alias(name: NameOfKey) -> tuple[str, int]:
+    """Return a sort key that does not depend on the order of a build's input."""
+    return name.alias, name.concept
 
 
 class Store:
@@ -116,6 +133,10 @@ class Store:
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
         return dict(self.query_many(sql, keys))
 
+    def rows_by_key(self, most: int) -> list[int]:
+        """Return rows in the order of their keys, which is as good as random."""
+        return self.column("SELECT row FROM rows ORDER BY key LIMIT ?", most)
+
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""
         return self.lists(OF_CONCEPTS.format("type", "types"), cuis)
@@ -166,46 +187,42 @@ class Store:
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
         return group_pairs(self.query(sql, [kind]))
 
-    def aliases_of_forms(
-        self, columns: str, forms: Iterable[str], without: Iterable[int]
-    ) -> Iterator[Any]:
-        """Yield columns of the aliases with some forms, of other origins only."""
-        numbers = ", ".join(str(int(number)) for number in sorted(without))
-        sql = f"SELECT {columns} FROM aliases WHERE origin NOT IN ({numbers}) "
-        return self.query_many(f"{sql} AND form IN ({{}})", forms)
+    def names_of_keys(self, keys: Iterable[int]) -> dict[int, list[NameOfKey]]:
+        """Return the names with each key (from `text.name_keys`), in a fixed order."""
+        names: dict[int, list[NameOfKey]] = defaultdict(list)
+        for key, *values in self.query_many(
+            "SELECT key, alias, row, keys.concept, origin FROM keys JOIN aliases "
+            "ON aliases.concept = keys.concept AND aliases.place = keys.place "
+            "WHERE key IN ({})",
+            keys,
+        ):
+            names[key].append(NameOfKey(*values))
+        return {key: sorted(same, key=sort_by_alias) for key, same in names.items()}
 
-    def spellings(
-        self, forms: Iterable[str], *, without: Iterable[int] = ()
-    ) -> dict[str, list[str]]:
-        """Return the distinct aliases, sorted, of each form that is a name.
+    def keys(self) -> Iterator[int]:
+        """Yield the keys of the names of all origins."""
+        for (key,) in self.database.stream("SELECT key FROM keys"):
+            yield key
 
-        Args:
-            forms: From `surface_forms.name_form`.
-            without: Origins of names that do not count.
-        """
-        aliases = group_pairs(self.aliases_of_forms("form, alias", forms, without))
-        return {form: sorted({*same}) for form, same in aliases.items()}
+    def names_by_concept(self) -> Iterator[tuple[int, str, int]]:
+        """Yield the number of the concept, the alias and the origin of each name."""
+        sql = "SELECT concept, alias, origin FROM aliases ORDER BY concept, place"
+        yield from self.database.stream(sql)
 
-    def names(
-        self, forms: Iterable[str], *, without: Iterable[int] = ()
-    ) -> dict[str, Names]:
-        """Return the rows and concepts of each form that is a name; see `spellings`.
+    def names_of_concept(self, number: int) -> list[tuple[str, int, int | None]]:
+        """Return alias, origin and row of the names of the concept with a number."""
+        sql = "SELECT alias, origin, row FROM aliases WHERE concept = ? ORDER BY place"
+        return self.query(sql, [number])
 
-        Abbreviations do not count, since they must be written exactly so.
-        """
-        names: dict[str, Names] = {}
-        columns = "form, alias, row, concept"
-        for form, alias, row, concept in self.aliases_of_forms(columns, forms, without):
-            if row is not None and not is_abbreviation(alias):
-                same = names.setdefault(form, Names(set(), set()))
-                same.rows.add(row)
-                same.concepts.add(concept)
-        return names
+    @cached_property
+    def rules(self) -> dict[int, Rules]:
+        """The rules for the words of names, by number of their origin."""
+        origins = self.origins("language").items()
+        return {number: rules_of(languages) for number, languages in origins}
 
-    def forms(self) -> Iterator[str]:
-        """Yield the normalised form of each name, of all origins."""
-        for (form,) in self.database.stream("SELECT form FROM aliases"):
-            yield form
+    def rules_of(self, origin: int) -> Rules:
+        """Return the rules for the words of names of an origin."""
+        return self.rules.get(origin, "english")
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
@@ -343,7 +360,7 @@ class Store:
         each; the shortest are first.
 
         Args:
-            words: Normalised as `surface_forms.name_form` does it.
+            words: Normalised as `text.name_form` does it.
         """
         have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
         sql = (

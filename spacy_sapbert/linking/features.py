@@ -1,29 +1,47 @@
 """Features of the candidates of a mention, by which a `Ranker` orders them."""
 
 import math
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
+from .opposites import NEGATING_WORDS, opposite_set
+from .text import (
+    GREEK_NAMES,
+    LINKING_WORDS,
+    Rules,
+    describe_name,
+    fold_letters,
+    list_words,
+)
 
 POOL = 10  # concepts with the highest cosines that are ordered anew …
-POOL_BY_NGRAMS = 12  # … and with the highest similarities of 3-grams
+POOL_BY_NGRAMS = 6  # … and with the highest similarities of 3-grams
 POOL_ROWS = 32  # rows with the highest cosines, and as many with the most 3-grams
 SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MOST_EDITS = 5  # more are as many
 SHORTEST = 4  # letters of a misspelled word
-LETTERS_PER_SLIP, MOST_SLIPS = 3, 3  # one of three letters may be wrong
+LETTERS_PER_SLIP, MOST_SLIPS = 3, 3  # one of three letters may be wrong …
+SHORTEST_STEM, SHORTEST_NEW_STEM = 4, 6  # letters, of a real word and of a new one
+PAIRS_KEPT = 200_000  # of compared words, about 150 bytes each
+DERIVED = 0.9  # how like a word is to one of which it is derived
+ENDINGS = (
+    *("", "e", "y", "ia", "ial", "ian", "iac", "ic", "ical", "tic", "se", "ive"),
+    *("ion", "ation", "ative", "ism", "ist", "ity", "ous", "al", "ary", "ar", "oid"),
+    *("ed", "ing", "ful", "ant", "ent", "ance", "ence"),
+    *("ology", "ologic", "ological"),
+)
+DENSE = 0.7  # … and so many of those from the first to the last wrong one
 MISSING = 30  # rank of a concept without such a name
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
-WORD = re.compile(r"\w+")
-NUMBER = re.compile(r"\d+")
-NUMERALS = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5", "vi": "6"}
+AFTER_HEAD = LINKING_WORDS | {"type"}
 LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 
 # Group → features. All are larger for a better candidate only by chance: the weights
@@ -55,6 +73,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "same_numbers",
         "other_numbers",
     ),
+    "coverage": (
+        "covered",
+        "covered_gap",
+        "unnamed",
+        "name_covered",
+        "name_covered_gap",
+        "head_covered",
+    ),
     "exact name": ("exact_vocabulary", "exact_annotated", "preferred"),
     "counts": (
         "mention_share",
@@ -65,9 +91,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concept_count_gap",
     ),
 }
-# Of each candidate: whether the mention or a word of it may be a misspelled name of it.
-# It has no weight; it decides which weights count, see `Ranker`.
-MISSPELLED = "misspelled"
+# Of each candidate, without a weight. They decide which weights count, see `Ranker`:
+# whether the mention or a word of it may be a misspelled name of the candidate, and
+# whether all words of the mention are real ones. An excluded candidate is never right.
+MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
 FEATURES = tuple(name for group in GROUPS.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (
@@ -75,7 +102,7 @@ OF_NAMES = (
     "cosine_gap",
     "vocabulary_share",
     "vocabulary_rank",
-    *(n for g in ("3-grams", "characters", "words") for n in GROUPS[g]),
+    *(n for g in ("3-grams", "characters", "words", "coverage") for n in GROUPS[g]),
 )
 
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
@@ -85,37 +112,97 @@ class Words(NamedTuple):
     """What is compared of a text.
 
     Attributes:
-        words: In lower case, without plural s, Roman numerals as digits.
+        words: Folded, see `text`.
         content: Those with a meaning of their own.
-        numbers: All numbers, also within words.
-        text: From `fold_text`.
+        numbers, letters: Those that tell concepts apart, with how often they occur.
+        negated: Whether a word negates the others.
+        head: What kind of thing it is: "cancer" in "cancer of lung, type 2".
+        text: In lower case, without accents.
     """
 
     words: tuple[str, ...]
     content: frozenset[str]
-    numbers: frozenset[str]
+    numbers: Counter[str]
+    letters: Counter[str]
+    negated: bool
+    head: str
     text: str
 
 
 @lru_cache(maxsize=10_000)  # about 2 KB each
-def split_words(text: str) -> Words:
+def split_words(text: str, rules: Rules = "english") -> Words:
     """Split a text into what is compared."""
-    lower = fold_text(text)
-    words = tuple(map(fold_word, WORD.findall(lower)))
+    words = tuple(list_words(text, rules))
     content = frozenset(words) - LITTLE or frozenset(words)
-    return Words(words, content, frozenset(NUMBER.findall(" ".join(words))), lower)
+    order = describe_name(text, rules, False).orders[-1] if "," in text else words
+    return Words(
+        words,
+        content,
+        Counter(word for word in words if word.isdigit()),
+        Counter(
+            word
+            for word in words
+            if (len(word) == 1 and word.isalpha()) or word in GREEK_NAMES
+        ),
+        not NEGATING_WORDS.isdisjoint(words),
+        find_head(order),
+        fold_letters(text),
+    )
 
 
-def fold_text(text: str) -> str:
-    """Return a text in lower case, with single blanks."""
-    return " ".join(text.lower().split())
+def find_head(words: Sequence[str]) -> str:
+    """Return the last word before a preposition or "type 2"; "" without words."""
+    head = ""
+    for word in words:
+        if head and word in AFTER_HEAD:
+            break
+        if len(word) > 1 and not word.isdigit():
+            head = word
+    return head
 
 
-def fold_word(word: str) -> str:
-    """Return a word without plural s, and a Roman numeral as a digit."""
-    if len(word) > 4 and word[-1] == "s" and word[-2] not in "sui":
-        return word[:-3] + "y" if word.endswith("ies") else word[:-1]
-    return NUMERALS.get(word, word)
+def excludes(mention: Words, name: Words) -> bool:
+    """Return whether a name is none of the concept that a mention means.
+
+    Their numerals or single letters differ, one is negated, or one has a word that is
+    the opposite of a word of the other one.
+    """
+    for mine, its in (
+        (mention.numbers, name.numbers),
+        (mention.letters, name.letters),
+    ):
+        if mine and its and not mine <= its and not its <= mine:
+            return True
+    if mention.negated != name.negated:
+        return True
+    only_name = name.content - mention.content
+    return bool(only_name) and any(
+        not only_name.isdisjoint(opposite_set(word))
+        for word in mention.content - name.content
+    )
+
+
+class Shared(NamedTuple):
+    """What a mention and the concepts of its pool have in common.
+
+    Attributes:
+        words: The distinct words of the mention.
+        weights: How rare they are. Shape: (words,).
+        real: Which are words of names or of the encoder, bool. Shape: (words,).
+        covered: Which are in a name of each concept, bool. Shape: (concepts, words).
+        excluded: Which concepts have no name without a numeral, letter or opposite that
+            excludes the mention, bool. Shape: (concepts,).
+        name_weights: How rare the words of the nearest names are.
+        most: The highest weight that there can be.
+    """
+
+    words: Sequence[str]
+    weights: np.ndarray
+    real: np.ndarray
+    covered: np.ndarray
+    excluded: np.ndarray
+    name_weights: Mapping[str, float]
+    most: float
 
 
 class Provenance(NamedTuple):
@@ -144,7 +231,7 @@ class NearNames:
 
     Attributes:
         nearest: Its name with the highest cosine.
-        alias: Its name with the highest similarity of 3-grams.
+        similar: Its name with the highest similarity of 3-grams.
         cosine: The highest one.
         similarity: The highest one.
         vocabulary, annotated: The highest cosine of a name of the vocabulary, and of an
@@ -154,7 +241,7 @@ class NearNames:
     """
 
     nearest: Entry
-    alias: str
+    similar: Entry
     cosine: float
     similarity: float
     vocabulary: float = 0.0
@@ -203,7 +290,7 @@ def pool_concepts(
         entry = name.entry
         names = near.get(entry.cui)
         if names is None:
-            names = NearNames(entry, entry.alias, name.cosine, name.similarity)
+            names = NearNames(entry, entry, name.cosine, name.similarity)
             near[entry.cui] = names
         weight = math.exp(SHARPNESS * (name.cosine - 1))
         if provenance.vocabulary:
@@ -215,7 +302,7 @@ def pool_concepts(
         if name.similarity > 0:
             names.ngrams_weight += math.exp(SHARPNESS * (name.similarity - 1))
         if name.similarity > names.similarity:
-            names.similarity, names.alias = name.similarity, entry.alias
+            names.similarity, names.similar = name.similarity, entry
     cuis = list(near)[:POOL]
     by_ngrams = [cui for cui, names in near.items() if names.similarity > 0]
     by_ngrams.sort(key=lambda cui: -near[cui].similarity)
@@ -252,9 +339,32 @@ def keep_rows(
     return [pair for pair in usable if pair[0].entry.row in kept]
 
 
+def list_near(
+    mention: str, pool: Pool, rules_of: Callable[[Entry], Rules]
+) -> list[list[tuple[Words, Words]]]:
+    """Return the nearest names of each concept of a pool, each with the mention.
+
+    A name and the mention are split by the rules of the language of the name.
+    """
+    pairs: list[list[tuple[Words, Words]]] = []
+    for names in pool.near.values():
+        of_concept: list[tuple[Words, Words]] = []
+        # The best by 3-grams comes first.
+        for entry in {
+            names.similar.alias: names.similar,
+            names.nearest.alias: names.nearest,
+        }.values():
+            rules = rules_of(entry)
+            pair = split_words(entry.alias, rules), split_words(mention, rules)
+            of_concept.append(pair)
+        pairs.append(of_concept)
+    return pairs
+
+
 def compute_features(
-    mention: str,
     pool: Pool,
+    pairs: Sequence[Sequence[tuple[Words, Words]]],
+    shared: Shared,
     *,
     counts: Mapping[str, int] | None = None,
     concept_counts: Mapping[str, int] | None = None,
@@ -263,28 +373,47 @@ def compute_features(
 
     Args:
         pool: From `pool_concepts`.
+        pairs: From `list_near`.
         counts: How often the mention was annotated with each concept, "" = with none;
             None = there are no annotations: only `OF_NAMES` and `mention_share`.
         concept_counts: How often each concept was annotated.
 
     Returns:
-        By name, as in `FEATURES`, and `MISSPELLED`; one value for each concept of the
-        pool, float64.
+        By name, as in `FEATURES`, and `MISSPELLED`, `REAL` and `EXCLUDED`; one value
+        for each concept of the pool, float64.
     """
     near = [*pool.near.values()]
-    words = split_words(mention)
-    aliases = [split_words(names.alias) for names in near]
-    compared = [compare_words(words, alias) for alias in aliases]
+    compared = [
+        compare_words(of_concept[0][1], of_concept[0][0]) for of_concept in pairs
+    ]
     table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPS["words"]))
     cosines = [names.cosine for names in near]
     similarities = [names.similarity for names in near]
     vocabulary = [names.vocabulary for names in near]
-    edits, characters = count_edits(words.text, near)
-    slips = [edit <= most_slips(words.text) for edit in edits]
-    misspelled = [
-        slip or has_misspelled(words, alias)
-        for slip, alias in zip(slips, aliases, strict=True)
+    edits, characters = count_edits(pairs)
+    doubtful = {
+        w for w, real in zip(shared.words, shared.real, strict=True) if not real
+    }
+    slips = [
+        bool(doubtful) and any(is_slip(m.text, name.text) for name, m in of_concept)
+        for of_concept in pairs
     ]
+    shares = np.array(
+        [cover_words(shared, number, names) for number, names in enumerate(pairs)]
+    ).reshape(len(near), len(shared.words))
+    near_words = (shares > 0) & ~shared.covered & ~shared.real
+    misspelled = (near_words.any(axis=1) | np.array(slips, dtype=bool)).tolist()
+    covered = (shares @ shared.weights / (shared.weights.sum() or 1)).tolist()
+    name_covered = [
+        max((cover_name(shared, doubtful, *pair) for pair in of_concept), default=0.0)
+        for of_concept in pairs
+    ]
+    excluded = [
+        concept
+        or (bool(of_concept) and all(excludes(m, name) for name, m in of_concept))
+        for concept, of_concept in zip(shared.excluded.tolist(), pairs, strict=True)
+    ]
+    rarest = np.where((shares == 0) & shared.real, shared.weights, 0)
     columns: dict[str, Sequence[float]] = {
         "cosine": cosines,
         "cosine_gap": find_gaps(cosines),
@@ -303,7 +432,18 @@ def compute_features(
         "edits": edits,
         "edits_gap": [edit - min(edits) for edit in edits],
         "slip": slips,
+        "covered": covered,
+        "covered_gap": find_gaps(covered),
+        "unnamed": (rarest.max(axis=1, initial=0) / shared.most).tolist(),
+        "name_covered": name_covered,
+        "name_covered_gap": find_gaps(name_covered),
+        "head_covered": [
+            max((cover_head(doubtful, *pair) for pair in of_concept), default=0.0)
+            for of_concept in pairs
+        ],
         MISSPELLED: misspelled,
+        REAL: [not doubtful] * len(near),
+        EXCLUDED: excluded,
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:
@@ -352,7 +492,7 @@ def compute_annotated(
 def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
     """Return the features of the group "words", in its order."""
     shared = len(mention.content & name.content)
-    numbers, others = mention.numbers, name.numbers
+    numbers, others = {*mention.numbers}, {*name.numbers}
     return (
         shared / (len(mention.content) or 1),
         shared / (len(name.content) or 1),
@@ -372,14 +512,108 @@ def most_slips(text: str) -> int:
     return min(len(text) // LETTERS_PER_SLIP, MOST_SLIPS)
 
 
-def has_misspelled(mention: Words, name: Words) -> bool:
-    """Return whether a word of a mention may be a misspelled word of a name."""
-    others = name.content - mention.content
-    return any(
-        OSA.distance(word, other, score_cutoff=slips) <= slips
-        for word in mention.content - name.content
-        if (slips := most_slips(word))
-        for other in others
+@lru_cache(maxsize=PAIRS_KEPT)
+def list_stems(word: str, shortest: int) -> frozenset[str]:
+    """Return a word without endings of English words that are derived from another."""
+    stems = {word.removesuffix(ending) for ending in ENDINGS}
+    return frozenset(stem for stem in stems if len(stem) >= shortest)
+
+
+@lru_cache(maxsize=PAIRS_KEPT)
+def stand_for(word: str, other: str, real: bool) -> float:
+    """Return how like a word is to another one for which it may stand.
+
+    Args:
+        real: The word is not a misspelled one, but may be derived from the other:
+            "hypertensive" from "hypertension".
+
+    Returns:
+        `DERIVED`, or one minus the share of the letters that differ; 0 if too many.
+    """
+    shortest = SHORTEST_STEM if real else SHORTEST_NEW_STEM
+    if word[:shortest] == other[:shortest] and not list_stems(
+        word, shortest
+    ).isdisjoint(list_stems(other, shortest)):
+        return DERIVED
+    slips = 0 if real else most_slips(word)
+    edits = OSA.distance(word, other, score_cutoff=slips)
+    if edits > slips or not is_scattered(edits, word, other):
+        return 0.0
+    return 1 - edits / len(word)
+
+
+def spell_like(word: str, others: Iterable[str], *, real: bool = False) -> float:
+    """Return how like a word is to that of others for which it may stand, 0 to 1."""
+    return max((stand_for(word, other, real) for other in others), default=0.0)
+
+
+def is_slip(text: str, name: str) -> bool:
+    """Return whether a text may be a misspelled name."""
+    slips = most_slips(text)
+    edits = OSA.distance(text, name, score_cutoff=slips)
+    return bool(slips) and edits <= slips and is_scattered(edits, text, name)
+
+
+def is_scattered(edits: int, word: str, other: str) -> bool:
+    """Return whether letters differ here and there, as typing errors do.
+
+    Where nearly all letters between the first and the last that differ are others, a
+    part of the word is another one: "neurotoxic" and "nephrotoxic".
+    """
+    if edits < 2:
+        return True
+    start = len(commonprefix([word, other]))
+    end = len(commonprefix([word[start:][::-1], other[start:][::-1]]))
+    return edits <= DENSE * (max(len(word), len(other)) - start - end)
+
+
+def cover_words(
+    shared: Shared, number: int, pairs: Sequence[tuple[Words, Words]]
+) -> np.ndarray:
+    """Return how far names of a concept have each word of a mention, 0 to 1.
+
+    Args:
+        number: Of the concept in its pool.
+        pairs: Its nearest names, of which a word may be misspelled in the mention, or
+            a word of the mention be derived.
+
+    Returns:
+        Shape: (words,).
+    """
+    covered = shared.covered[number].astype(np.float64)
+    missing = np.flatnonzero(covered == 0).tolist()
+    if missing:
+        others = {w for name, m in pairs for w in name.content - m.content}
+        for place in missing:
+            real = bool(shared.real[place])
+            covered[place] = spell_like(shared.words[place], others, real=real)
+    return covered
+
+
+def cover_name(
+    shared: Shared, doubtful: set[str], name: Words, mention: Words
+) -> float:
+    """Return the share of a name, by rarity, that a mention has."""
+    total = value = 0.0
+    rest = mention.content - name.content
+    for word in name.content:
+        weight = shared.name_weights.get(word, shared.most)
+        total += weight
+        if word in mention.content:
+            value += weight
+        elif rest:
+            alike = (spell_like(o, [word], real=o not in doubtful) for o in rest)
+            value += weight * max(alike)
+    return value / (total or 1)
+
+
+def cover_head(doubtful: set[str], name: Words, mention: Words) -> float:
+    """Return how far a mention has the head of a name, 0 to 1."""
+    if name.head in mention.content:
+        return 1.0
+    return max(
+        (spell_like(w, [name.head], real=w not in doubtful) for w in mention.content),
+        default=0.0,
     )
 
 
@@ -398,13 +632,15 @@ def rank_values(values: Sequence[float]) -> list[float]:
     return [min(ranks[value], MISSING) if value > 0 else MISSING for value in values]
 
 
-def count_edits(text: str, near: Sequence[NearNames]) -> tuple[list[int], list[float]]:
+def count_edits(
+    pairs: Sequence[Sequence[tuple[Words, Words]]],
+) -> tuple[list[int], list[float]]:
     """Count the letters that differ between a mention and the nearest names.
 
     Letters dropped, added, changed or swapped count.
 
     Args:
-        text: The mention, from `fold_text`.
+        pairs: From `list_near`.
 
     Returns:
         For each concept, of the better of its nearest name and of that by 3-grams: the
@@ -413,11 +649,10 @@ def count_edits(text: str, near: Sequence[NearNames]) -> tuple[list[int], list[f
     """
     edits: list[int] = []
     similarities: list[float] = []
-    for names in near:
+    for of_concept in pairs:
         counted = [
-            (OSA.distance(text, other), max(len(text), len(other)) or 1)
-            for alias in {names.alias: None, names.nearest.alias: None}
-            if (other := fold_text(alias))
+            (OSA.distance(m.text, name.text), max(len(m.text), len(name.text)) or 1)
+            for name, m in of_concept
         ]
         edits.append(min((n for n, _ in counted), default=MOST_EDITS))
         similarities.append(max((1 - n / most for n, most in counted), default=0.0))

@@ -1,34 +1,23 @@
 """Candidates in an order that was learned, from names or from annotated mentions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from .candidates import RankedEntry
-from .features import Pool, compute_features
+from .features import Features, Pool
 from .ranker import Ranker
 
 
 def order_by_ranker(
-    ranker: Ranker,
-    mention: str,
-    pool: Pool,
-    others: Sequence[RankedEntry],
-    *,
-    known: bool,
-    counts: Mapping[str, int] | None,
-    concept_counts: Mapping[str, int],
+    ranker: Ranker, pool: Pool, features: Features, others: Sequence[RankedEntry]
 ) -> tuple[list[RankedEntry], float]:
     """Order the nearest concepts of a mention anew.
 
     Args:
-        mention: Its text.
         pool: The nearest concepts, from `pool_concepts`.
+        features: Theirs, from `compute_features`.
         others: The concepts found, in the order that they have otherwise.
-        known: See `Ranker.scores`.
-        counts: How often the mention was annotated with each concept; None = without
-            annotations.
-        concept_counts: How often each concept was annotated.
 
     Returns:
         All concepts, with the score of the ranker as sort key, and the probability that
@@ -37,10 +26,7 @@ def order_by_ranker(
     """
     if not pool.near:
         return [], 0.0
-    features = compute_features(
-        mention, pool, counts=counts, concept_counts=concept_counts
-    )
-    scores = ranker.scores(features, known=known)
+    scores = ranker.scores(features)
     near, keys = [*pool.near.values()], scores.tolist()
     ordered = [
         RankedEntry(near[number].cosine, near[number].nearest, keys[number])

@@ -16,7 +16,11 @@ from .ranking import BY_ID, Evidence, break_ties
 from .scores import round_score
 
 # Notes of mentions without a concept; they may have candidates all the same.
-NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
+NIL_NOTES = (
+    *("empty", "no_vector", "filtered", "below_threshold", "ambiguous"),
+    "excluded",
+)
+EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
 BROADER = "broader"  # note of mentions linked to a parent of their candidates
 MAX_DISTANCE = 3  # distance of concepts that are not close in the hierarchy
@@ -39,12 +43,15 @@ class SearchResult(NamedTuple):
         note: Reason for no concept, or "truncated".
         counts: How often the mention was annotated with each concept.
         probability: Of the first concept, by the ranker.
+        excluded: Whether the mention excludes the first concept: they differ in a
+            numeral, a single letter or an opposite.
     """
 
     ranked: list[RankedEntry]
     note: str | None
     counts: Mapping[str, int] = MappingProxyType({})
     probability: float | None = None
+    excluded: bool = False
 
 
 class Linked(NamedTuple):

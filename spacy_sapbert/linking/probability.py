@@ -2,13 +2,39 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 DIGITS = 6
 MAX_STEPS = 100
+RIDGE = 1e-9  # keeps a step finite if two values say the same
+MEASURES = ("precision", "recall", "f1", "accuracy", "nil_precision", "nil_recall")
 LEAST_SPREAD = 1e-4  # standard deviation; a value that differs less says nothing
+
+
+class TopScores(NamedTuple):
+    """The best candidate of each mention, by ascending score. Shape of each: (n,).
+
+    Attributes:
+        scores: Its cosine, or the log-odds of its probability if there is a learned
+            order; −inf for a mention without a candidate.
+        right: Whether it is a right concept, bool.
+        known: Whether the knowledge base has a right concept, bool; the other mentions
+            are true NILs.
+    """
+
+    scores: np.ndarray
+    right: np.ndarray
+    known: np.ndarray
+
+    @classmethod
+    def sorted(
+        cls, scores: np.ndarray, right: np.ndarray, known: np.ndarray
+    ) -> "TopScores":
+        """Sort scores, right and known by score."""
+        order = np.argsort(scores, kind="stable")
+        return cls(scores[order], right[order], known[order])
 
 
 class Logistic(Protocol):
@@ -66,7 +92,9 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
     return Curve(float(slopes[0]), intercept)
 
 
-def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
+def fit_logistics(
+    values: np.ndarray, right: np.ndarray, counts: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
     """Fit the probability of a right link by maximum likelihood.
 
     Platt's smoothed targets keep it finite if a score separates right from wrong. The
@@ -75,13 +103,15 @@ def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, fl
     Args:
         values: Finite. Shape: (n, d).
         right: Bool. Shape: (n,).
+        counts: How much each counts; None = all as much. Shape: (n,).
 
     Returns:
         A slope for each value, and the intercept. Shape: (d,).
 
     Source: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
     """
-    hits, misses = int(right.sum()), int((~right).sum())
+    counts = np.ones(len(right)) if counts is None else counts
+    hits, misses = float(counts[right].sum()), float(counts[~right].sum())
     targets = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
     centre = values.mean(axis=0)
     ones = np.ones((len(values), 1))
@@ -93,13 +123,13 @@ def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, fl
 
     def loss(trial: np.ndarray) -> float:
         logits = inputs @ trial
-        return float((np.logaddexp(0, logits) - targets * logits).sum())
+        return float(counts @ (np.logaddexp(0, logits) - targets * logits))
 
     for _ in range(MAX_STEPS):
         probabilities = 0.5 + 0.5 * np.tanh(inputs @ weights / 2)
-        spread = probabilities * (1 - probabilities)
-        hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(size)
-        step = np.linalg.solve(hessian, inputs.T @ (probabilities - targets))
+        spread = counts * probabilities * (1 - probabilities)
+        hessian = (inputs * spread[:, None]).T @ inputs + RIDGE * np.eye(size)
+        step = np.linalg.solve(hessian, inputs.T @ (counts * (probabilities - targets)))
         while loss(weights - step) > loss(weights) and np.abs(step).max() > 1e-10:
             step /= 2
         weights = weights - step
@@ -107,3 +137,44 @@ def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, fl
             break
     slopes, intercept = weights[:-1], weights[-1]
     return slopes, float(intercept - slopes @ centre)
+
+
+def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.ndarray]:
+    """Compute each of `MEASURES` for each threshold; NaN for 0 of 0.
+
+    A mention is linked if its score reaches the threshold. Precision is the share of
+    right links. Recall counts the mentions that are no true NIL. Accuracy counts right
+    links, and true NILs that are not linked. The last two are precision and recall of
+    the mentions that are not linked.
+
+    Returns:
+        Shape of each: (thresholds,).
+    """
+    first = np.searchsorted(top.scores, thresholds, side="left")
+
+    def sum_below(flags: np.ndarray) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(flags)])
+
+    right, nil = sum_below(top.right), sum_below(~top.known)
+    known, total = top.known.sum(), len(top.scores)
+    linked, hits = total - first, right[-1] - right[first]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "precision": hits / linked,
+            "recall": hits / known,
+            "f1": 2 * hits / (linked + known),
+            "accuracy": (hits + nil[first]) / total,
+            "nil_precision": nil[first] / first,
+            "nil_recall": nil[first] / (total - known),
+        }
+
+
+def list_beside(threshold: float) -> list[float]:
+    """Return a probability, and one below and two above it, by their log-odds."""
+    odds = log_odds(threshold)
+    return [round(float(squash(odds + step)), 4) for step in (-1, 0, 1, 2)]
+
+
+def squash(logit: float) -> float:
+    """Return the logistic function of log-odds, rounded to six digits."""
+    return round(0.5 + 0.5 * math.tanh(logit / 2), DIGITS)

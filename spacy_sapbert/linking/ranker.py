@@ -1,17 +1,28 @@
 """A learned order of candidates: a linear model over `features`."""
 
-import math
 from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from .features import FEATURES, MISSPELLED, Features
+from .features import EXCLUDED, FEATURES, MISSPELLED, REAL, Features
+from .probability import squash
 
 CLIP = 4.0  # standard deviations: one odd value does not decide alone
 DIGITS = 6
 MOST_MARGIN = 10.0  # log-odds; also that of a single candidate
+BEHIND = 100.0  # by which the score of an excluded candidate is lower
+# Features of the first candidate on which its probability depends.
+OF_FIRST = (
+    *("cosine", "covered", "unnamed", "name_covered", "head_covered"),
+    *("characters", "ngrams", "mention_share"),
+)
+MARGIN = "margin"  # log-odds of the first candidate among all
+# 1 if a word of the mention may be a misspelled one of it; and this times `characters`
+DOUBT, DOUBT_BY_CHARACTERS = "doubt", "doubt_by_characters"
+OF_NAME = (DOUBT, DOUBT_BY_CHARACTERS, *OF_FIRST)
+CHANCES = (MARGIN, *OF_NAME)
 
 Weight = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
@@ -76,15 +87,13 @@ class Ranker(BaseModel):
     """An order of candidates, and the probability that the first one is right.
 
     Attributes:
-        known: Learned from names: for mentions whose words all are words of two names
-            or more, of which most are names in other words; and for mentions with new
-            words that are no misspelled words.
+        known: Learned from names: for mentions whose words are all real ones, and for
+            those with new words that are no misspelled words.
         unknown: Learned from names: for mentions with other words, of which one may be
             a misspelled word of a candidate (`MISSPELLED`).
         taught: Learned from annotated mentions; is added to the others.
-        margin, cosine, share, intercept: The probability is the logistic function of
-            `margin` · log-odds of the first candidate among the candidates + `cosine` ·
-            its cosine + `share` · `mention_share` + `intercept`.
+        chance: The probability is the logistic function of the sum of these weights of
+            `CHANCES` and `intercept`.
         threshold: Probability below which a mention has no concept, 0 to 1.
     """
 
@@ -93,43 +102,53 @@ class Ranker(BaseModel):
     known: Weights | None = None
     unknown: Weights | None = None
     taught: Weights | None = None
-    margin: Weight = 1.0
-    cosine: Weight = 0.0
-    share: Weight = 0.0
+    chance: dict[str, Weight] = {MARGIN: 1.0}
     intercept: Weight = 0.0
     threshold: Share = 0.0
 
-    def parts(self, features: Features, *, known: bool) -> list[Weights]:
+    @model_validator(mode="after")
+    def check_chance(self) -> "Ranker":
+        """Check that what the probability depends on is known."""
+        if not self.chance.keys() <= {*CHANCES}:
+            raise ValueError("its probability depends on what this version has not")
+        return self
+
+    def parts(self, features: Features) -> list[Weights]:
         """Return the weights that count for a mention; see `scores`."""
-        as_known = known or not features[MISSPELLED].any()
+        as_known = features[REAL].all() or not features[MISSPELLED].any()
         parts = (self.known if as_known else self.unknown, self.taught)
         return [weights for weights in parts if weights is not None]
 
-    def scores(self, features: Features, *, known: bool) -> np.ndarray:
+    def scores(self, features: Features) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
+
+        Excluded candidates come after all others.
 
         Args:
             features: From `compute_features`.
-            known: Whether each word of the mention is a word of two names or more.
 
         Returns:
             Rounded to six digits. Shape: (candidates,).
         """
-        scores = np.zeros(len(features["cosine"]))
-        for weights in self.parts(features, known=known):
-            scores += weights.scores(features)
+        scores: np.ndarray = -BEHIND * features[EXCLUDED]
+        for weights in self.parts(features):
+            scores = scores + weights.scores(features)
         return scores.round(DIGITS)
 
     def probability(self, features: Features, scores: np.ndarray) -> float:
         """Return the probability that the candidate with the highest score is right.
 
+        Candidates that share this score share the probability.
+
         Args:
             features, scores: Of all candidates of the mention, at least one.
         """
+        if features[EXCLUDED][int(scores.argmax())]:
+            return 0.0
         values = confidence(features, scores)
-        weights = (self.margin, self.cosine, self.share)
-        logit = float(values @ np.array(weights)) + self.intercept
-        return round(0.5 + 0.5 * math.tanh(logit / 2), DIGITS)
+        weights = np.array([self.chance.get(name, 0.0) for name in CHANCES])
+        ties = int((scores == scores.max()).sum())
+        return round(squash(float(values @ weights) + self.intercept) / ties, DIGITS)
 
     @property
     def correction(self) -> "Ranker":
@@ -146,11 +165,13 @@ class Ranker(BaseModel):
         self, *, slope: float, intercept: float, threshold: float
     ) -> "Ranker":
         """Return this order with corrected log-odds of its probability."""
-        changes = {
-            name: slope * getattr(self, name) for name in ("margin", "cosine", "share")
-        }
-        changes["intercept"] = slope * self.intercept + intercept
-        return self.model_copy(update={**changes, "threshold": threshold})
+        return self.model_copy(
+            update={
+                "chance": {name: slope * w for name, w in self.chance.items()},
+                "intercept": slope * self.intercept + intercept,
+                "threshold": threshold,
+            }
+        )
 
     def name_probability(self, cosines: np.ndarray) -> float:
         """Return the probability that the first concept of a name is right.
@@ -159,22 +180,25 @@ class Ranker(BaseModel):
             cosines: Of its nearest concepts, the highest first. Shape: (n,), n > 0.
         """
         assert self.known is not None
-        features = {"cosine": cosines, "mention_share": np.zeros(len(cosines))}
-        return self.probability(features, self.known.temperature * cosines)
+        ones, zeros = np.ones(len(cosines)), np.zeros(len(cosines))
+        features = {
+            **dict.fromkeys(OF_FIRST, ones),
+            **dict.fromkeys(("unnamed", "mention_share", EXCLUDED, MISSPELLED), zeros),
+            **{"cosine": cosines, REAL: ones},
+        }
+        scores = (self.known.temperature * cosines).round(DIGITS)
+        return self.probability(features, scores)
 
 
 def confidence(features: Features, scores: np.ndarray) -> np.ndarray:
-    """Return what the probability of the first candidate depends on.
-
-    Returns:
-        Log-odds of the first candidate among the candidates, its cosine, and its
-        `mention_share`. Shape: (3,).
-    """
+    """Return the values of `CHANCES` of the first candidate. Shape: (n,)."""
     first = int(scores.argmax())
     others = np.delete(scores, first)
     margin = MOST_MARGIN
     if len(others):
         margin = float(scores[first] - np.logaddexp.reduce(others))
     margin = min(max(margin, -MOST_MARGIN), MOST_MARGIN)
-    shares = features["mention_share"]
-    return np.array([margin, features["cosine"][first], shares[first]])
+    doubt = not features[REAL].all() and bool(features[MISSPELLED][first])
+    values = [features[name][first] for name in OF_FIRST]
+    by_characters = doubt * float(features["characters"][first])
+    return np.array([margin, float(doubt), by_characters, *values])

@@ -1,5 +1,6 @@
 """The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
@@ -13,12 +14,12 @@ from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
-from spacy.util import filter_spans, minibatch
+from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
 from ..linking.stop_names import STOP_NAMES
-from ..linking.surface_forms import means_name, name_form
+from ..linking.text import name_form
 from .long_forms import find_short_forms
 from .opened_kb import OpenedKb
 from .saved_settings import FILE as SETTINGS_FILE
@@ -41,7 +42,7 @@ SETTINGS = (
     "spans_key",
     "stop_names",
 )
-WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
+WORD = re.compile(r"\w+")
 
 
 @Language.factory(
@@ -85,9 +86,9 @@ def make_sapbert_mentions(
     )
 
 
-def has_content_word(form: str, vocab: Vocab) -> bool:
-    """Return whether a form has a word that is not a stop word."""
-    words = (piece for piece in form.split(" ") if any(map(str.isalpha, piece)))
+def has_content_word(name: str, vocab: Vocab) -> bool:
+    """Return whether a name has a word that is not a stop word."""
+    words = (piece for piece in WORD.findall(name.lower()) if not piece.isdigit())
     return any(not vocab[word].is_stop for word in words)
 
 
@@ -101,7 +102,7 @@ def find_names(
 ) -> Iterator[Place]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
-    In English other ways to write a name are found too, see `list_text_variants`. Names
+    Other ways to write a name are found too, see `linking.text`. Names
     in other languages than those of the document do not count, see `choose_languages`.
 
     Args:
@@ -112,15 +113,12 @@ def find_names(
         Start and end in characters.
     """
     text = doc.text
-    every = kb.name_index.find_windows(text, max_tokens)
-    windows = (window for window in every if window[0] not in stop_names)
-    for batch in minibatch(windows, WINDOWS_AT_ONCE):
-        written = kb.find_written([form for form, _, _ in batch], doc.vocab.lang)
-        for form, start, end in batch:
-            if means_name(
-                text[start:end], written[form], min_length=min_length
-            ) and has_content_word(form, doc.vocab):
-                yield start, end
+    for start, end in kb.find_written(
+        text, doc.vocab.lang, max_tokens=max_tokens, min_length=min_length
+    ):
+        form = name_form(text[start:end])
+        if form not in stop_names and has_content_word(text[start:end], doc.vocab):
+            yield start, end
 
 
 def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
@@ -175,7 +173,7 @@ class SapbertMentions(Pipe):
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
     exactly so. Stop words, numbers and `stop_names` are not marked. For other ways to
-    write an English name see `list_text_variants`.
+    write a name see `linking.text`.
 
     Args:
         nlp: The pipeline; its linker shares its knowledge base.
@@ -285,7 +283,7 @@ class SapbertMentions(Pipe):
                 missing.
         """
         self.read_missing_file()
-        self.kb.name_index  # noqa: B018
+        self.kb.parts.name_index  # noqa: B018
 
     def initialize(
         self,

@@ -14,38 +14,15 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import GROUPS
 from ..linking.name_index import find_places
-from ..linking.name_variants import change_order, change_to_american
-from ..linking.surface_forms import is_abbreviation, singular_forms, split_name
+from ..linking.text import Piece, describe_name, is_abbreviation, split_pieces
 from .schwartz_hearst import find_long_forms
 
 MAX_WORDS = 6  # of a name that is looked up
 MIN_LETTERS = 3
 SHARE = 0.8  # of the names with a word, from which on they say what it means
 MAX_LABELS = 250  # so that a number of a label is a byte
-MARKS = frozenset("-/'\u2019")
 GROUP_OF_TYPE = {type: code for code, types in GROUPS.items() for type in types.split()}
 NOTHING, MIXED = "", "mixed"
-
-
-class Word(NamedTuple):
-    """A word of a text or name in the form that is compared, and its offsets."""
-
-    form: str
-    start: int
-    end: int
-
-
-def list_words(text: str) -> list[Word]:
-    """Split a text into words: in lower case, in American spelling, without hyphens."""
-    words: list[Word] = []
-    after_apostrophe = False
-    for piece, start, end in split_name(text):
-        if piece in MARKS:
-            after_apostrophe = piece not in "-/"
-        elif not (after_apostrophe and piece == "s"):
-            words.append(Word(next(change_to_american(piece)), start, end))
-            after_apostrophe = False
-    return words
 
 
 def list_name_keys(name: str) -> Iterator[str]:
@@ -53,10 +30,8 @@ def list_name_keys(name: str) -> Iterator[str]:
     if is_abbreviation(name):
         yield f"={name}"
         return
-    form = " ".join(word.form for word in list_words(name))
-    yield form
-    if " , " in form:
-        yield from change_order(form)
+    for order in describe_name(name, "english", False).orders:
+        yield " ".join(order)
 
 
 def label_of(types: str | None, sources: str | None) -> str:
@@ -120,7 +95,7 @@ class NameFeatures(NamedTuple):
             for key in list_name_keys(name):
                 of_names[key].add(label)
             if not is_abbreviation(name):
-                for form in {word.form for word in list_words(name)}:
+                for form in {word.word for word in split_pieces(name, "english")}:
                     of_words[form][label] += 1
         single = {key: "+".join(sorted(labels)) for key, labels in of_names.items()}
         frequent = Counter(single.values()).most_common(MAX_LABELS)
@@ -136,7 +111,7 @@ class NameFeatures(NamedTuple):
             labels, LabelTable.from_numbers(names), LabelTable.from_numbers(words)
         )
 
-    def find_names(self, text: str, words: list[Word]) -> list[tuple[int, int, int]]:
+    def find_names(self, text: str, words: list[Piece]) -> list[tuple[int, int, int]]:
         """Find the longest names in a text.
 
         Returns:
@@ -147,11 +122,11 @@ class NameFeatures(NamedTuple):
         for first in range(len(words)):
             form = ""
             for last in range(first, min(first + MAX_WORDS, len(words))):
-                form = f"{form} {words[last].form}" if form else words[last].form
+                form = f"{form} {words[last].word}" if form else words[last].word
                 written = text[words[first].start : words[last].end]
                 forms = [f"={' '.join(written.split())}"]
                 if len(written) >= MIN_LETTERS:
-                    forms += [form, *singular_forms(form)]
+                    forms.append(form)
                 keys += forms
                 spans += [(first, last + 1)] * len(forms)
         numbers = self.names.find(keys)
@@ -175,13 +150,13 @@ class NameFeatures(NamedTuple):
         label that most names with this word have. A short form has those of the long
         form that the text defines.
         """
-        words = list_words(text)
+        words = split_pieces(text, "english")
         features = [NOTHING] * len(words)
         for first, end, number in self.find_names(text, words):
             label = self.labels[number]
             for place in range(first, end):
                 features[place] = f"{self.part(first, place, end)}-{label}"
-        numbers = self.words.find([word.form for word in words])
+        numbers = self.words.find([word.word for word in words])
         of_words = [self.labels[number] for number in numbers]
         long_forms = {
             short: self.describe_long(long)
@@ -205,10 +180,10 @@ class NameFeatures(NamedTuple):
 
     def describe_long(self, long: str) -> tuple[str, str]:
         """Return the features of a short form, from its long form."""
-        words = list_words(long)
+        words = split_pieces(long, "english")
         names = self.find_names(long, words)
         # The last word says what it is: "ataxia" in "hereditary ataxia".
         ending = [number for _, end, number in names if end == len(words)]
-        numbers = self.words.find([word.form for word in words[-1:]])
+        numbers = self.words.find([word.word for word in words[-1:]])
         last = self.labels[numbers[0]] if len(numbers) else NOTHING
         return f"A-{self.labels[ending[0]] if ending else NOTHING}", f"A-{last}"

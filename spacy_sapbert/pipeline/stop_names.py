@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import filter_spans
 
-from ..linking.surface_forms import name_form
+from ..linking.text import name_form
 from .mention_detector import Place, SapbertMentions
 from .stop_list import NameCount
 

@@ -34,13 +34,13 @@ def embed_without_torch(_: KnowledgeBase, texts: list[str], **__: Any) -> Embedd
     """No thread of torch may be there when a process forks."""
     none = np.zeros(len(texts), bool)
     vectors = np.eye(32, dtype="f4")[: len(texts)]
-    return EmbeddedTexts(texts, vectors, none, ~none, none, {})
+    return EmbeddedTexts(vectors, truncated=none, readable=~none)
 
 
 def read_state(folder: Path) -> Any:
     kb = load_kb(folder)
-    spellings = kb.store.spellings(["two", "hot", "fever", "one"])
-    return kb.manifest, list(kb.concepts()), spellings
+    names = kb.store.names_of_keys(kb.store.keys())
+    return kb.manifest, list(kb.concepts()), names
 
 
 def stop_changes(source: Path, work: Path, calibration: Calibration | None) -> None:

@@ -22,6 +22,7 @@ from spacy_sapbert.kb.folder.versions import (
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import probe_kb
+from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
 
 ENDLESS = (
@@ -65,7 +66,7 @@ def use(folder: Path) -> None:
         kb.concept(cui)
         kb.related(cui)
     kb.cuis("ICD10CM", "I21")
-    kb.store.spellings(["fever", "mi"])
+    kb.store.names_of_keys(name_keys("fever", "english"))
 
 
 @pytest.mark.parametrize(

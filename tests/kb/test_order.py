@@ -29,16 +29,22 @@ from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMent
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
-    FEATURES,
+    EXCLUDED,
     MISSPELLED,
     OF_NAMES,
+    REAL,
+    Features,
     FoundName,
+    Pool,
     Provenance,
+    Shared,
     compute_features,
+    list_near,
     pool_concepts,
 )
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.linking.ranker import Ranker, Weights
+from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
+from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
 
 pytestmark = pytest.mark.xdist_group("order")  # it is learned once
@@ -93,7 +99,7 @@ def test_names_of_a_script_without_spaces_have_an_order_too(
 ) -> None:
     """No word of theirs is a word of two names."""
     chance = random.Random(0)
-    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(1_300)}
+    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(1_600)}
     concepts = [Concept(f"C{n:04}", [name]) for n, name in enumerate(sorted(names))]
     order = load_kb(make_kb(tmp_path, concepts)).manifest.order
     assert order is not None
@@ -181,48 +187,23 @@ def test_explain_says_which_features_decided(kb: KnowledgeBase) -> None:
     assert exact.order == []
 
 
-def test_misspelled_words_are_embedded_as_the_words_that_they_nearly_are(
-    kb: KnowledgeBase,
-) -> None:
+def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb: KnowledgeBase) -> None:
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
-    embedded = kb.embed([wrong, name], respell=True)
-    assert embedded.named.tolist() == [False, True]
-    kept = 1 - 1 / len(name)
-    assert embedded.vectors[0] == pytest.approx(kept * embedded.vectors[1], abs=1e-6)
-    (plain,) = kb.embed([wrong]).vectors
-    assert np.linalg.norm(plain) == pytest.approx(1, abs=1e-5)
+    mention, vector = kb.embed([wrong, name]).vectors
+    assert np.linalg.norm(mention) == pytest.approx(1, abs=1e-5)
     (linked,) = kb.link([wrong], threshold=-1)
     assert linked.candidates[0]["name"] == name
-    assert linked.candidates[0]["score"] == pytest.approx(kept, abs=1e-4)
+    score = linked.candidates[0]["score"]
+    assert score == pytest.approx(float(mention @ vector), abs=1e-4)
 
 
-def test_words_of_added_names_correct_mentions(folder: Path, tmp_path: Path) -> None:
+def test_misspelled_mentions_find_added_names(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "kb"
     shutil.copytree(folder, copy)
     added = add_concepts(load_kb(copy), [Concept("X1", ["borborygmus", "rumbling"])])
     (linked,) = added.link(["borborigmus"], threshold=-1)
     assert linked.candidates[0]["cui"] == "X1"
-    assert linked.candidates[0]["score"] == pytest.approx(1 - 1 / 11, abs=1e-4)
-
-
-def test_long_texts_are_not_corrected(kb: KnowledgeBase) -> None:
-    """Each unknown word is searched for, and the text compared letter by letter."""
-    name = next(iter(kb.values())).name
-    wrong = f"{name[:2]}x{name[3:]}"
-    respell = kb.searcher.spellings.respell
-    assert respell([wrong]) != {}
-    assert respell([" ".join([wrong, *(f"unknown{n}" for n in range(10))])]) == {}
-    assert respell([wrong + " a" * 500]) == {}
-
-
-def test_a_word_that_looks_like_one_of_names_has_fewer_wrong_letters(
-    kb: KnowledgeBase,
-) -> None:
-    word = next(iter(kb.values())).name.split()[0]
-    # Two more letters: one that names never have there, and a part of names.
-    for two, slips in (("xq", 3), (word[:2], 1)):
-        assert kb.searcher.spellings.count_allowed_slips(two + word) == slips
 
 
 @given(st.text(max_size=40), st.integers(0, 9))
@@ -248,6 +229,30 @@ def entry(row: int, cui: str, alias: str) -> Entry:
     return Entry(row, cui, alias, alias, True)
 
 
+def compute(
+    mention: str,
+    pool: Pool,
+    *,
+    covered: Any = None,
+    excluded: Any = None,
+    real: Any = (),
+) -> Features:
+    """The features of a pool; none of the words of the mention are real but `real`."""
+    words = list_words(mention, "english")
+    shape = (len(pool.near), len(words))
+    shared = Shared(
+        words=words,
+        weights=np.full(len(words), 2.0),
+        real=np.array([word in real for word in words]),
+        covered=np.zeros(shape, bool) if covered is None else np.array(covered),
+        excluded=np.array(excluded or [False] * shape[0]),
+        name_weights={"heart": 1.0, "attack": 3.0},
+        most=4.0,
+    )
+    pairs = list_near(mention, pool, lambda _: "english")
+    return compute_features(pool, pairs, shared)
+
+
 def test_features_of_three_concepts_by_hand() -> None:
     found = [
         FoundName(0.8, 0.5, entry(0, "A", "heart attack")),
@@ -257,8 +262,11 @@ def test_features_of_three_concepts_by_hand() -> None:
     ]
     pool = pool_concepts(found, lambda _: OF_VOCABULARY)
     assert pool.cuis == ["A", "B", "C"]
-    features = compute_features("hart atack", pool)
-    assert {*OF_NAMES} <= features.keys() <= {*FEATURES, MISSPELLED}
+    features = compute("hart atack", pool, covered=[[0, 0], [1, 0], [0, 0]])
+    assert features.keys() == {
+        *OF_NAMES,
+        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED),
+    }
     assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
     assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
     assert features["ngrams"].tolist() == [0.5, 0.9, 0.0]
@@ -269,10 +277,40 @@ def test_features_of_three_concepts_by_hand() -> None:
     assert features["edits_gap"].tolist() == [1, 0, 4]
     assert features["slip"].tolist() == [1, 1, 0]
     assert features[MISSPELLED].tolist() == [1, 1, 0]
+    assert features[REAL].tolist() == features[EXCLUDED].tolist() == [0, 0, 0]
     assert features["same_first_word"].tolist() == [0, 1, 0]
     weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
     shares = [weights[0] + weights[1], weights[2], weights[3]]
     assert features["vocabulary_share"] == pytest.approx(shares / weights.sum())
+    # One of four letters is wrong in "hart", and one of five in "atack".
+    hart, atack = 3 / 4, 4 / 5
+    assert features["covered"] == pytest.approx(
+        [(hart + atack) / 2, (1 + atack) / 2, 0]
+    )
+    assert features["head_covered"] == pytest.approx([atack, atack, 0])
+    # Of "heart attack" (rarity 1 and 3), and of "hart attack" (4, as in no name, and 3)
+    assert features["name_covered"][:2] == pytest.approx(
+        [(hart + 3 * atack) / 4, (4 + 3 * atack) / 7]
+    )
+    assert features["unnamed"].tolist() == [0, 0, 0]
+
+
+def test_features_of_words_that_no_name_has_by_hand() -> None:
+    found = [
+        FoundName(0.8, 0.5, entry(0, "A", "attack")),
+        FoundName(0.7, 0.5, entry(1, "B", "type 2 attack")),
+    ]
+    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
+    words = ["heart", "attack", "type", "1"]
+    covered = [[0, 1, 0, 0], [0, 1, 1, 0]]
+    features = compute("heart attack type 1", pool, covered=covered, real=words)
+    assert features[REAL].tolist() == [1, 1]
+    assert features[MISSPELLED].tolist() == [0, 0]
+    assert features["covered"] == pytest.approx([1 / 4, 2 / 4])
+    assert features["unnamed"] == pytest.approx([2 / 4, 2 / 4])  # weight / most
+    assert features[EXCLUDED].tolist() == [0, 1]  # type 1 is not type 2
+    excluded = compute("heart attack", pool, excluded=[True, False])[EXCLUDED]
+    assert excluded.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -291,8 +329,16 @@ def test_features_tell_misspelled_words_from_new_ones(
     mention: str, name: str, expected: int
 ) -> None:
     found = [FoundName(0.7, 0.5, entry(0, "A", name))]
-    features = compute_features(mention, pool_concepts(found, lambda _: OF_VOCABULARY))
+    features = compute(mention, pool_concepts(found, lambda _: OF_VOCABULARY))
     assert features[MISSPELLED].tolist() == [expected]
+
+
+@pytest.mark.parametrize("mention", ["hypertensoin", "heart attack"])
+def test_a_mention_of_real_words_is_not_misspelled(mention: str) -> None:
+    found = [FoundName(0.7, 0.5, entry(0, "A", "hypertension of heart attack"))]
+    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
+    features = compute(mention, pool, real=mention.split())
+    assert features[MISSPELLED].tolist() == [0]
 
 
 def test_ranker_scores_by_hand() -> None:
@@ -306,17 +352,41 @@ def test_ranker_scores_by_hand() -> None:
         "cosine": np.array([0.8, 0.7]),
         "ngrams": np.array([0.5, 9.0]),
         MISSPELLED: np.array([0.0, 1.0]),
+        REAL: np.ones(2),
+        EXCLUDED: np.zeros(2),
     }
     # 34 standard deviations count as four
     assert weights.scores(features) == pytest.approx([8.0, 15.0])
     ranker = Ranker(known=weights, taught=weights)
-    assert ranker.scores(features, known=True) == pytest.approx([16.0, 30.0])
-    assert ranker.scores(features, known=False) == pytest.approx([8.0, 15.0])
+    assert ranker.scores(features) == pytest.approx([16.0, 30.0])
+    features[REAL] = np.zeros(2)
+    assert ranker.scores(features) == pytest.approx([8.0, 15.0])
     # new words that are no misspelled words
     features[MISSPELLED] = np.zeros(2)
-    assert ranker.scores(features, known=False) == pytest.approx([16.0, 30.0])
+    assert ranker.scores(features) == pytest.approx([16.0, 30.0])
     with pytest.raises(ValueError, match="features"):
         Weights(mean={"x": 0.0}, scale={"x": 1.0}, weight={"x": 1.0})
+
+
+def test_an_excluded_candidate_comes_last_and_is_never_right() -> None:
+    ranker = Ranker(
+        known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
+        chance={"margin": 1.0},
+    )
+    features = {
+        "cosine": np.array([0.9, 0.8, 0.7]),
+        MISSPELLED: np.zeros(3),
+        REAL: np.ones(3),
+        EXCLUDED: np.array([1.0, 0.0, 0.0]),
+        **{name: np.zeros(3) for name in OF_FIRST if name != "cosine"},
+    }
+    scores = ranker.scores(features)
+    assert scores.tolist() == [-91.0, 8.0, 7.0]
+    # A margin of 1 to the third candidate; the excluded one does not count.
+    expected = 1 / (1 + np.exp(-1))
+    assert ranker.probability(features, scores) == pytest.approx(expected, abs=1e-6)
+    features[EXCLUDED] = np.ones(3)
+    assert ranker.probability(features, ranker.scores(features)) == 0
 
 
 def test_fit_weights_equals_scikit_learn() -> None:
@@ -329,8 +399,8 @@ def test_fit_weights_equals_scikit_learn() -> None:
         values = chance.normal(size=(2, 2))
         right = int(values[1].sum() + chance.normal() > values[0].sum())
         features = dict(zip(names, values.T, strict=True))
-        features["cosine"] = np.zeros(2)
-        examples.append(NameExample("x", right, features, False, by_cosine=False))
+        features |= {"cosine": np.zeros(2), EXCLUDED: np.zeros(2)}
+        examples.append(NameExample("x", right, features, by_cosine=False))
     penalty = 0.01
     fitted = fit_weights(examples, names, penalty=penalty)
     stacked = np.concatenate(
@@ -356,9 +426,11 @@ def test_fit_weights_of_a_prior_keeps_its_order_without_evidence() -> None:
         "cosine": np.zeros(2),
         "ngrams": np.array([1.0, 0.0]),
         MISSPELLED: np.ones(2),
+        REAL: np.zeros(2),
+        EXCLUDED: np.zeros(2),
     }
-    examples = [NameExample("x", 0, features, False, by_cosine=False)]
+    examples = [NameExample("x", 0, features, by_cosine=False)]
     taught = fit_weights(examples, ["ngrams"], penalty=1.0, prior=prior)
     both = prior.model_copy(update={"taught": taught})
-    assert both.scores(features, known=False).argmax() == 0
+    assert both.scores(features).argmax() == 0
     assert abs(taught.weight["ngrams"]) < 0.1

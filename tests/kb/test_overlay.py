@@ -19,6 +19,7 @@ from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
@@ -33,6 +34,12 @@ NEW = Concept(
     languages={"ENG": [0, 1]},
     sources={"LOCAL": [0]},
 )
+
+
+def names_of(kb: KnowledgeBase, text: str) -> list[str]:
+    """The names that have the key of a text."""
+    names = kb.store.names_of_keys(name_keys(text, "english"))
+    return [name.alias for some in names.values() for name in some]
 
 
 def first(kb: KnowledgeBase, mention: str) -> list[object]:
@@ -85,7 +92,7 @@ def test_remove_concepts_hides_a_concept_until_it_is_added_again(own_kb: Path) -
         assert "C0000005" not in [candidate["cui"] for candidate in found]
         assert len(found) == 7
         assert opened.concept("C0000005") is None
-        assert opened.store.spellings(["diabetes"]) == {}
+        assert names_of(opened, "diabetes") == []
         assert "C0000005" not in [concept.cui for concept in opened.concepts()]
     with pytest.raises(SapbertError, match="no 'C0000005'"):
         kb["C0000005"]
@@ -102,7 +109,7 @@ def test_remove_concepts_of_one_name_keeps_the_others(own_kb: Path) -> None:
     left = ["Myocardial infarction", "Heart attack", "Infarction, Myocardial"]
     assert kb["C0000001"].aliases == left
     # The form is still a name of another concept.
-    assert kb.store.spellings(["mi"]) == {"mi": ["MI"]}
+    assert names_of(kb, "mi") == ["MI"]
     assert load_kb(own_kb)["C0000001"] == kb["C0000001"]
     kb = add_concepts(kb, [Concept("C0000001", ["MI"])])
     assert "MI" in kb["C0000001"].aliases
@@ -292,7 +299,7 @@ def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb: Path) -> N
     kb = remove_concepts(kb, ["C0000004"], alias="Fever")
     for opened in (kb, load_kb(own_kb)):
         assert opened["C0000004"].aliases == ["FEVER", "Pyrexia", "febrile", "hot"]
-        assert opened.store.spellings(["fever"]) == {"fever": ["FEVER"]}
+        assert names_of(opened, "fever") == ["FEVER"]
         for mention in ("pyrexia", "hot", "fever"):
             assert first(opened, mention)[:2] == ["C0000004", "FEVER"]
     kb = add_concepts(kb, [Concept("C0000004", ["Fever"])])
@@ -319,7 +326,7 @@ def test_add_concepts_name_without_a_finite_vector_is_an_error(
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
     none = np.zeros(2, dtype=bool)
-    bad = EmbeddedTexts(NEW.aliases, nothing, none, ~none, none, {})
+    bad = EmbeddedTexts(nothing, truncated=none, readable=~none)
     monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])
@@ -388,8 +395,8 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         store.current_cuis([cui]),
         store.cuis_with_code(["LOCAL"], "7"),
         store.children("C0000004"),
-        store.spellings(["fever"]),
-        store.names(["fever"]),
+        store.names_of_keys(name_keys("fever", "english")),
+        store.names_of_concept(0),
         store.rows_of_keys([b"0"]),
         find_prefix(kb, "fev", k=3),
     ]

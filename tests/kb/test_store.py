@@ -9,6 +9,7 @@ from spacy_sapbert.kb.database import Database
 from spacy_sapbert.kb.folder.records import STORE_FILE
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.store import Store
+from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -24,19 +25,36 @@ def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) 
     assert store.concept("C7777777") is None
 
 
-def test_store_finds_types_parents_and_spellings(store: Store) -> None:
+def test_store_finds_types_and_parents(store: Store) -> None:
     assert store.types(["C0000004", "C0000007"]) == {"C0000004": ["T184"]}
     assert store.parents(["C0000001", "C0000003"]) == {"C0000001": ["C0000003"]}
-    assert store.spellings(["fever", "infarction , myocardial", "no"]) == {
-        "fever": ["FEVER", "Fever"],
-        "infarction , myocardial": ["Infarction, Myocardial"],
+
+
+def test_store_finds_names_by_their_keys(store: Store) -> None:
+    keys = {
+        text: name_keys(text, "english")[0]
+        for text in ("fever", "myocardial infarctions", "no")
     }
+    names = store.names_of_keys(keys.values())
+    assert {key: [name.alias for name in some] for key, some in names.items()} == {
+        keys["fever"]: ["FEVER", "Fever"],
+        # in whatever order their words are
+        keys["myocardial infarctions"]: [
+            "Infarction, Myocardial",
+            "Myocardial infarction",
+        ],
+    }
+    assert {name.concept for name in names[keys["myocardial infarctions"]]} == {0}
+    aliases = [alias for alias, _, _ in store.names_of_concept(0)]
+    assert aliases == store.read_concept(0).aliases
 
 
-def test_store_yields_the_forms_of_names(store: Store) -> None:
-    forms = [*store.forms()]
-    assert {"fever", "infarction , myocardial"} < {*forms}
-    assert len(forms) == len([*store.names_with_types()])
+def test_store_yields_the_keys_and_the_words_of_all_names(store: Store) -> None:
+    names = [*store.names_by_concept()]
+    assert len(names) == len([*store.names_with_types()])
+    expected = {key for _, name, _ in names for key in name_keys(name, "english")}
+    assert {*store.keys()} == expected
+    assert [number for number, *_ in names] == sorted(number for number, *_ in names)
 
 
 def test_store_handles_more_values_than_one_statement(store: Store) -> None:

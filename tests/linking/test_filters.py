@@ -48,9 +48,11 @@ def kb(
 
 
 def test_filter_with_few_concepts_finds_all_of_them(kb: KnowledgeBase) -> None:
-    found = kb.link(["fever"], k=10, filter={"allow": ["C0000059"]})[0]
-    assert [candidate["cui"] for candidate in found.candidates] == ["C0000059"]
-    assert found.note is None
+    filter: Any = {"allow": ["C0000059"]}
+    for mention, note in (("the fevr", None), ("fever", "filtered")):
+        found = kb.link([mention], k=10, filter=filter)[0]
+        assert [candidate["cui"] for candidate in found.candidates] == ["C0000059"]
+        assert found.note == note
 
 
 def test_filter_that_removes_the_concept_sets_the_note(

@@ -18,7 +18,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.embedding import embed_texts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import BROADER, NIL_NOTES
@@ -348,16 +350,13 @@ def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder = nlp.get_pipe("sapbert_linker").kb.searcher.embedder
-    real = embedder.embed
-
-    def embed(texts: Any, **settings: Any) -> Any:
-        embeddings = real(texts, **settings)
+    def embed(store: Any, parts: Any, texts: Any) -> Any:
+        embeddings = embed_texts(store, parts, texts)
         embeddings.vectors[-1] = bad
         return embeddings
 
-    monkeypatch.setattr(embedder, "embed", embed)
-    doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
+    monkeypatch.setattr(search, "embed_texts", embed)
+    doc = Doc(nlp.vocab, words=["fever", "MI", "zq"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"filter": {"types": ["T047", "T184"]}}):
         own = {"sapbert_linker": options}

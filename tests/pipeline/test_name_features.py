@@ -10,11 +10,7 @@ from spacy.ml.featureextractor import FeatureExtractor
 
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.pipeline.name_embed import NameExtractor, make_name_embed
-from spacy_sapbert.pipeline.name_features import (
-    LabelTable,
-    NameFeatures,
-    list_words,
-)
+from spacy_sapbert.pipeline.name_features import LabelTable, NameFeatures
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -89,15 +85,6 @@ def test_a_word_of_names_of_many_groups_says_nothing(
     ]
     features = NameFeatures.from_kb(load_kb(make_kb(tmp_path, concepts)))
     assert find(features, "acute pain")["acute"] == ("B-DISO", "mixed")
-
-
-def test_words_are_compared_in_one_spelling() -> None:
-    assert [word.form for word in list_words("Crohn's Haemorrhage-like tumours")] == [
-        "crohn",
-        "hemorrhage",
-        "like",
-        "tumors",
-    ]
 
 
 def test_tables_find_what_they_were_made_of() -> None:

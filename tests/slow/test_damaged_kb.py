@@ -24,6 +24,7 @@ from spacy_sapbert.kb.folder.records import FILE, FileRecord, encoder_fingerprin
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
+from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.faults import run_in_fork
 
@@ -75,9 +76,11 @@ def extend(path: Path, chance: random.Random) -> None:
 
 
 def exchange(path: Path, chance: random.Random) -> None:
-    """Replace a file by another one of the knowledge base."""
+    """Replace a file by one of the knowledge base that has other content."""
     root = next(folder for folder in path.parents if folder.name == "kb")
-    others = [p for p in sorted(root.rglob("*")) if p.is_file() and p != path]
+    own = path.read_bytes()
+    files = (p for p in sorted(root.rglob("*")) if p.is_file())
+    others = [p for p in files if p.read_bytes() != own]
     shutil.copyfile(chance.choice(others), path)
 
 
@@ -138,7 +141,11 @@ def compute_answers(folder: Path, mentions: list[str]) -> str:
         answers.append(kb.link(mentions, k=5, filter={"types": types[:1]}))
     first = answers[1][0].cui
     answers += [kb.related(first), kb.children(first)]
-    answers.append(kb.store.spellings([mention.lower() for mention in mentions]))
+    answers.append(
+        kb.store.names_of_keys(
+            key for mention in mentions for key in name_keys(mention, "english")
+        )
+    )
     return hashlib.sha256(repr(answers).encode("utf8", "replace")).hexdigest()
 
 

@@ -23,6 +23,7 @@ from ..folder.records import (
     CURRENT,
     NGRAMS,
     STORE_FILE,
+    WORDS,
     Counts,
     EncoderRecord,
     IndexRecord,
@@ -31,11 +32,12 @@ from ..folder.records import (
 from ..indexes.backend import Backend, BuildRun
 from ..indexes.row_file import RowFile
 from ..knowledge_base import open_version
-from ..ngrams.build import build_ngrams, iter_names
+from ..ngrams.build import build_ngrams
 from ..order.names import learn_order
 from ..packages.distribution import find_vocabularies
 from ..probe import measure_recall, probe_kb
 from ..store import Store
+from ..words import build_words
 from .names import read_names
 from .options import BuildOptions
 from .plan import EMBEDDED, VECTORS, read_json
@@ -83,9 +85,10 @@ def build_kb(
             run = BuildRun(build.threads, build.progress, prepared.work)
             index.build(matrix, draft.path, run)
             store = Store(Database(draft.path / STORE_FILE), counts)
+            build_words(store, prepared.encoder.list_tokens(), draft.path / WORDS)
             ngrams = build.order == "names" and counts.rows <= MOST_ROWS
             if ngrams:
-                build_ngrams(iter_names(store, range(counts.rows)), draft.path / NGRAMS)
+                build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
             elif build.order == "names" and build.progress:
                 msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
             described_encoder = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from ...linking.surface_forms import name_form
+from ...linking.text import name_form, name_keys, read_mention, rules_of
 from ...vocabularies.concepts import Concept
 from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
@@ -43,7 +43,16 @@ class StoreWriter:
             )
         except sqlite3.IntegrityError:
             raise SapbertError(Errors.E312.format(cui=concept.cui)) from None
-        origins = self.number_origins(concept)
+        origins, languages = self.number_origins(concept)
+        run(
+            "INSERT OR IGNORE INTO keys VALUES (?, ?, ?)",
+            (
+                (key, number, place)
+                for place, alias in enumerate(concept.aliases)
+                for text in dict.fromkeys((alias, read_mention(alias)))
+                for key in name_keys(text, rules_of(languages[place]))
+            ),
+        )
         names = enumerate(zip(concept.aliases, rows, origins, strict=True))
         run(
             "INSERT INTO aliases VALUES (?, ?, ?, ?, ?, ?)",
@@ -77,13 +86,13 @@ class StoreWriter:
         if old is None:
             self.next_concept += 1
             return self.next_concept - 1
-        for table in ("aliases", "types", "codes", "parents", "retired"):
+        for table in ("aliases", "keys", "types", "codes", "parents", "retired"):
             run(f"DELETE FROM {table} WHERE concept = ?", old)
         run("DELETE FROM concepts WHERE id = ?", old)
         return int(old[0])
 
-    def number_origins(self, concept: Concept) -> list[int]:
-        """Return the number of the languages and sources of each alias."""
+    def number_origins(self, concept: Concept) -> tuple[list[int], list[list[str]]]:
+        """Return the number of the origin of each alias, and its languages."""
         origins: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
         for kind, values in enumerate((concept.languages, concept.sources)):
             for value, places in values.items():
@@ -97,7 +106,7 @@ class StoreWriter:
                 new = self.first_origin + len(self.origins)
                 number = self.origins.setdefault(origin, new)
             numbers.append(number)
-        return numbers
+        return numbers, [languages for languages, _ in origins]
 
     def create_overlay_tables(self) -> None:
         """Create the tables that only an overlay has."""

@@ -34,7 +34,7 @@ from ..folder.records import (
 from ..folder.versions import Version
 from ..indexes.registry import build_index
 from ..knowledge_base import KnowledgeBase
-from ..ngrams.build import build_ngrams, iter_names
+from ..ngrams.build import build_ngrams
 from ..store import Store, name_key
 from .edits import CONCEPTS_FILE, REMOVED_FILE, Edits
 from .taught import count_mentions, write_taught
@@ -123,7 +123,7 @@ def write_changes(
             merged = Store(
                 Database(kb.version.path(STORE_FILE), path), kb.manifest.counts
             )
-            build_ngrams(iter_names(merged, rows), folder / NGRAMS)
+            build_ngrams(merged, rows, folder / NGRAMS)
     return len(rows)
 
 

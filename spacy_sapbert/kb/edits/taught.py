@@ -12,7 +12,7 @@ from ...errors import Errors, SapbertError
 from ...io.reading import read_lines
 from ...io.writing import write_atomically
 from ...linking.ranking import has_text
-from ...linking.surface_forms import name_form
+from ...linking.text import name_form
 from ...vocabularies.concepts import ANNOTATED, Concept, clean_name
 
 Text = Annotated[str, Field(min_length=1)]

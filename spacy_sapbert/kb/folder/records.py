@@ -14,14 +14,21 @@ from ..indexes.registry import check_settings, index_files
 FILE = "meta.json"
 CURRENT = "CURRENT"  # has the name of the version that is used
 LOCK = ".lock"
-FORMAT: Literal[5] = 5
+FORMAT: Literal[6] = 6
 STORE_FILE = "concepts.db"
 OVERLAY = "overlay"  # folder of what was changed since the build
 TAUGHT_FILE = "taught.jsonl"  # of an overlay
 ENCODER = "encoder"
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
-NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales", "words")
+NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
+    *("english_weights", "english_scales"),
+)
+WORDS = "words"
+WORD_FILES = (
+    *("hashes", "kinds", "english", "every"),
+    *("starts", "places", "real", "totals"),
+)
 VERSION = re.compile(r"v[1-9]\d{0,8}")
 DRAFT_NAME = "version"  # of temporary folders: not published yet, or removed
 DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
@@ -40,7 +47,7 @@ def may_be_in_kb(name: str) -> bool:
     if folder == ENCODER:
         return is_encoder_file(inner)
     if inner:
-        return folder in (NGRAMS, OVERLAY)
+        return folder in (NGRAMS, OVERLAY, WORDS)
     return rest in (FILE, STORE_FILE) or INDEX_FILE.fullmatch(rest) is not None
 
 
@@ -184,6 +191,8 @@ class Calibration(Record):
     right: Count | None = None
     linked: Count | None = None
     accuracy: FiniteFloat | None = None
+    nil_precision: FiniteFloat | None = None
+    nil_recall: FiniteFloat | None = None
     calibration_error: FiniteFloat | None = None
     logistic: Logistic
     date: str
@@ -228,22 +237,39 @@ class Gain(Record):
     order: FiniteFloat
 
 
+class NilGain(Record):
+    """The share of a kind of mentions without a concept that are not linked."""
+
+    kind: str
+    mentions: Count
+    recall: FiniteFloat
+
+
+class AtThreshold(Record):
+    """What a threshold does: precision and recall of links, and of no concept."""
+
+    threshold: FiniteFloat
+    precision: FiniteFloat | None
+    recall: FiniteFloat | None
+    nil_precision: FiniteFloat | None
+    nil_recall: FiniteFloat | None
+
+
 class NamesOrder(Record):
     """An order of candidates that was learned from the names, and what it gains.
 
     Attributes:
-        examples: Mentions that were made of names.
-        precision, recall: Of links at the threshold of the order.
-        nil_recall: Share of the mentions without a concept that are not linked.
+        examples: Mentions that were made of names and of words.
+        nils: Of mentions without a concept, at the threshold of the order.
+        thresholds: What that threshold does, and some beside it.
     """
 
     ranker: Ranker
     examples: Count
     seed: Count
     gains: list[Gain]
-    precision: FiniteFloat
-    recall: FiniteFloat
-    nil_recall: FiniteFloat | None
+    nils: list[NilGain]
+    thresholds: list[AtThreshold]
 
 
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
@@ -267,7 +293,7 @@ class Manifest(Record):
             is equal for equal knowledge bases only, wherever their files are.
     """
 
-    format: Literal[5] = 5
+    format: Literal[6] = 6
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
@@ -327,8 +353,9 @@ class Manifest(Record):
     def needed_files(self) -> set[str]:
         """Return the names of the files without which nothing works."""
         ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
+        words = [f"{WORDS}/{name}.npy" for name in WORD_FILES]
         index = index_files(self.index.backend, self.index.settings)
-        needed = {STORE_FILE, f"{ENCODER}/config.json", *index, *ngrams}
+        needed = {STORE_FILE, f"{ENCODER}/config.json", *index, *ngrams, *words}
         if self.overlay is not None:
             names = [STORE_FILE, "concepts.jsonl", "removed.json"]
             names += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)

@@ -1,6 +1,6 @@
 """Names → kb/ngrams/: the inverted index of their character 3-grams."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -9,7 +9,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from ..store import Store
-from .index import FILES, extract_ngrams, hash_words
+from .index import FILES, extract_ngrams
 
 NAMES_AT_ONCE = 50_000  # whose 3-grams are sorted in memory
 
@@ -21,32 +21,44 @@ class Run(NamedTuple):
         names: Number of names.
         grams: The distinct 3-grams, ascending. Shape: (grams,).
         counts: Occurrences of each. Shape: (grams,).
-        distinct: Number of names with each. Shape: (grams,).
-        words: Digests of the words of these names, ascending. Shape: (words,).
-        word_counts: Number of names with each. Shape: (words,).
+        distinct: Number of names with each, and of those in English. Shape: (2, grams).
+        english: Whether each name may be in English, bool. Shape: (names,).
     """
 
     names: int
     grams: np.ndarray
     counts: np.ndarray
     distinct: np.ndarray
-    words: np.ndarray
-    word_counts: np.ndarray
+    english: np.ndarray
 
 
-def iter_names(store: Store, rows: range) -> Iterator[str]:
-    """Yield one alias of each row: the first in the order of CUI and alias."""
+def iter_names(store: Store, rows: range) -> Iterator[tuple[str, bool]]:
+    """Yield one alias of each row, and whether it has a name that may be in English.
+
+    The alias is the first in the order of CUI and alias.
+    """
     for start in range(0, len(rows), NAMES_AT_ONCE):
         block = rows[start : start + NAMES_AT_ONCE]
         entries = store.entries(block)
-        yield from (entries[row][0].alias if row in entries else "" for row in block)
+        for row in block:
+            names = entries.get(row, ())
+            english = any(store.rules_of(entry.origin) == "english" for entry in names)
+            yield (names[0].alias if names else ""), english
 
 
-def build_ngrams(names: Iterable[str], folder: Path) -> None:
+def build_ngrams(store: Store, rows: range, folder: Path) -> None:
+    """Build the inverted index of rows; see `write_ngrams`."""
+    write_ngrams(iter_names(store, rows), folder)
+
+
+def write_ngrams(names: Iterable[tuple[str, bool]], folder: Path) -> None:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
     The names of row 0, row 1, … are read once. Blocks of them are sorted by 3-gram,
     written to a temporary file, and then merged for each 3-gram.
+
+    Args:
+        names: Each with whether it may be in English.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
@@ -65,7 +77,7 @@ def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return first
 
 
-def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
+def sort_names(names: Iterable[tuple[str, bool]], scratch: IO[bytes]) -> list[Run]:
     """Sort the 3-grams of all names, block by block.
 
     The rows of each block are written to `scratch`, sorted by 3-gram.
@@ -74,35 +86,19 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
     total = 0
     stream = iter(names)
     while block := list(islice(stream, NAMES_AT_ONCE)):
-        grams, owners = extract_ngrams(block)
+        grams, owners = extract_ngrams([name for name, _ in block])
+        english = np.array([flag for _, flag in block], dtype=bool)
         order = np.argsort(grams, kind="stable")
         grams, rows = grams[order], (owners[order] + total).astype("<i4")
         scratch.write(rows.tobytes())
-        counts = np.unique(grams, return_counts=True)
-        _, distinct = np.unique(grams[mark_first(grams, rows)], return_counts=True)
-        runs.append(Run(len(block), *counts, distinct, *count_words(block)))
+        known, counts = np.unique(grams, return_counts=True)
+        first = mark_first(grams, rows)
+        places = np.searchsorted(known, grams[first])
+        flags = english[rows[first] - total]
+        distinct = [np.bincount(places, w, len(known)) for w in (None, flags)]
+        runs.append(Run(len(block), known, counts, np.array(distinct, int), english))
         total += len(block)
     return runs
-
-
-def count_words(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the digests of the words of names, ascending, and their numbers of names.
-
-    Shape: (words,) each.
-    """
-    hashes = np.fromiter(
-        (number for name in names for number in hash_words(name)), dtype=np.int64
-    )
-    return np.unique(hashes, return_counts=True)
-
-
-def find_shared_words(runs: Sequence[Run]) -> np.ndarray:
-    """Return the digests of the words of two names or more, ascending. Shape: (n,)."""
-    nothing = np.zeros(0, dtype=np.int64)
-    words = np.concatenate([nothing, *(run.words for run in runs)])
-    counts = np.concatenate([nothing, *(run.word_counts for run in runs)])
-    distinct, numbers = np.unique(words, return_inverse=True)
-    return distinct[np.bincount(numbers, counts, minlength=len(distinct)) > 1]
 
 
 def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
@@ -114,14 +110,16 @@ def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
     grams = np.unique(np.concatenate([nothing, *(run.grams for run in runs)]))
     places = [np.searchsorted(grams, run.grams) for run in runs]
     starts = np.zeros(len(grams) + 1, dtype=np.int64)
-    distinct = np.zeros(len(grams), dtype=np.int64)
+    distinct = np.zeros((2, len(grams)), dtype=np.int64)
     for run, place in zip(runs, places, strict=True):
         starts[place + 1] += run.counts
-        distinct[place] += run.distinct
+        distinct[:, place] += run.distinct
     starts = starts.cumsum()
     total = sum(run.names for run in runs)
-    weights = (np.log((1 + total) / (1 + distinct)) + 1).astype(FILES["weights"])
-    scales = np.zeros(total, dtype=FILES["scales"])
+    totals = np.array([[total], [sum(int(run.english.sum()) for run in runs)]])
+    weights = (np.log((1 + totals) / (1 + distinct)) + 1).astype(FILES["weights"])
+    weights[distinct == 0] = 0
+    scales = np.zeros((2, total), dtype=FILES["scales"])
     postings = np.lib.format.open_memmap(
         folder / "rows.npy", mode="w+", dtype=FILES["rows"], shape=(int(starts[-1]),)
     )
@@ -135,19 +133,21 @@ def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
         # The length of the vector of each name; repeated 3-grams count repeatedly.
         numbers = np.repeat(place, run.counts)
         first = np.flatnonzero(mark_first(numbers, rows))
-        parts = np.diff(first, append=size) * weights[numbers[first]]
-        squares = np.bincount(rows[first] - begin, parts**2, minlength=run.names)
-        with np.errstate(divide="ignore"):
-            scale = np.where(squares > 0, squares**-0.5, 0)
-        scales[begin : begin + run.names] = scale
+        for number, kept in enumerate((np.ones_like(run.english), run.english)):
+            parts = np.diff(first, append=size) * weights[number, numbers[first]]
+            squares = np.bincount(rows[first] - begin, parts**2, minlength=run.names)
+            with np.errstate(divide="ignore"):
+                scale = np.where((squares > 0) & kept, squares**-0.5, 0)
+            scales[number, begin : begin + run.names] = scale
         begin += run.names
     postings.flush()
     arrays = {
         "grams": grams,
         "starts": starts,
-        "weights": weights,
-        "scales": scales,
-        "words": find_shared_words(runs),
+        "weights": weights[0],
+        "scales": scales[0],
+        "english_weights": weights[1],
+        "english_scales": scales[1],
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array.astype(FILES[name]), allow_pickle=False)

@@ -8,16 +8,14 @@ between two blanks, and no 3-gram crosses a word boundary.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
-from unicodedata import combining, normalize
 
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...linking.features import split_words
+from ...linking.text import fold_letters
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,19 +30,10 @@ FILES: dict[str, str] = {
     "rows": "<i4",  # ascending for each 3-gram, once for each occurrence
     "weights": "<f4",  # inverse document frequency of each 3-gram (grams,)
     "scales": "<f4",  # factors from sums to cosines (names,)
-    "words": "<i8",  # digests of the words of two names or more, ascending (words,)
+    # the same of the names that may be in English; 0 for the others
+    "english_weights": "<f4",
+    "english_scales": "<f4",
 }
-
-
-def fold_name(text: str) -> str:
-    """Return a text in lower case, without accents, with single blanks."""
-    text = text[:MAX_CHARACTERS]
-    if not text.isascii():
-        text = normalize("NFKD", text)
-        text = "".join(character for character in text if not combining(character))
-        # A lone surrogate cannot be encoded.
-        text = text.encode("utf8", "replace").decode("utf8")
-    return " ".join(text.lower().split())
 
 
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +42,7 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     Returns the 3-grams as numbers, in the order of the text, and the number of the name
     of each, int64. Shape: (n,) each.
     """
-    texts = [fold_name(name) for name in names]
+    texts = [fold_letters(name[:MAX_CHARACTERS]) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     line = f" {' '.join(texts)} ".encode("utf-32-le")
     characters = np.frombuffer(line, dtype="<u4").astype(np.int64)
@@ -63,15 +52,6 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     owners = np.repeat(np.arange(len(texts)), lengths + 1)[: len(middle)]
     kept = middle != BLANK
     return grams[kept], owners[kept]
-
-
-def hash_words(text: str) -> set[int]:
-    """Return a number of 64 bits for each distinct word of a text."""
-    return {
-        int.from_bytes(blake2b(word.encode("utf8", "replace"), digest_size=8).digest())
-        - (1 << 63)
-        for word in split_words(text).words
-    }
 
 
 def name_damage(function: Function) -> Function:
@@ -113,10 +93,13 @@ def list_paths(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.npy" for name in FILES}
 
 
-def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
+def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> "NgramIndex":
     """Map an inverted index, by keys in `FILES`, whose files have been verified.
 
     A file that cannot be read, or has another type or number of rows, is an error.
+
+    Args:
+        english: Whether only names that may be in English count.
     """
     arrays: dict[str, np.ndarray] = {}
     for name, kind in FILES.items():
@@ -126,14 +109,18 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
             array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
             if array.dtype != kind or array.ndim != 1:
                 reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
-            elif name == "scales" and len(array) != rows:
+            elif name.endswith("scales") and len(array) != rows:
                 reason = f"it holds {len(array)} numbers and not {rows}"
             arrays[name] = array
         except Exception as error:  # numpy raises almost any for a damaged header
             reason = f"it cannot be read ({type(error).__name__})"
         if reason is not None:
             raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
-    return NgramIndex(*arrays.values())
+    chosen = "english_" if english else ""
+    weights, scales = arrays[f"{chosen}weights"], arrays[f"{chosen}scales"]
+    return NgramIndex(
+        arrays["grams"], arrays["starts"], arrays["rows"], weights, scales
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,25 +136,7 @@ class NgramIndex:
     rows: np.ndarray
     weights: np.ndarray
     scales: np.ndarray
-    words: np.ndarray
     beside: tuple[np.ndarray, np.ndarray] | None = field(default=None, kw_only=True)
-
-    def has_words(self, hashes: Sequence[int]) -> np.ndarray:
-        """Return which digests are of words of two names or more, bool. Shape: (n,)."""
-        wanted = np.array(hashes, dtype=np.int64)
-        return find_grams(self.words, wanted)[0]
-
-    def knows(self, text: str) -> bool:
-        """Return whether all words of a mention are words of two names or more."""
-        return bool(self.has_words([*hash_words(text)]).all())
-
-    @name_damage
-    def count_rows(self, grams: np.ndarray) -> np.ndarray:
-        """Return how often each 3-gram occurs in names, int64. Shape: (n,)."""
-        known, numbers = find_grams(self.grams, grams)
-        counts = np.zeros(len(grams), dtype=np.int64)
-        counts[known] = self.starts[numbers + 1] - self.starts[numbers]
-        return counts
 
     def weigh(self, texts: Sequence[str]) -> Iterator[list[tuple[int, float]]]:
         """Yield the number and the weight of each distinct 3-gram of each mention.
@@ -182,6 +151,9 @@ class NgramIndex:
         counts = np.diff(np.flatnonzero(np.append(is_first, True)))
         grams, owners = grams[is_first], owners[is_first]
         known, numbers = find_grams(self.grams, grams)
+        # Those that only names in other languages have weigh 0: they are not known.
+        counted = self.weights[numbers] > 0
+        known[known], numbers = counted, numbers[counted]
         weights = np.zeros(len(grams))
         weights[known] = self.weights[numbers]
         if self.beside is not None:
@@ -189,6 +161,9 @@ class NgramIndex:
             weights[more & ~known] = self.beside[1][others[~known[more]]]
         parts = weights * counts  # of the vector of a mention, before normalisation
         lengths = np.sqrt(np.bincount(owners, np.square(parts), minlength=len(texts)))
+        # Those of names in other languages alone have no weight.
+        has_weight = self.weights[numbers] > 0
+        known[known], numbers = has_weight, numbers[has_weight]
         values = (parts * weights)[known] / lengths[owners[known]]
         ends = np.searchsorted(owners[known], np.arange(len(texts) + 1))
         pairs = [*zip(numbers.tolist(), values.tolist(), strict=True)]
@@ -290,12 +265,16 @@ def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
     number of names among those of both. The lengths of the names follow from these.
     """
     numbers = np.repeat(np.arange(len(index.grams)), np.diff(index.starts))
-    cells, counts = np.unique([numbers, index.rows], axis=1, return_counts=True)
+    counted = index.scales[index.rows] > 0  # not of names in other languages
+    pairs = [numbers[counted], index.rows[counted]]
+    cells, counts = np.unique(pairs, axis=1, return_counts=True)
     distinct = np.bincount(cells[0], minlength=len(index.grams))
-    total = len(base.scales) + len(index.scales)
+    total = np.count_nonzero(base.scales) + np.count_nonzero(index.scales)
     weights = np.log((1 + total) / (1 + distinct)) + 1
+    weights[distinct == 0] = 0
     known, places = find_grams(base.grams, index.grams)
-    weights[known] = base.weights[places]
+    known[known] = base.weights[places] > 0
+    weights[known] = base.weights[find_grams(base.grams, index.grams[known])[1]]
     squares = np.square(counts * weights[cells[0]])
     lengths = np.sqrt(np.bincount(cells[1], squares, minlength=len(index.scales)))
     scales = np.divide(1, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -314,18 +293,6 @@ class NgramLayers:
         added = weigh_as_built(added, base)
         base = replace(base, beside=(added.grams, added.weights))
         self.parts = [(0, base), (len(base.scales), added)]
-
-    def knows(self, text: str) -> bool:
-        """See `NgramIndex.knows`; each word may be in another index."""
-        hashes = [*hash_words(text)]
-        has = [index.has_words(hashes) for _, index in self.parts]
-        return bool(np.logical_or.reduce(has).all())
-
-    def count_rows(self, grams: np.ndarray) -> np.ndarray:
-        """See `NgramIndex.count_rows`; of all indexes together."""
-        counts = [index.count_rows(grams) for _, index in self.parts]
-        total: np.ndarray = np.sum(counts, axis=0)
-        return total
 
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None

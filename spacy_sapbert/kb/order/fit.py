@@ -6,13 +6,21 @@ from typing import Protocol
 
 import numpy as np
 
-from ...linking.features import Features
-from ...linking.probability import fit_logistics
-from ...linking.ranker import CLIP, Ranker, Weights, confidence
+from ...linking.features import EXCLUDED, Features
+from ...linking.probability import (
+    TopScores,
+    compute_measures,
+    fit_logistics,
+    list_beside,
+)
+from ...linking.ranker import BEHIND, CHANCES, CLIP, DOUBT, Ranker, Weights, confidence
+from ..folder.records import AtThreshold
 
 ITERATIONS = 200
 DIGITS = 6
 FIRST_TEMPERATURE = 20.0
+# Of `CHANCES`: 1 = more is better, -1 = less is, 0 = either.
+SIGNS = np.array([{"unnamed": -1, DOUBT: 0}.get(name, 1) for name in CHANCES])
 
 
 class Example(Protocol):
@@ -22,15 +30,12 @@ class Example(Protocol):
         right: Number of its concept among the candidates; None = it is not among them,
             or the mention has no concept.
         features: From `compute_features`.
-        known: See `Ranker.scores`.
     """
 
     @property
     def right(self) -> int | None: ...
     @property
     def features(self) -> Features: ...
-    @property
-    def known(self) -> bool: ...
 
 
 def count_candidates(example: Example) -> int:
@@ -72,8 +77,9 @@ def fit_weights(
     inputs[cells] = ((stacked - mean) / scale).clip(-CLIP, CLIP)
     cosines, offsets = np.zeros(shape), np.zeros(shape)
     cosines[cells] = np.concatenate([e.features["cosine"] for e in usable])
+    offsets[cells] = -BEHIND * np.concatenate([e.features[EXCLUDED] for e in usable])
     if prior is not None:
-        scores = [prior.scores(e.features, known=e.known) for e in usable]
+        scores = [prior.scores(e.features) for e in usable]
         offsets[cells] = np.concatenate(scores)
     values, masked = torch.from_numpy(inputs), torch.from_numpy(~cells)
     targets = torch.tensor([example.right for example in usable])
@@ -133,19 +139,44 @@ def check_right(
 
 
 def fit_probability(
-    ranker: Ranker, examples: Sequence[Example], scores: Sequence[np.ndarray]
+    ranker: Ranker,
+    examples: Sequence[Example],
+    scores: Sequence[np.ndarray],
+    *,
+    names: Sequence[str] = CHANCES,
+    counts: Sequence[float] | None = None,
 ) -> Ranker:
     """Fit the probability that the first candidate is right.
 
     Args:
         scores: Of rankers that were not learned from the example itself.
+        names: On which of `CHANCES` it depends.
+        counts: How much each example counts; None = all as much.
     """
-    answered = [(e, s) for e, s in zip(examples, scores, strict=True) if len(s)]
-    values = np.array([confidence(e.features, s) for e, s in answered])  # (n, 3)
-    right = check_right([e for e, _ in answered], [s for _, s in answered])
-    weights, intercept = fit_logistics(values, right)
-    fitted = dict(zip(("margin", "cosine", "share"), weights.tolist(), strict=True))
-    return ranker.model_copy(update={**fitted, "intercept": intercept})
+    counts = [1.0] * len(examples) if counts is None else counts
+    answered = [
+        (e, s, count)
+        for e, s, count in zip(examples, scores, counts, strict=True)
+        if len(s) and not e.features[EXCLUDED][int(s.argmax())]
+    ]
+    values = np.array([confidence(e.features, s) for e, s, _ in answered])
+    kept = np.array([name in names for name in CHANCES])
+    right = check_right([e for e, *_ in answered], [s for _, s, _ in answered])
+    usable = np.array([count for *_, count in answered])
+    weights, intercept = fit_logistics(values * kept, right, usable)
+    # A candidate that is more alike is never less likely: what few examples say
+    # against it would make nonsense likely.
+    while (wrong := kept & (weights * SIGNS < 0)).any():
+        kept &= ~wrong
+        weights, intercept = fit_logistics(values * kept, right, usable)
+    chance = {
+        name: round(float(weight), DIGITS)
+        for name, weight in zip(CHANCES, weights, strict=True)
+        if weight
+    }
+    return ranker.model_copy(
+        update={"chance": chance, "intercept": round(intercept, DIGITS)}
+    )
 
 
 def compute_chances(
@@ -158,3 +189,20 @@ def compute_chances(
             for e, s in zip(examples, scores, strict=True)
         ]
     )
+
+
+def measure_thresholds(top: TopScores, threshold: float) -> list[AtThreshold]:
+    """Return what a threshold does, and some beside it.
+
+    Args:
+        top: With probabilities as scores.
+    """
+    beside = list_beside(threshold)
+    measures = compute_measures(top, np.array(beside))
+    names = ("precision", "recall", "nil_precision", "nil_recall")
+    figures: list[AtThreshold] = []
+    for number, each in enumerate(beside):
+        values = {name: round(float(measures[name][number]), 4) for name in names}
+        known = {n: None if math.isnan(v) else v for n, v in values.items()}
+        figures.append(AtThreshold(threshold=each, **known))
+    return figures

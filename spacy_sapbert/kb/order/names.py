@@ -1,13 +1,14 @@
 """The names of a knowledge base → an order of candidates, without any annotation.
 
 Some names are left out, so that a mention must find another name of its concept; some
-are disturbed, as people write them; and of some the whole concept is left out, so that
-they have none.
+are disturbed, as people write them. Other mentions have no concept: names of concepts
+that are left out, alone or with all of their semantic group, and words of the language.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from random import Random
 from typing import NamedTuple
 
@@ -16,59 +17,86 @@ import numpy as np
 from ...io.progress import show_progress
 from ...linking.candidates import Entry
 from ...linking.features import (
+    EXCLUDED,
     MISSPELLED,
     OF_NAMES,
+    POOL_ROWS,
+    REAL,
     Features,
     Provenance,
-    compute_features,
     pool_concepts,
+    split_words,
 )
-from ...linking.filters import Filter
-from ...linking.ranker import Ranker
-from ..embedding import EmbeddedTexts
-from ..folder.records import Gain, NamesOrder
+from ...linking.filters import GROUPS, UNTYPED, Filter
+from ...linking.probability import TopScores
+from ...linking.ranker import OF_NAME, Ranker
+from ...linking.text import fold_piece, hash_word
+from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
-from ..probe import choose_rows
-from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME, Mentions
+from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
+from ..words import Without, list_real_words
 from .fit import (
-    Example,
     check_right,
     compute_chances,
     fit_probability,
     fit_weights,
+    measure_thresholds,
 )
 from .noise import KINDS, disturb_names
 
 SEED = 1
 MOST_NAMES = 5_000  # that are left out, and as many that are disturbed
-NIL_SHARE = 0.1  # of the left-out names: their whole concept is left out
+MOST_OTHERS = 1_000  # mentions of each kind without a concept
+FAR_SHARE = 0.5  # of the others: with them names that are alike are left out
+ALIKE = 0.5  # share of the words of two names that both have, from which on they are so
+NIL_SHARE = 0.2  # of the left-out names: their whole concept is left out
+FEWEST_CONCEPTS = 50  # of a semantic group that is left out
 SHORTEST = 5  # characters of a name that is disturbed
+LONG_WORD = 7  # letters of a word of which a new one is made
+SHORTEST_WORD = 3  # letters of a word that is a mention
 FEWEST = 100  # examples with known words, and as many without …
 MANY = 1_000  # … or of both together
 FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
 PENALTIES = {True: 0.03, False: 0.002}
-LOST = 0.003  # of the right answers that the threshold turns into no concept, at most
+LEAST_THRESHOLD = 0.05
+# Of the threshold: the share of the right answers that are linked counts so many times
+# as much as that of the mentions without a concept that are not.
+LINKS_COUNT = 20.0
 DIGITS = 4
 LEFT_OUT = "left out"
+LEFT_FAR = "left out with names that share words"
 NO_CONCEPT = "without its concept"
+OTHER_GROUP = "of another semantic group"
+NO_NAME = "a word of the language"
+NO_WORD = "a new word"
+OTHERS = (OTHER_GROUP, NO_NAME, NO_WORD)  # mentions of another field
+OTHERS_COUNT = 3.0  # times another example: most texts are of another field
+NILS = (NO_CONCEPT, *OTHERS)
 NEITHER = Provenance(vocabulary=False, annotated=False)
-KEPT = (*OF_NAMES, MISSPELLED, "mention_share")
+KEPT = (*OF_NAMES, MISSPELLED, REAL, EXCLUDED, "mention_share")
+GROUP_OF_TYPE = {t: group for group, types in GROUPS.items() for t in types.split()}
 
 
 class NameMention(NamedTuple):
-    """A mention made of a name.
+    """A mention made of a name, or of a word.
 
     Attributes:
-        kind: Of noise; or `LEFT_OUT` or `NO_CONCEPT`.
-        row: The row of the name, which is left out; −1 = none.
+        cui: Of its concept; "" = it has none.
+        kind: Of noise; or `LEFT_OUT` or one of `NILS`.
+        rows: Of the names of its concept that are left out, with its own.
+        concept: Number of its concept, which is left out if the mention has none; -1 =
+            the mention is made of no name.
+        types: The types of the concepts that are searched; empty = all.
     """
 
     text: str
     cui: str
     kind: str
-    row: int = -1
+    rows: frozenset[int] = frozenset()
+    concept: int = -1
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,14 +110,18 @@ class NameExample:
     kind: str
     right: int | None
     features: Features
-    known: bool
     by_cosine: bool
+
+    @property
+    def known(self) -> bool:
+        """Whether all words are real ones."""
+        return bool(self.features[REAL].all())
 
 
 def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | None:
     """Learn an order of candidates from names; None if there are too few.
 
-    The knowledge base must have 3-grams. Equal knowledge bases give equal orders.
+    The knowledge base must have 3-grams. Equal names give equal orders.
 
     Returns:
         The order, what it was learned from, and what it gains.
@@ -105,50 +137,88 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
             return None
         fitted = fit_order(others, folds=FOLDS)
         for number in np.flatnonzero(numbers == fold).tolist():
-            example = examples[number]
-            scores[number] = fitted.scores(example.features, known=example.known)
-    ranker = fit_probability(fit_order(examples), examples, scores)
+            scores[number] = fitted.scores(examples[number].features)
+    ranker = fit_probability(
+        fit_order(examples),
+        examples,
+        scores,
+        names=OF_NAME,
+        counts=[OTHERS_COUNT if e.kind in OTHERS else 1.0 for e in examples],
+    )
     right = check_right(examples, scores)
     chances = compute_chances(ranker, examples, scores)
-    threshold = float(np.quantile(chances[right], LOST, method="lower"))
-    ranker = ranker.model_copy(update={"threshold": round(threshold, DIGITS)})
-    linked = chances >= ranker.threshold
-    nil = np.array([example.kind == NO_CONCEPT for example in examples])
+    kinds = np.array([example.kind for example in examples])
+    threshold = choose_threshold(chances, right, kinds)
+    ranker = ranker.model_copy(update={"threshold": threshold})
+    known = ~np.isin(kinds, NILS)
+    unlinked = chances < ranker.threshold
     return NamesOrder(
         ranker=ranker,
         examples=len(examples),
         seed=SEED,
         gains=measure_gains(examples, right),
-        precision=round(float(right[linked].mean()), DIGITS),
-        recall=round(float((right & linked).sum() / (~nil).sum()), DIGITS),
-        nil_recall=round(float((~linked)[nil].mean()), DIGITS) if nil.any() else None,
+        nils=[
+            NilGain(
+                kind=kind,
+                mentions=int((kinds == kind).sum()),
+                recall=round(float(unlinked[kinds == kind].mean()), DIGITS),
+            )
+            for kind in NILS
+            if (kinds == kind).any()
+        ],
+        thresholds=measure_thresholds(
+            TopScores.sorted(chances, right, known), ranker.threshold
+        ),
     )
 
 
-def has_enough(examples: Sequence[Example], *, folds: int = 1) -> bool:
+def choose_threshold(
+    chances: np.ndarray, right: np.ndarray, kinds: np.ndarray
+) -> float:
+    """Return the threshold that is best for links and for mentions without a concept.
+
+    Args:
+        chances: Probability of each first candidate. Shape: (n,).
+        right: Whether it is right, bool. Shape: (n,).
+        kinds: Of the mentions. Each of `NILS` counts as much. Shape: (n,).
+    """
+    thresholds = np.unique(chances.round(DIGITS).clip(LEAST_THRESHOLD))
+
+    def share_below(values: np.ndarray) -> np.ndarray:
+        below: np.ndarray = np.searchsorted(np.sort(values), thresholds) / len(values)
+        return below
+
+    nils = [share_below(chances[kinds == k]) for k in NILS if (kinds == k).any()]
+    lost = share_below(chances[right])
+    gain = np.mean(nils, axis=0) if nils else np.zeros(len(thresholds))
+    return float(thresholds[int(np.argmax(gain - LINKS_COUNT * lost))])
+
+
+def has_enough(examples: Sequence[NameExample], *, folds: int = 1) -> bool:
     """Return whether there are enough examples of both kinds, or enough in all.
 
     Args:
         folds: The examples are one part of so many.
     """
-    usable = [example.known for example in examples if example.right is not None]
+    usable = [e.known for e in examples if e.right is not None and e.kind != LEFT_FAR]
     fewest = min(usable.count(True), usable.count(False))
     return fewest >= FEWEST // folds or len(usable) >= MANY // folds
 
 
 def choose_examples(
-    examples: Sequence[Example], *, known: bool, folds: int
-) -> Sequence[Example]:
+    examples: Sequence[NameExample], *, known: bool, folds: int
+) -> Sequence[NameExample]:
     """Return the examples with known words or without; all of them if these are few.
 
     Few names of a language without spaces have words that other names have too.
     """
+    examples = [example for example in examples if example.kind != LEFT_FAR]
     some = [example for example in examples if example.known == known]
     usable = sum(example.right is not None for example in some)
     return some if usable >= FEWEST // folds else examples
 
 
-def fit_order(examples: Sequence[Example], *, folds: int = 1) -> Ranker:
+def fit_order(examples: Sequence[NameExample], *, folds: int = 1) -> Ranker:
     """Fit the weights of an order, without its probability; see `has_enough`."""
     weights = {
         known: fit_weights(
@@ -174,7 +244,7 @@ def measure_gains(examples: Sequence[NameExample], right: np.ndarray) -> list[Ga
             cosine=round(float(np.mean([before for before, _ in answers])), DIGITS),
             order=round(float(np.mean([after for _, after in answers])), DIGITS),
         )
-        for kind in (LEFT_OUT, *KINDS)
+        for kind in (LEFT_OUT, LEFT_FAR, *KINDS)
         if (answers := by_kind[kind])
     ]
 
@@ -182,95 +252,209 @@ def measure_gains(examples: Sequence[NameExample], right: np.ndarray) -> list[Ga
 def make_examples(
     kb: KnowledgeBase, *, progress: bool = False
 ) -> Iterator[NameExample]:
-    """Yield the candidates of mentions that are made of names."""
+    """Yield the candidates of mentions that are made of names and words."""
     mentions = make_mentions(kb)
-    starts = range(0, len(mentions), MENTIONS_AT_ONCE)
-    bar = show_progress(starts, unit="batches", desc="Order", quiet=not progress)
-    for start in bar:
-        batch = mentions[start : start + MENTIONS_AT_ONCE]
-        embedded = embed_mentions(kb, batch)
-        usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
-        for number, mention in enumerate(batch):
-            # A disturbed name that is another name is found as that.
-            if mention.row < 0 and mention.kind != NO_CONCEPT:
-                usable[number] &= not embedded.named[number]
-        chosen = np.flatnonzero(usable).tolist()
-        searched = Mentions(embedded.texts, embedded.vectors, embedded.named)
-        found = kb.searcher.find_names(searched.take(chosen), Filter())
-        for number, names in zip(chosen, found, strict=True):
-            mention, text = batch[number], embedded.texts[number]
-            pool = pool_concepts(names, leave_out(mention))
-            if not pool.near:
-                continue
-            features = compute_features(text, pool)
-            right = None
-            if mention.kind != NO_CONCEPT and mention.cui in pool.near:
-                right = pool.cuis.index(mention.cui)
-            yield NameExample(
+    by_types = groupby(sorted(mentions, key=lambda m: m.types), key=lambda m: m.types)
+    made: dict[NameMention, NameExample] = {}
+    bar = show_progress(
+        total=len(mentions), unit="mentions", desc="Order", quiet=not progress
+    )
+    for types, some in by_types:
+        filter = Filter(types=types, document_language=language_of(kb))
+        of_types = [*some]
+        for start in range(0, len(of_types), MENTIONS_AT_ONCE):
+            batch = of_types[start : start + MENTIONS_AT_ONCE]
+            made |= make_batch(kb, batch, filter)
+            bar.update(len(batch))
+    yield from (made[mention] for mention in mentions if mention in made)
+
+
+def make_batch(
+    kb: KnowledgeBase, batch: Sequence[NameMention], filter: Filter
+) -> Iterator[tuple[NameMention, NameExample]]:
+    """Yield mentions that can be searched for, with their candidates."""
+    searcher, texts = kb.searcher, [mention.text for mention in batch]
+    embedded = kb.embed(texts)
+    mentions = searcher.name(texts, embedded.vectors, filter)
+    usable = embedded.usable
+    for number, mention in enumerate(batch):
+        # A disturbed name or a word that is a name is found as that.
+        if mention.concept < 0:
+            usable[number] &= not mentions.named[number]
+    chosen = np.flatnonzero(usable).tolist()
+    # Left-out names are embedded as if they were not known.
+    searched = mentions.take(chosen)._replace(vectors=embedded.vectors[chosen])
+    found = searcher.find_names(searched, filter, rows=2 * POOL_ROWS)
+    for number, names in zip(chosen, found, strict=True):
+        mention = batch[number]
+        pool = pool_concepts(names, leave_out(mention))
+        if not pool.near:
+            continue
+        without: list[Without] = []
+        if mention.concept >= 0:
+            rows = None if mention.kind in NILS else mention.rows
+            without.append(Without(mention.concept, rows))
+        features = searcher.features(mention.text, pool, filter, without=without)
+        right = None
+        if mention.kind not in NILS and mention.cui in pool.near:
+            right = pool.cuis.index(mention.cui)
+            if features[EXCLUDED][right]:
+                right = None
+        yield (
+            mention,
+            NameExample(
                 kind=mention.kind,
                 right=right,
                 features={name: features[name] for name in KEPT},
-                known=kb.searcher.knows(text),
                 by_cosine=pool.cuis[0] == mention.cui,
-            )
-
-
-def embed_mentions(kb: KnowledgeBase, mentions: Sequence[NameMention]) -> EmbeddedTexts:
-    """Embed mentions, left-out names as if they were not known."""
-    texts = [mention.text for mention in mentions]
-    embedded = kb.embed(texts, variants=True, respell=True)
-    left = [n for n, mention in enumerate(mentions) if mention.row >= 0]
-    provenances = [leave_out(mentions[number]) for number in left]
-    respelled = kb.searcher.spellings.respell(
-        [texts[number] for number in left],
-        is_left_out=lambda number, entry: not any(provenances[number](entry)),
-    )
-    if not respelled:
-        return embedded
-    vectors, compared = embedded.vectors.copy(), [*embedded.texts]
-    corrected = kb.embed([found.text for found in respelled.values()])
-    for place, (number, found) in enumerate(respelled.items()):
-        vectors[left[number]] = corrected.vectors[place] * found.kept
-        if not corrected.named[place]:
-            compared[left[number]] = found.text
-    return embedded._replace(texts=compared, vectors=vectors)
+            ),
+        )
 
 
 def leave_out(mention: NameMention) -> Callable[[Entry], Provenance]:
     """Return what says of a name whether it may be found; see `pool_concepts`."""
 
     def find_provenance(entry: Entry) -> Provenance:
-        left_out = entry.row == mention.row
-        if mention.kind == NO_CONCEPT:
-            left_out = entry.cui == mention.cui
+        left_out = entry.concept == mention.concept and (
+            mention.kind in NILS or entry.row in mention.rows
+        )
         return NEITHER if left_out else VOCABULARY_NAME
 
     return find_provenance
 
 
+def language_of(kb: KnowledgeBase) -> str:
+    """Return the language of the mentions: English if there are English names."""
+    return "en" if kb.parts.words.totals[0] else ""
+
+
 def make_mentions(kb: KnowledgeBase) -> list[NameMention]:
-    """Return mentions made of the names of rows with one concept, in a fixed order."""
+    """Return mentions in an order that does not depend on other languages' names.
+
+    They are made of names on rows with one concept, and of words.
+    """
     random = Random(SEED)
-    rows = choose_rows(kb, 4 * MOST_NAMES).tolist()
-    random.shuffle(rows)
-    entries = kb.entries(rows)
-    names = [
-        (row, entries[row][0])
-        for row in rows
-        if len({entry.cui for entry in entries.get(row, ())}) == 1
-    ]
+    filtered = kb.searcher.resolve(Filter(document_language=language_of(kb)))
+    names = choose_names(kb, 2 * MOST_NAMES)
     left = names[:MOST_NAMES]
-    disturbed = [e for _, e in names[MOST_NAMES:] or names if len(e.alias) >= SHORTEST]
-    disturbed = disturbed[:MOST_NAMES]
+    disturbed = [e for e in names[MOST_NAMES:] or names if len(e.alias) >= SHORTEST]
     mentions: list[NameMention] = []
-    for row, entry in left:
-        others = {other.row for other in kb.store.entries_of(entry.cui)} - {row}
+    for entry in left:
+        others = [
+            other
+            for other in kb.store.entries_of(entry.cui)
+            if other.row != entry.row and (filtered is None or filtered.matches(other))
+        ]
+        alike = {other.row for other in others if is_alike(entry.alias, other.alias)}
         nil = not others or random.random() < NIL_SHARE
-        kind = NO_CONCEPT if nil else LEFT_OUT
-        mentions.append(NameMention(entry.alias, entry.cui, kind, row))
+        far = len(alike) < len({o.row for o in others}) and random.random() < FAR_SHARE
+        kind = NO_CONCEPT if nil else LEFT_FAR if far else LEFT_OUT
+        rows = frozenset({entry.row, *(alike if far else ())})
+        cui = "" if nil else entry.cui
+        mentions.append(NameMention(entry.alias, cui, kind, rows, entry.concept))
     noisy = disturb_names([entry.alias for entry in disturbed], random)
     for (kind, text), entry in zip(noisy, disturbed, strict=True):
         if text != entry.alias:
             mentions.append(NameMention(text, entry.cui, kind))
+    mentions += make_other_groups(kb, names)
+    mentions += make_words(kb, random)
+    mentions += make_new_words(names, random)
+    distinct = {mention.text: mention for mention in reversed(mentions)}
+    mentions = [*distinct.values()]
     random.shuffle(mentions)
     return mentions
+
+
+def is_alike(name: str, other: str) -> bool:
+    """Return whether two names have many words in common."""
+    mine, its = split_words(name).content, split_words(other).content
+    return len(mine & its) >= ALIKE * len(mine | its)
+
+
+def make_new_words(names: Sequence[Entry], random: Random) -> Iterator[NameMention]:
+    """Yield words that are in no name, as those of another field, made of two halves.
+
+    Half of them stand before or after another word.
+    """
+    words = [
+        word
+        for entry in names
+        for word in entry.alias.lower().split()
+        if word.isalpha() and len(word) >= LONG_WORD
+    ]
+    for first, second in zip(words[: MOST_OTHERS // 2], words[::-1], strict=False):
+        new = first[: len(first) // 2 + 1] + second[len(second) // 2 :]
+        parts = [new, random.choice(words)][: random.choice((1, 2))]
+        random.shuffle(parts)
+        yield NameMention(" ".join(parts), "", NO_WORD)
+
+
+def choose_names(kb: KnowledgeBase, most: int) -> list[Entry]:
+    """Return names on rows with one concept, in an order that is as good as random."""
+    filtered = kb.searcher.resolve(Filter(document_language=language_of(kb)))
+    names: list[Entry] = []
+    for row in kb.store.rows_by_key(4 * most):
+        entries = kb.entries([row]).get(row, [])
+        if len({entry.cui for entry in entries}) == 1:
+            usable = [e for e in entries if filtered is None or filtered.matches(e)]
+            names += usable[:1]
+        if len(names) == most:
+            break
+    return names
+
+
+def make_other_groups(
+    kb: KnowledgeBase, names: Sequence[Entry]
+) -> Iterator[NameMention]:
+    """Yield names that are searched for among the concepts of other semantic groups."""
+    types = kb.store.count_types()
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in types:
+        groups[GROUP_OF_TYPE.get(name, name)].append(name)
+    sizes = {group: sum(types[t] for t in some) for group, some in groups.items()}
+    large = {group for group, size in sizes.items() if size >= FEWEST_CONCEPTS}
+    if len(large) < 2:
+        return
+    of_names = kb.store.types(entry.cui for entry in names)
+    made = Counter[str]()
+    for entry in names:
+        own = {GROUP_OF_TYPE.get(t, t) for t in of_names.get(entry.cui, ())}
+        (group,) = own if len(own) == 1 else ("",)
+        if group in large and made[group] < MOST_OTHERS // len(large):
+            made[group] += 1
+            rest = sorted({UNTYPED, *types} - {*groups[group]})
+            yield NameMention(
+                entry.alias,
+                "",
+                OTHER_GROUP,
+                frozenset([entry.row]),
+                entry.concept,
+                tuple(rest),
+            )
+
+
+def make_words(kb: KnowledgeBase, random: Random) -> Iterator[NameMention]:
+    """Yield words of the encoder that no name has, words of names, and pairs of them.
+
+    A word that is a name itself is left out when it is found.
+    """
+    table = kb.parts.words
+    english = language_of(kb) == "en"
+    words = [
+        word
+        for word in list_real_words(kb.encoder.list_tokens(), folded=False)
+        if len(word) >= SHORTEST_WORD
+    ]
+    words.sort(key=hash_word)
+    folded = [fold_piece(word, "english")[0] for word in words]
+    weights = table.weigh(folded, english=english)
+    most = table.most(english=english)
+    new = [w for w, f in zip(words, folded, strict=True) if weights[f] == most]
+    old = [w for w, f in zip(words, folded, strict=True) if weights[f] < most]
+    half = MOST_OTHERS // 2
+    for word in (*new[:half], *old[: half // 2]):
+        yield NameMention(word, "", NO_NAME)
+    for first, second in zip(new[half : half + half // 2], old[half:], strict=False):
+        pair = [first, second]
+        random.shuffle(pair)
+        yield NameMention(" ".join(pair), "", NO_NAME)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
 from ...linking.ranking import has_text
-from ...linking.surface_forms import name_form
+from ...linking.text import name_form
 from ..edits.taught import TaughtDocument
 from ..folder.records import TaughtFile
 

@@ -15,15 +15,14 @@ from ...linking.features import (
     FoundName,
     Pool,
     Provenance,
-    compute_features,
     pool_concepts,
 )
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
-from ...linking.surface_forms import name_form
+from ...linking.text import name_form
 from ..edits.taught import TaughtDocument
 from ..knowledge_base import KnowledgeBase
-from ..search import MENTIONS_AT_ONCE, Mentions
+from ..search import MENTIONS_AT_ONCE
 
 FOLDS = 5
 SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
@@ -42,7 +41,6 @@ class Example(NamedTuple):
             or the mention has no concept.
         cuis: The candidates by cosine. Shape: (n,).
         features: See `compute_features`.
-        known: See `Ranker.scores`.
         plain: Whether the first answer is right before anything is taught.
         named: Whether it is with the names and counts of the folds that count.
         seen: Whether a fold that counts has the mention with its concept.
@@ -55,7 +53,6 @@ class Example(NamedTuple):
     right: int | None
     cuis: list[str]
     features: Features
-    known: bool
     plain: bool
     named: bool
     seen: bool
@@ -161,8 +158,8 @@ class AnnotatedMentions:
         find_provenance = self.kb.searcher.find_provenance
         vocabulary = [n for n in found if find_provenance(n.entry).vocabulary]
         pool = pool_concepts(vocabulary, find_provenance)
-        known = self.kb.searcher.knows(text)
-        return first_answer(self.prior, text, pool, {}, named=named, known=known)
+        features = self.kb.searcher.features(text, pool, Filter())
+        return first_answer(self.prior, pool, features, {}, named=named)
 
     def examples(
         self, learned: Mapping[int, Collection[int]] = OTHERS
@@ -211,12 +208,11 @@ class AnnotatedMentions:
         counts = fold_counts.counts(name_form(text), learned)
         pool = pool_concepts(self.nearest[text].found, find_provenance)
         concept_counts = fold_counts.concept_counts(pool.cuis, learned)
-        features = compute_features(
-            text, pool, counts=counts, concept_counts=concept_counts
+        features = searcher.features(
+            text, pool, Filter(), counts=counts, concept_counts=concept_counts
         )
-        known = searcher.knows(text)
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
-        first = first_answer(self.prior, text, pool, counts, named=named, known=known)
+        first = first_answer(self.prior, pool, features, counts, named=named)
         for cui, number in cuis.items():
             example = Example(
                 text=text,
@@ -225,7 +221,6 @@ class AnnotatedMentions:
                 right=pool.cuis.index(cui) if cui in pool.near else None,
                 cuis=pool.cuis,
                 features=features,
-                known=known,
                 plain=self.plain[text] == cui,
                 named=first == cui,
                 seen=bool(cui) and counts.get(cui, 0) > 0,
@@ -247,36 +242,33 @@ def search_names(
         starts, unit="batches", desc="Search", quiet=not progress
     ):
         batch = texts[start : start + MENTIONS_AT_ONCE]
-        embedded = before.embed(batch, variants=True)
-        usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
+        embedded = before.embed(batch)
+        usable = embedded.usable
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
-        mentions = Mentions(batch, vectors, embedded.named)
+        mentions = before.searcher.name(batch, vectors, Filter())
         found = kb.searcher.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
         for number, names in enumerate(found):
-            yield Nearest(names if usable[number] else [], bool(embedded.named[number]))
+            yield Nearest(names if usable[number] else [], bool(mentions.named[number]))
 
 
 def first_answer(
     prior: Ranker,
-    text: str,
     pool: Pool,
+    features: Features,
     counts: Mapping[str, int],
     *,
     named: bool,
-    known: bool,
 ) -> str | None:
     """Return the first concept as the linker orders them without a taught order.
 
     Args:
         counts: They break ties of cosines.
         named: Whether the mention is a name, so that the cosines order concepts.
-        known: See `Ranker.scores`.
     """
     if not pool.near:
         return None
     if not named and prior.known is not None:
-        scores = prior.scores(compute_features(text, pool), known=known)
-        return pool.cuis[int(scores.argmax())]
+        return pool.cuis[int(prior.scores(features).argmax())]
     highest = next(iter(pool.near.values())).cosine
     tied = [n.nearest for n in pool.near.values() if n.cosine == highest]
     tied.sort(key=lambda e: (-counts.get(e.cui, 0), not e.preferred, e.cui))

@@ -16,6 +16,7 @@ from .examples import FOLDS, Example
 
 PENALTY = 3e-3  # of squared weights, as in ridge regression
 FEWEST = 50  # mentions with candidates, from which an order is learned
+LEFT_OUT_COUNT = 0.2  # times another example: mentions whose concept is left out
 DIGITS = 6
 
 
@@ -52,7 +53,7 @@ def rank_unseen(
         if ranker is None:
             scores.append(-np.arange(len(example.cuis), dtype=np.float64))
         else:
-            scores.append(ranker.scores(example.features, known=example.known))
+            scores.append(ranker.scores(example.features))
     return scores
 
 
@@ -64,13 +65,34 @@ def calibrate_ranker(
     Args:
         scores: From `rank_unseen`, so that no mention was part of what ranks it.
     """
-    calibrated = fit_probability(ranker, examples, scores)
+    left_out = [leave_out_right(*pair) for pair in zip(examples, scores, strict=True)]
+    others = [pair for pair in left_out if pair is not None]
+    calibrated = fit_probability(
+        ranker,
+        [*examples, *(example for example, _ in others)],
+        [*scores, *(some for _, some in others)],
+        counts=[1.0] * len(examples) + [LEFT_OUT_COUNT] * len(others),
+    )
     right = check_right(examples, scores)
     chances = compute_chances(calibrated, examples, scores)
     answered = np.array([len(s) > 0 for s in scores])
     linkable = sum(not example.nil for example in examples)
     threshold = best_threshold(chances[answered], right[answered], linkable)
     return calibrated.model_copy(update={"threshold": threshold})
+
+
+def leave_out_right(
+    example: Example, scores: np.ndarray
+) -> tuple[Example, np.ndarray] | None:
+    """Return a mention as if its concept were not there; None if nothing is left.
+
+    People annotate what has a concept, and mentions that have none are to be known too.
+    """
+    if example.right is None or len(scores) < 2:
+        return None
+    kept = np.arange(len(scores)) != example.right
+    features = {name: values[kept] for name, values in example.features.items()}
+    return example._replace(right=None, features=features), scores[kept]
 
 
 def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> float:

@@ -259,7 +259,7 @@ def measure_point(
             taught = mentions.examples({other: learned - {other} for other in learned})
             if count_usable(taught) >= FEWEST:
                 ranker = fit_ranker(taught, mentions.prior)
-                scores = [ranker.scores(e.features, known=e.known) for e in unseen]
+                scores = [ranker.scores(e.features) for e in unseen]
                 ordered += check_right(unseen, scores).tolist()
     if len(ordered) < len(named):  # an order that only some of the folds have is none
         ordered = []

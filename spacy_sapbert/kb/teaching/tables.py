@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ...linking.surface_forms import name_form
+from ...linking.text import name_form
 from ..knowledge_base import KnowledgeBase
 from .documents import AnnotatedDocument, hash_note
 from .report import TeachingReport

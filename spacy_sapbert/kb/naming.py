@@ -1,0 +1,160 @@
+"""Mentions and parts of texts → the names that they are, in any way to write them."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from ..io.cache import LruCache
+from ..linking.name_index import Window
+from ..linking.text import (
+    Rules,
+    clean_text,
+    has_length,
+    is_abbreviation,
+    is_written,
+    likeness,
+    name_keys,
+    read_mention,
+)
+from .filters import foreign_origins
+from .store import NameOfKey, Store
+
+WRITTEN_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
+LONGEST_KEPT = 200  # characters of these parts
+LONGEST_ACRONYM = 6  # letters
+EXACTLY = 2  # an abbreviation must be written so, and may be short
+
+
+def is_acronym(name: str) -> bool:
+    """Return whether a name is one short word in capitals: "SAIDS"."""
+    return name.isalpha() and name.isupper() and len(name) <= LONGEST_ACRONYM
+
+
+class Named(NamedTuple):
+    """A name that a mention is.
+
+    Attributes:
+        likeness: See `text.likeness`; at least 1.
+    """
+
+    name: NameOfKey
+    likeness: int
+
+
+class NameFinder:
+    """Finds the names that mentions are; caches those in texts."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.written: LruCache[tuple[str, str, int], int] = LruCache(WRITTEN_CACHE)
+        self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
+        self.rules = cache(self.list_rules)
+
+    def list_rules(self, lang: str) -> tuple[Rules, ...]:
+        """Return the rules for names that fit the language of a document, sorted."""
+        foreign = self.foreign_origins(lang)
+        rules = {r for o, r in self.store.rules.items() if o not in foreign}
+        return tuple(sorted({*rules, "english"}))
+
+    def find_named(self, mentions: Sequence[str], lang: str) -> dict[str, list[Named]]:
+        """Find the names that mentions are.
+
+        Args:
+            lang: Of the document; names in other languages do not count.
+
+        Returns:
+            By mention; those that are no name are left out.
+        """
+        keys = {
+            mention: {
+                k for rules in self.rules(lang) for k in name_keys(mention, rules)
+            }
+            for mention in mentions
+        }
+        names = self.store.names_of_keys(k for some in keys.values() for k in some)
+        foreign = self.foreign_origins(lang)
+        found: dict[str, list[Named]] = {}
+        for mention, some in keys.items():
+            named = dict.fromkeys(
+                Named(name, alike)
+                for key in sorted(some)
+                for name in names.get(key, ())
+                if name.origin not in foreign
+                and (alike := self.compare(mention, name.alias, name.origin))
+            )
+            if named:
+                found[mention] = [*named]
+        return found
+
+    def compare(self, mention: str, alias: str, origin: int) -> int:
+        """Return how far a mention is written as a name; see `text.likeness`.
+
+        An abbreviation has no plural and no other spelling, but other signs: "A-T". A
+        name with a tag, "Asthma (disorder)", is one without it too, in second place.
+
+        Args:
+            mention: As `read_mention` returns it.
+        """
+        rules = self.store.rules_of(origin)
+        alike = likeness(mention, alias, rules)
+        if not alike and (read := read_mention(alias)) != alias:
+            alike = min(likeness(mention, read, rules), 2)
+        if alike < 3 and (is_abbreviation(alias) or is_acronym(alias)):
+            letters, own = (filter(str.isalnum, text) for text in (mention, alias))
+            alike *= [*letters] == [*own]
+        return alike
+
+    def is_name(self, text: str, cui: str, alias: str | None = None) -> bool:
+        """Return whether a text is a way to write a name of a concept.
+
+        Args:
+            cui: Present id of the concept.
+            alias: Only this name of it counts; None = all.
+        """
+        mention = read_mention(text)
+        return any(
+            self.compare(mention, name, origin)
+            for number in self.store.numbers_of_cuis([cui]).values()
+            for name, origin, _ in self.store.names_of_concept(number)
+            if alias in (None, name)
+        )
+
+    def find_written(
+        self, text: str, windows: Sequence[Window], lang: str, *, min_length: int
+    ) -> list[Window]:
+        """Return the parts of a text that are names; see `SapbertMentions`.
+
+        Args:
+            lang: Of the document; names in other languages do not count.
+            min_length: Of parts that are no abbreviations, in characters.
+        """
+        keys = [(lang, text[w.start : w.end], w.key) for w in windows]
+        written = self.written.get_many(keys)
+        new = {
+            w.key for w, key in zip(windows, keys, strict=True) if key not in written
+        }
+        if new:
+            foreign = self.foreign_origins(lang)
+            names = self.store.names_of_keys(new)
+            for window, key in zip(windows, keys, strict=True):
+                if key not in written:
+                    usable = (
+                        n for n in names.get(window.key, ()) if n.origin not in foreign
+                    )
+                    written[key] = max(
+                        (self.write_as(key[1], n) for n in usable), default=0
+                    )
+            kept = (key for key in written if len(key[1]) <= LONGEST_KEPT)
+            self.written.put_many({key: written[key] for key in kept})
+        return [
+            window
+            for window, key in zip(windows, keys, strict=True)
+            if written[key] == EXACTLY
+            or (written[key] and has_length(" ".join(key[1].split()), min_length))
+        ]
+
+    def write_as(self, text: str, name: NameOfKey) -> int:
+        """Return whether a part of a text is a name, and whether it is `EXACTLY` so."""
+        if is_abbreviation(name.alias):
+            return EXACTLY * (clean_text(text) == clean_text(name.alias))
+        return int(is_written(text, name.alias, self.store.rules_of(name.origin)))

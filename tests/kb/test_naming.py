@@ -1,0 +1,192 @@
+"""Which mentions are names of a knowledge base, whatever way they are written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.vocabularies.concepts import Concept
+
+CONCEPTS = [
+    Concept("C1", ["Lung Neoplasms", "Cancer, Lung"], languages={"ENG": [0, 1]}),
+    Concept("C2", ["Hematuria"]),
+    Concept("C3", ["Tumor"], languages={"SPA": [0]}),
+    Concept("C4", ["AIDS", "Colours", "A-T"]),
+    Concept("C5", ["Yellow fever"]),
+    Concept("C6", ["Fevers, Yellow"]),
+    Concept("C7", ["Lung cancer"], languages={"GER": [0]}),
+    Concept("C8", ["Left to right shunt"]),
+    Concept("C9", ["Ulcer", "Sore"]),
+    Concept("C10", ["ulcers", "Sore"]),
+]
+
+
+@pytest.fixture(scope="module")
+def kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> KnowledgeBase:
+    return load_kb(make_kb(tmp_path_factory.mktemp("naming"), CONCEPTS))
+
+
+def find_named(kb: KnowledgeBase, mention: str, lang: str = "") -> list[Any]:
+    """The concepts of which a mention is a name, with how far it is written so."""
+    found = kb.searcher.names.find_named([mention], lang).get(mention, [])
+    cuis = [*kb]
+    return sorted((cuis[n.name.concept], n.name.alias, n.likeness) for n in found)
+
+
+def is_named(kb: KnowledgeBase, mention: str, **filter: Any) -> bool:
+    embedded = kb.embed([mention])
+    mentions = kb.searcher.name([mention], embedded.vectors, Filter(**filter))
+    return bool(mentions.named[0])
+
+
+@pytest.mark.parametrize(
+    ("mention", "cui", "alias"),
+    [
+        ("lung neoplasm", "C1", "Lung Neoplasms"),
+        ("Neoplasms, Lung", "C1", "Lung Neoplasms"),
+        ("haematuria", "C2", "Hematuria"),
+        ("HAEMATURIA", "C2", "Hematuria"),
+        ("hæmatúria", "C2", "Hematuria"),
+        ("(Hematuria).", "C2", "Hematuria"),
+        ("hematuria (finding)", "C2", "Hematuria"),
+        ("color", "C4", "Colours"),
+        ("left-to-right shunts", "C8", "Left to right shunt"),
+    ],
+)
+def test_another_writing_of_a_name_is_the_name(
+    kb: KnowledgeBase, mention: str, cui: str, alias: str
+) -> None:
+    (linked,) = kb.link([mention])
+    assert linked.cui == cui
+    assert linked.candidates[0]["alias"] == alias
+    assert linked.candidates[0]["score"] == 1
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "right to left shunt",
+        "aidss",
+        "aid",
+        "tumours",
+        "lung",
+        "fever, yellow x",
+    ],
+)
+def test_other_texts_are_no_names(kb: KnowledgeBase, mention: str) -> None:
+    english = {"document_language": "en"}
+    assert not is_named(kb, mention, **english)
+
+
+def test_find_named_says_how_far_a_mention_is_written_so(kb: KnowledgeBase) -> None:
+    assert find_named(kb, "lung  NEOPLASMS") == [("C1", "Lung Neoplasms", 3)]
+    assert find_named(kb, "neoplasm, lung") == [("C1", "Lung Neoplasms", 2)]
+    assert find_named(kb, "neoplasm lung") == [("C1", "Lung Neoplasms", 1)]
+    assert find_named(kb, "nothing") == []
+    # An abbreviation may have other signs, but no other letters.
+    assert find_named(kb, "A T") == [("C4", "A-T", 2)]
+    assert find_named(kb, "a-ts") == []
+
+
+@pytest.mark.parametrize("lang", ["", "xx", "en", "EN", "es", "de", "fi"])
+def test_names_that_may_be_english_are_named_in_all_documents(
+    kb: KnowledgeBase, lang: str
+) -> None:
+    (linked,) = kb.link(["haematuria"], filter=Filter(document_language=lang))
+    assert linked.candidates[0]["score"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mention", "lang", "expected"),
+    [
+        ("tumor", "es", [("C3", "Tumor", 3)]),
+        ("tumores", "es", [("C3", "Tumor", 2)]),
+        ("tumour", "es", []),  # an English spelling of a Spanish name
+        ("tumor", "en", []),
+        ("tumor", "", [("C3", "Tumor", 3)]),
+        ("lung cancers", "en", [("C1", "Cancer, Lung", 2)]),
+        ("lung cancer", "de", [("C1", "Cancer, Lung", 2), ("C7", "Lung cancer", 3)]),
+    ],
+)
+def test_names_are_found_by_the_rules_of_their_language(
+    kb: KnowledgeBase, mention: str, lang: str, expected: list[Any]
+) -> None:
+    assert find_named(kb, mention, lang) == expected
+
+
+def test_linker_names_english_names_in_documents_of_other_languages(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Even if the knowledge base has no names in a third language to leave out."""
+    folder = make_kb(tmp_path, CONCEPTS[:2])
+    for lang in ("en", "de"):
+        nlp = spacy.blank(lang)
+        linker = nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+        doc = nlp.make_doc("haematuria")
+        doc.ents = [Span(doc, 0, 1, "X")]
+        (ent,) = linker(doc).ents
+        assert ent._.candidates[0]["score"] == 1
+
+
+def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
+    kb: KnowledgeBase,
+) -> None:
+    """If two are written as much alike, it is neither, but for names on one row."""
+    assert is_named(kb, "yellow fever")
+    assert kb.link(["Yellow fever"])[0].cui == "C5"
+    assert not is_named(kb, "yellow fevers")  # of C5, or "fevers, yellow" of C6
+    assert kb.link(["ulcer", "ULCERS"], tie_evidence=[])[0].cui == "C9"
+    assert kb.link(["ULCERS"])[0].cui == "C10"
+    (sore,) = kb.link(["sores"], tie_evidence=[])
+    assert [(c["cui"], c["tie"]) for c in sore.candidates[:2]] == [
+        ("C10", "id"),
+        ("C9", "id"),
+    ]
+
+
+def test_filters_act_before_a_mention_is_named(kb: KnowledgeBase) -> None:
+    for deny, cui in (("C5", "C6"), ("C6", "C5")):
+        (linked,) = kb.link(["yellow fevers"], filter={"deny": [deny]})
+        assert linked.cui == cui
+        assert linked.candidates[0]["score"] == 1
+    (linked,) = kb.link(["yellow fevers"], filter={"deny": ["C5", "C6"]})
+    assert (linked.cui, linked.note) == (None, "filtered")
+    (linked,) = kb.link(["lung cancers"], filter={"languages": ["SPA"]})
+    assert linked.candidates[0]["alias"] == "Tumor"
+    assert linked.candidates[0]["score"] < 1
+
+
+def test_names_of_an_overlay_are_named(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    kb = load_kb(make_kb(tmp_path, CONCEPTS))
+    kb = add_concepts(kb, [Concept("X1", ["Oesophageal ulcer"])])
+    (linked,) = kb.link(["esophageal ulcers"])
+    assert (linked.cui, linked.candidates[0]["score"]) == ("X1", 1)
+
+
+def test_an_added_name_is_the_one_that_is_written_so(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    kb = add_concepts(
+        load_kb(make_kb(tmp_path, CONCEPTS)), [Concept("X1", ["haematuria"])]
+    )
+    british, american = kb.link(["haematuria", "hematuria"])
+    assert (british.cui, american.cui) == ("X1", "C2")
+    assert not np.allclose(*kb.embed(["haematuria", "hematuria"]).vectors)
+
+
+def test_a_name_that_the_encoder_cannot_read_names_nothing(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert find_named(kb, "頭痛") == [("C0000007", "頭痛", 3)]
+    (linked,) = kb.link(["頭痛"])
+    assert (linked.candidates, linked.note) == ([], "empty")

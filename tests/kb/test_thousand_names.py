@@ -1,0 +1,353 @@
+"""Order, filters, edits and languages meet in one knowledge base of 1,000 names."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.order.noise import disturb_names
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.link import Linked
+from spacy_sapbert.linking.text import NUMBER_WORDS, ORDINAL_WORDS, roman
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.thousand_names import LACKING, MISSING_TYPE, make_concepts
+
+ENGLISH = Filter(document_language="en")
+UNRELATED = [
+    Concept("X1", ["qqqq"], types=["T047"], languages={"ENG": [0]}),
+    Concept("X2", ["jww"], types=["T184"], languages={"GER": [0]}),
+]
+
+
+@pytest.fixture(scope="module")
+def built(thousand_names_kb: Path) -> KnowledgeBase:
+    return load_kb(thousand_names_kb)
+
+
+@pytest.fixture(scope="module")
+def edited(thousand_names_kb: Path, tmp_path_factory: Any) -> KnowledgeBase:
+    """The same with concepts that are far from all mentions by cosine and letters."""
+    folder = tmp_path_factory.mktemp("edited") / "kb"
+    shutil.copytree(thousand_names_kb, folder)
+    kb = add_concepts(load_kb(folder), [*UNRELATED, Concept("X3", ["qk"])])
+    return remove_concepts(kb, ["X3"])
+
+
+@pytest.fixture(scope="module", params=["built", "edited"])
+def kb(request: pytest.FixtureRequest) -> KnowledgeBase:
+    found: KnowledgeBase = request.getfixturevalue(request.param)
+    return found
+
+
+def list_mentions() -> list[str]:
+    """Names, disturbed names, names of nothing, and odd ones."""
+    chance = random.Random(0)
+    names = [c.aliases[0] for c in make_concepts(["ENG"])]
+    some = chance.sample(names, 60)
+    noisy = [text for _, text in disturb_names(chance.sample(names, 60), chance)]
+    parts = [name.split()[0] for name in chance.sample(names, 20)]
+    odd = ["dolor", "Herz", "fièvre", "ward round", "xyzzy", "(ear pains).", "CLI", "?"]
+    return list(dict.fromkeys([*some, *noisy, *parts, *LACKING, *odd]))
+
+
+def outline(mention: str, linked: Linked) -> Any:
+    """What a mention got, but for numbers."""
+    found = [(c["cui"], c["alias"], c["tie"]) for c in linked.candidates]
+    return mention, linked.note, linked.cui, found
+
+
+def compare(mentions: list[str], links: list[Linked], others: list[Linked]) -> None:
+    """Hold the links of mentions against others, numbers as far as float32 says."""
+    for mention, mine, its in zip(mentions, links, others, strict=True):
+        assert outline(mention, mine) == outline(mention, its)
+        for one, other in zip(mine.candidates, its.candidates, strict=True):
+            assert one["score"] == pytest.approx(other["score"], abs=2e-4)
+            chances = [c["probability"] or 0 for c in (one, other)]
+            assert chances[0] == pytest.approx(chances[1], abs=1e-3)
+
+
+def keep_first(links: list[Linked], number: int = 1) -> list[Linked]:
+    """The links with their first candidates alone."""
+    return [linked._replace(candidates=linked.candidates[:number]) for linked in links]
+
+
+def test_fixture_has_1000_names_and_an_order(built: KnowledgeBase) -> None:
+    names = [alias for concept in built.concepts() for alias in concept.aliases]
+    assert 900 < len(names) < 1100
+    assert built.manifest.order is not None
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    "mention",
+    ["heart cancer", "Heart Cancers", "(cancer of the heart)", "cancer, heart"],
+)
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"types": ["T184"]},
+        {"deny": ["CAN-heart"]},
+        {"allow": ["CAN-lung", "TUM-heart"]},
+        {"label_types": ["PROC"]},
+        {"types": ["T191"], "deny": ["CAN-heart"], "document_language": "en"},
+    ],
+)
+def test_mention_of_an_excluded_concept_is_filtered(
+    kb: KnowledgeBase, mention: str, filter: dict[str, Any]
+) -> None:
+    for threshold in (None, 0, -1):
+        (linked,) = kb.link([mention], filter=Filter(**filter), threshold=threshold)
+        assert (linked.cui, linked.note) == (None, "filtered")
+    assert kb.link([mention])[0].cui == "CAN-heart"
+
+
+def test_mention_that_a_left_concept_also_has_is_linked_to_it(
+    kb: KnowledgeBase,
+) -> None:
+    """The acute inflammations of the lung and of the liver have one abbreviation."""
+    for concept in ("INF-lung-acute", "INF-liver-acute"):
+        (linked,) = kb.link(["ALI"], filter={"deny": [concept]})
+        assert (linked.cui, linked.note) == (
+            {"INF-lung-acute": "INF-liver-acute"}.get(concept, "INF-lung-acute"),
+            None,
+        )
+        assert linked.candidates[0]["score"] == 1
+        assert linked.candidates[0]["tie"] is None
+    (linked,) = kb.link(["ALI"], filter={"deny": ["INF-lung-acute", "INF-liver-acute"]})
+    assert (linked.cui, linked.note) == (None, "filtered")
+
+
+def test_name_of_a_source_that_is_filtered_is_no_name(kb: KnowledgeBase) -> None:
+    """Its concept is left with the names of the other source."""
+    (linked,) = kb.link(["heart cancer"], filter={"sources": ["GLOBE"]})
+    assert linked.note != "filtered" or linked.cui is None
+    assert {c["alias"] for c in linked.candidates} <= {
+        alias
+        for concept in kb.concepts()
+        for place, alias in enumerate(concept.aliases)
+        if place in concept.sources.get("GLOBE", ())
+    }
+    assert linked.candidates[0]["score"] < 1
+
+
+# Edits
+
+
+@pytest.fixture
+def own(thousand_names_kb: Path, tmp_path: Path) -> KnowledgeBase:
+    return load_kb(shutil.copytree(thousand_names_kb, tmp_path / "kb"))
+
+
+def scores(kb: KnowledgeBase, mentions: list[str]) -> list[float]:
+    links = kb.link(mentions, threshold=-1)
+    return [linked.candidates[0]["score"] for linked in links]
+
+
+def test_names_of_a_removed_concept_are_no_names(own: KnowledgeBase) -> None:
+    mentions = ["skin cancer", "Skin cancers", "cancer of the skin", "Hautkrebs"]
+    assert scores(own, mentions) == [1.0] * 4
+    kb = remove_concepts(own, ["CAN-skin"])
+    assert max(scores(kb, mentions)) < 1
+    links = kb.link(mentions, threshold=-1)
+    assert all(c["cui"] != "CAN-skin" for link in links for c in link.candidates)
+    assert not any(link.note == "filtered" for link in links)
+    assert kb.link(["CLI"])[0].candidates[0]["tie"] is not None
+    one = remove_concepts(kb, ["INF-lung-chronic"])
+    (linked,) = one.link(["CLI"])
+    assert (linked.cui, linked.candidates[0]["tie"]) == ("INF-liver-chronic", None)
+
+
+def test_a_removed_name_is_no_name_but_the_others_of_its_concept_are(
+    own: KnowledgeBase,
+) -> None:
+    kb = remove_concepts(own, ["CAN-skin"], alias="skin cancer")
+    named = scores(kb, ["skin cancers", "skin cancer", "cancer of the skin"])
+    assert named[0] < 1
+    assert named[1] < 1
+    assert named[2] == 1
+
+
+def test_an_added_name_is_named_in_all_ways_to_write_it(own: KnowledgeBase) -> None:
+    new = Concept("SIDE-ear-right", ["right ear pain"], languages={"ENG": [0]})
+    kb = add_concepts(own, [new])
+    mentions = ["right ear pains", "Right ear pain (finding)", "ear pain, right"]
+    assert [link.cui for link in kb.link(mentions)] == ["SIDE-ear-right"] * 3
+    assert scores(kb, mentions) == [1.0] * 3
+
+
+# Languages
+
+
+@pytest.fixture(scope="module")
+def english(
+    make_kb: Callable[..., Path], built: KnowledgeBase, tmp_path_factory: Any
+) -> KnowledgeBase:
+    """A knowledge base of the English names alone."""
+    folder = tmp_path_factory.mktemp("english")
+    concepts = make_concepts(["ENG"])
+    return load_kb(make_kb(folder, concepts, backend="exact"))
+
+
+def test_order_of_english_names_does_not_depend_on_other_languages(
+    built: KnowledgeBase, english: KnowledgeBase
+) -> None:
+    assert built.manifest.order == english.manifest.order
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0])
+@pytest.mark.parametrize("types", [[], ["T047", "T191"]])
+def test_english_mentions_get_the_same_with_and_without_other_languages(
+    built: KnowledgeBase,
+    english: KnowledgeBase,
+    threshold: float | None,
+    types: list[str],
+) -> None:
+    filter = Filter(types=types, document_language="en")
+    settings: Any = {"filter": filter, "threshold": threshold}
+    mentions = list_mentions()
+    both = built.link(mentions, **settings)
+    compare(mentions, both, english.link(mentions, **settings))
+
+
+@pytest.mark.parametrize(
+    ("lang", "mention", "name"),
+    [
+        ("de", "Herztumoren", "Herztumor"),  # plurals
+        ("de", "Herzentzündungen", "Herzentzündung"),
+        ("de", "Schilddruesenkrebs", "Schilddrüsenkrebs"),
+        ("de", "SCHILDDRÜSENKREBS", "Schilddrüsenkrebs"),
+        ("de", "akuter Leberentzündung", "akute Leberentzündung"),
+        ("de", "Velmor-Syndrom Typ 4", "Velmor-Syndrom Typ IV"),
+        ("fr", "douleurs du cœur", "douleur du cœur"),
+        ("fr", "douleur du coeur", "douleur du cœur"),
+        ("fr", "lesion de la thyroide", "lésion de la thyroïde"),
+        ("fr", "crises de foie", "crise de foie"),
+        ("es", "inflamacion del rinon", "inflamación del riñón"),
+        ("es", "lesiones de la piel", "lesión de la piel"),
+        ("es", "dolores del oído", "dolor del oído"),
+        ("en", "heart tumours", "heart tumor"),
+        ("en", "Muller-Soren disease", "Müller-Sorén disease"),
+        ("en", "Braddock palsy", "Braddock's palsy"),
+        ("en", "beta-velmorase deficiencies", "β-velmorase deficiency"),
+        ("de", "Velmoritis", "Velmoritis"),  # of both languages
+    ],
+)
+def test_mentions_are_named_by_the_rules_of_the_language_of_the_name(
+    kb: KnowledgeBase, lang: str, mention: str, name: str
+) -> None:
+    (expected,) = {c.cui for c in kb.concepts() if name in c.aliases}
+    for language in (lang, ""):
+        (linked,) = kb.link([mention], filter=Filter(document_language=language))
+        first = linked.candidates[0]
+        assert (linked.cui, first["score"], first["alias"]) == (expected, 1.0, name)
+
+
+@pytest.mark.parametrize(
+    ("mention", "lang"),
+    [
+        ("Zahnkary", "de"),  # by the English plural, "Zahnkaries"
+        ("Zahnkary", ""),
+        ("acute ear inflammationen", "de"),  # a German plural of an English name
+        ("Herztumoren", "en"),  # German names do not count
+        ("dolor del oído", "fr"),
+        ("heart cancern", "de"),
+    ],
+)
+def test_rules_of_a_language_do_not_touch_other_names(
+    kb: KnowledgeBase, mention: str, lang: str
+) -> None:
+    linked = kb.link([mention], filter=Filter(document_language=lang), threshold=-1)
+    assert linked[0].candidates[0]["score"] < 1
+
+
+# Numerals, opposites and letters
+
+
+@pytest.mark.parametrize("mention", LACKING)
+@pytest.mark.parametrize("threshold", [None, 0.0, -1.0])
+@pytest.mark.parametrize("lang", ["en", ""])
+def test_a_concept_that_is_lacking_is_never_another_one_of_its_family(
+    kb: KnowledgeBase, mention: str, threshold: float | None, lang: str
+) -> None:
+    filter = Filter(document_language=lang)
+    (linked,) = kb.link([mention], filter=filter, threshold=threshold)
+    assert linked.cui is None or not linked.cui.startswith(LACKING[mention])
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, -1.0])
+def test_mention_whose_candidates_are_all_excluded_says_so(
+    kb: KnowledgeBase, threshold: float | None
+) -> None:
+    numeral = roman(MISSING_TYPE).upper()
+    for mention in (f"Velmor syndrome type {numeral}", f"velmor syndrome {numeral}"):
+        (linked,) = kb.link([mention], filter=ENGLISH, threshold=threshold)
+        assert (linked.cui, linked.note) == (None, "excluded")
+        assert linked.candidates  # they are shown all the same
+
+
+@pytest.mark.parametrize("number", range(1, 21))
+def test_numerals_digits_and_words_name_one_concept(
+    kb: KnowledgeBase, number: int
+) -> None:
+    numeral, word, ordinal = (
+        roman(number),
+        NUMBER_WORDS[number - 1],
+        ORDINAL_WORDS[number - 1],
+    )
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number, "th")
+    mentions = [
+        f"Velmor syndrome type {numeral.upper()}",
+        f"velmor syndrome type {numeral}",
+        f"Velmor syndrome, type {number}",
+        f"Velmor syndrome type {number:02}",
+        f"type {word} Velmor syndrome",
+        f"{ordinal} type of Velmor syndrome".replace(" of", ""),
+        f"{number}{ending} type Velmor syndrome",
+        f"Velmor-syndrome type {word.upper()}",
+    ]
+    links = kb.link(mentions, filter=ENGLISH)
+    assert [link.cui for link in links] == [f"VEL{number:02}"] * len(mentions)
+    assert {link.candidates[0]["score"] for link in links} == {1.0}
+    german = Filter(document_language="de")
+    (linked,) = kb.link([f"Velmor-Syndrom Typ {number}"], filter=german)
+    assert linked.cui == f"VEL{number:02}"
+
+
+# One answer
+
+
+def test_answer_does_not_depend_on_the_batch(kb: KnowledgeBase) -> None:
+    """The rounding of float32 may order candidates that are equally good."""
+    mentions = list_mentions()
+    together = keep_first(kb.link(mentions, filter=ENGLISH))
+    kb.clear_cache()
+    backwards = kb.link(mentions[::-1], filter=ENGLISH)[::-1]
+    compare(mentions, together, keep_first(backwards))
+    for mention, linked in [*zip(mentions, together, strict=True)][::5]:
+        kb.clear_cache()
+        alone = kb.link([mention], filter=ENGLISH)
+        compare([mention], [linked], keep_first(alone))
+
+
+def test_answer_does_not_depend_on_k(kb: KnowledgeBase) -> None:
+    mentions = list_mentions()
+    every = kb.link(mentions, filter=ENGLISH, k=40)
+    for k in (1, 7):
+        few = kb.link(mentions, filter=ENGLISH, k=k)
+        compare(mentions, few, keep_first(every, k))
+
+
+def test_answer_does_not_depend_on_unrelated_edits(
+    built: KnowledgeBase, edited: KnowledgeBase
+) -> None:
+    mentions = list_mentions()
+    for filter in (ENGLISH, Filter(types=["T047", "T184"]), Filter()):
+        before, after = (kb.link(mentions, filter=filter) for kb in (built, edited))
+        compare(mentions, keep_first(before), keep_first(after))

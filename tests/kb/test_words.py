@@ -1,0 +1,285 @@
+"""The words of concepts, held against numbers computed by hand."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.words import (
+    FILES,
+    LETTER,
+    NEGATION,
+    NUMERAL,
+    OTHER,
+    MentionWords,
+    Without,
+    build_words,
+    kind_of,
+    list_real_words,
+    load_words,
+)
+from spacy_sapbert.linking.text import Rules, hash_word, list_words
+from spacy_sapbert.vocabularies.concepts import Concept
+
+CONCEPTS = [
+    Concept("C0", ["Velmor type 1", "Velmor I"], languages={"ENG": [0, 1]}),
+    Concept("C1", ["Velmor type 2", "tipo 2"], languages={"ENG": [0], "SPA": [1]}),
+    Concept("C2", ["acute rash", "hyperzincemia"]),
+    Concept("C3", ["fiebre aguda", "acute"], languages={"SPA": [0, 1]}),
+    Concept("C4", ["Tolan A", "Tolan α"]),
+    Concept("C5", ["no rash", "without rash"]),
+    Concept("C6", ["typical rash"]),
+]
+CUIS = [concept.cui for concept in CONCEPTS]
+
+
+@pytest.fixture(scope="module")
+def kb(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+    return load_kb(make_kb(tmp_path_factory.mktemp("words"), CONCEPTS))
+
+
+def read(kb: KnowledgeBase, text: str, *, english: bool = True) -> MentionWords:
+    rules: list[Rules] = ["english"] if english else ["romance", "english"]
+    folded = [list_words(text, each) for each in rules]
+    return kb.parts.words.read_mention(folded, english=english)
+
+
+def numbers(kb: KnowledgeBase) -> list[int]:
+    return [*kb.store.numbers_of_cuis(kb).values()]
+
+
+def find_excluded(kb: KnowledgeBase, text: str, *, english: bool = True) -> set[str]:
+    """The concepts that a mention excludes."""
+    cuis = [*kb]
+    table, known = kb.parts.words, kb.store.numbers_of_cuis(cuis)
+    words = read(kb, text, english=english)
+    compared = table.compare(words, [known[cui] for cui in cuis], english=english)
+    return {cui for cui, out in zip(cuis, compared.excluded, strict=True) if out}
+
+
+def test_kind_of_words() -> None:
+    kinds = {"2": NUMERAL, "b": LETTER, "alpha": LETTER, "no": NEGATION, "rash": OTHER}
+    assert {word: kind_of(word) for word in kinds} == kinds
+
+
+def test_weights_are_the_rarity_of_words_by_hand(kb: KnowledgeBase) -> None:
+    table = kb.parts.words
+    # 10 names may be English: all but "tipo 2", "fiebre aguda" and "acute".
+    assert table.totals == [10, 13]
+    words = read(kb, "acute velmor xyzzy")
+    # "acute" is in one English name, "velmor" in three.
+    expected = [math.log(12 / 2), math.log(12 / 4), math.log(12 / 1)]
+    assert words.weights == pytest.approx(expected)
+    # The Spanish "acute" is folded in another way: of both counts the larger one.
+    expected = [math.log(15 / 2), math.log(15 / 4), math.log(15 / 1)]
+    every = read(kb, "acute velmor xyzzy", english=False)
+    assert every.weights == pytest.approx(expected)
+    assert table.most(english=True) == pytest.approx(math.log(12))
+    weights = table.weigh(["velmor", "fiebre"], english=True)
+    assert weights == pytest.approx(
+        {"velmor": math.log(12 / 4), "fiebre": math.log(12)}
+    )
+
+
+def test_real_words_are_those_of_names_and_of_the_encoder(kb: KnowledgeBase) -> None:
+    words = read(kb, "velmor diabetes xyzzy 77 fiebre")
+    assert [word.word for word in words.words][:3] == ["velmor", "diabete", "xyzzy"]
+    # "diabetes" is a token of the encoder; a numeral always counts.
+    assert words.real.tolist() == [True, True, False, True, False]
+    assert read(kb, "fiebre", english=False).real.tolist() == [True]
+
+
+def test_covered_words_are_those_of_any_name(kb: KnowledgeBase) -> None:
+    words = read(kb, "velmor type one rash")
+    compared = kb.parts.words.compare(words, numbers(kb), english=True)
+    expected = [
+        [1, 1, 1, 0],  # C0
+        [1, 1, 0, 0],
+        [0, 0, 0, 1],
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+        [0, 0, 0, 1],
+        [0, 0, 0, 1],
+    ]
+    assert compared.covered.astype(int).tolist() == expected
+
+
+def test_words_of_names_in_other_languages_do_not_count_in_english(
+    kb: KnowledgeBase,
+) -> None:
+    (spanish,) = kb.store.numbers_of_cuis(["C3"]).values()
+    for english, covered in ((True, [False, False]), (False, [True, True])):
+        words = read(kb, "fiebre acute", english=english)
+        compared = kb.parts.words.compare(words, [spanish], english=english)
+        assert compared.covered.tolist() == [covered]
+
+
+@pytest.mark.parametrize(
+    ("mention", "expected"),
+    [
+        ("velmor type 3", {"C0", "C1"}),
+        ("velmor type 1", {"C1"}),
+        ("velmor type II", {"C0"}),
+        ("velmor type", set()),
+        ("tolan B", {"C4"}),
+        ("tolan a", set()),
+        ("tolan beta", {"C4"}),
+        ("chronic rash", {"C2"}),
+        ("hypozincemia", {"C2"}),
+        ("rash", set()),
+        # A concept without a negation is not that with one.
+        ("no fever", {"C0", "C1", "C2", "C3", "C4", "C6"}),
+        # Only a letter differs: "atypicl" may be a misspelled "typical".
+        ("nontypical rash", {"C6"}),
+    ],
+)
+def test_excluded_concepts_by_hand(
+    kb: KnowledgeBase, mention: str, expected: set[str]
+) -> None:
+    assert find_excluded(kb, mention) == expected
+
+
+def test_opposite_of_one_letter_counts_if_the_word_is_real(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    for folder, more in (("without", []), ("with", [Concept("C7", ["atypical ache"])])):
+        (tmp_path / folder).mkdir()
+        kb = load_kb(make_kb(tmp_path / folder, [*CONCEPTS, *more]))
+        assert find_excluded(kb, "atypical rash") == ({"C6"} if more else set())
+
+
+def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
+    table, store = kb.parts.words, kb.store
+    (concept,) = store.numbers_of_cuis(["C2"]).values()
+    rows = {alias: row for alias, _, row in store.names_of_concept(concept)}
+    for left, acute, zinc in (
+        (None, False, False),
+        (frozenset([rows["acute rash"]]), False, True),
+    ):
+        without = [Without(concept, left)]
+        folded = [list_words("acute hyperzincemia", "english")]
+        words = table.read_mention(folded, english=True, without=without)
+        assert words.real.tolist() == [True, zinc]  # "acute" is a token
+        expected = [math.log(12), math.log(12 / (1 + zinc))]
+        assert words.weights == pytest.approx(expected)
+        if left is not None:  # of a concept without names, nothing is compared
+            compared = table.compare(words, [concept], english=True, without=without)
+            assert compared.covered.tolist() == [[acute, zinc]]
+
+
+def test_names_in_other_languages_that_are_left_out_do_not_count_twice(
+    kb: KnowledgeBase,
+) -> None:
+    """Counts of English names stay if a Spanish one with the word is left out."""
+    (concept,) = kb.store.numbers_of_cuis(["C3"]).values()
+    words = kb.parts.words.read_mention(
+        [["acute"]], english=True, without=[Without(concept, None)]
+    )
+    assert words.weights == pytest.approx([math.log(12 / 2)])
+
+
+def test_words_of_edits_are_read_from_their_names(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    kb = load_kb(make_kb(tmp_path, CONCEPTS))
+    kb = add_concepts(kb, [Concept("X1", ["Velmor type 5"]), Concept("C0", ["Zorb"])])
+    assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "X1"}
+    assert "X1" not in find_excluded(kb, "velmor type 5")
+    known = kb.store.numbers_of_cuis(["C0", "X1"])
+    compared = kb.parts.words.compare(read(kb, "zorb"), [known["C0"]], english=True)
+    assert compared.covered.tolist() == [[True]]
+    kb = remove_concepts(kb, ["C0"], alias="Velmor type 1")
+    kb = remove_concepts(kb, ["C0"], alias="Velmor I")
+    assert "C0" not in find_excluded(kb, "velmor type 3")
+
+
+def test_compare_nothing_is_empty(kb: KnowledgeBase) -> None:
+    table = kb.parts.words
+    assert table.compare(read(kb, "rash"), [], english=True).covered.shape == (0, 1)
+    nothing = table.compare(read(kb, "?"), [0, 1], english=True)
+    assert nothing.covered.shape == (2, 0)
+    assert nothing.excluded.tolist() == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["heart", "##ache", "[CLS]", "tumours", "x1"], {"heart", "tumor"}),
+        (["\u2581heart", "ache", "\u2581Attack", "</s>"], {"heart", "attack"}),
+        (["\u0120heart", "ache", "!"], {"heart"}),
+    ],
+)
+def test_real_words_of_tokenizers(tokens: list[str], expected: set[str]) -> None:
+    assert {*list_real_words(tokens)} == expected
+
+
+# Files
+
+
+def list_paths(folder: Path) -> dict[str, Path]:
+    return {name: folder / f"{name}.npy" for name in FILES}
+
+
+def test_build_words_twice_writes_the_same_bytes(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    tokens = kb.encoder.list_tokens()
+    for name in ("one", "two"):
+        build_words(kb.store, tokens, tmp_path / name)
+    built = read_version(kb.folder)
+    for name, path in list_paths(tmp_path / "one").items():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+        assert path.read_bytes() == built.path(f"words/{name}.npy").read_bytes()
+    hashes = np.load(tmp_path / "one" / "hashes.npy")
+    assert (np.diff(hashes.astype(object)) > 0).all()
+    assert hash_word("velmor") in hashes.tolist()
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: np.save(path, np.load(path)[None]),
+        lambda path: np.save(path, np.load(path).astype("f8")),
+        lambda path: np.save(path, np.array([{}]), allow_pickle=True),
+    ],
+)
+def test_load_words_damaged_file_is_an_error(
+    kb: KnowledgeBase, name: str, damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
+    damage(tmp_path / f"{name}.npy")
+    with pytest.raises(SapbertError, match="E591"):
+        load_words(list_paths(tmp_path), kb.store)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("kinds", lambda array: array[:-1]),
+        ("english", lambda array: array[:-1]),
+        ("every", lambda array: array[1:]),
+        ("places", lambda array: array + 1000),
+        ("starts", lambda array: array[::-1]),
+        ("starts", lambda array: array + 5),
+        ("totals", lambda array: array[:1]),
+    ],
+)
+def test_load_words_whose_files_contradict_each_other_are_an_error(
+    kb: KnowledgeBase, name: str, change: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
+    path = list_paths(tmp_path)[name]
+    np.save(path, np.ascontiguousarray(change(np.load(path))))
+    with pytest.raises(SapbertError, match="E591"):
+        load_words(list_paths(tmp_path), kb.store)

@@ -1,0 +1,107 @@
+"""Words that exclude each other, and names that do not."""
+
+import gzip
+from collections import Counter
+
+import pytest
+
+from spacy_sapbert.linking.features import excludes, split_words
+from spacy_sapbert.linking.opposites import (
+    TABLE,
+    WORDS,
+    list_doubtful_opposites,
+    list_opposites,
+)
+from spacy_sapbert.linking.text import fold_english, list_words
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("hypokalemia", "hyperkalemia"),
+        ("macrohematuria", "microhematuria"),
+        ("bradycardia", "tachycardia"),
+        ("neutropenia", "neutrocytosis"),
+        ("nonunion", "union"),
+        ("unstable", "stable"),
+        ("incomplete", "complete"),
+        ("antidepressant", "depressant"),
+        ("nephrotoxic", "hepatotoxic"),
+        ("left", "right"),
+        ("mild", "severe"),
+        ("acidosis", "alkalosis"),
+    ],
+)
+def test_opposites_exclude_each_other(word: str, other: str) -> None:
+    word, other = fold_english(word), fold_english(other)
+    assert other in list_opposites(word)
+    assert word in list_opposites(other)
+
+
+def test_one_letter_makes_a_doubtful_opposite() -> None:
+    assert list_doubtful_opposites("typical") == ("atypical",)
+    assert "typical" in list_doubtful_opposites("atypical")
+    assert "atypical" not in list_opposites("typical")
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [("tetraplegia", "quadriplegia"), ("decreased", "low"), ("heart", "chest")],
+)
+def test_other_words_are_no_opposites(word: str, other: str) -> None:
+    assert other not in list_opposites(word)
+
+
+def test_words_of_the_table_are_opposites_both_ways() -> None:
+    assert sum(map(len, TABLE.values())) > 2 * len(WORDS) - 1
+    for word, others in TABLE.items():
+        assert word not in others
+        assert all(word in TABLE[other] for other in others)
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("factor 8 deficiency", "factor X deficiency", True),
+        ("factor 8 deficiency", "factor VIII deficiency", False),
+        ("type 2 diabetes, stage 3", "type 2 diabetes", False),
+        ("interleukin 1 receptor type 1", "interleukin 1 receptor type 2", True),
+        ("hepatitis B", "hepatitis C", True),
+        ("hepatitis B", "hepatitis", False),
+        ("alpha thalassemia", "beta thalassemia", True),
+        ("a fever", "fever", False),
+        ("non small cell cancer", "small cell cancer", True),
+        ("pain without fever", "pain with fever", True),
+        ("left arm", "right arm", True),
+        ("left and right arm", "right arm", False),
+        ("hypokalemia", "hyperkalemia", True),
+        ("hypokalemia", "hypokalaemias", False),
+    ],
+)
+def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> None:
+    assert excludes(split_words(mention), split_words(name)) is expected
+    assert excludes(split_words(name), split_words(mention)) is expected
+
+
+@pytest.mark.parametrize("folder", ["open-rrf", "mesh-rrf"])
+def test_opposites_are_rarely_two_names_of_one_concept(data_file, folder) -> None:
+    # A pair counts for its first word, in alphabetical order.
+    names: dict[tuple[str, ...], set[str]] = {}
+    with gzip.open(data_file(f"{folder}/MRCONSO.RRF.gz"), "rt") as lines:
+        for fields in (line.split("|") for line in lines):
+            if fields[1] == "ENG":
+                words = tuple(sorted(list_words(fields[14], "english")))
+                names.setdefault(words, set()).add(fields[0])
+    same, apart = Counter(), Counter()
+    for words, cuis in names.items():
+        for place, word in enumerate(words):
+            for other in list_opposites(word):
+                if word < other:
+                    changed = (*words[:place], other, *words[place + 1 :])
+                    theirs = names.get(tuple(sorted(changed)), set())
+                    same[word, other] += bool(cuis & theirs)
+                    apart[word, other] += bool(theirs - cuis)
+    assert apart.total() > 2 * same.total()
+    if folder == "open-rrf":  # MeSH has narrower concepts as names of one
+        often = [p for p, n in same.items() if n > 5 and n > apart[p]]
+        assert often == []
