@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
-from ..linking.surface_forms import is_abbreviation, name_form
+from ..linking.text import is_abbreviation, is_same_name
 from .accuracy import Parts, Scored, score_ranking
 from .gold_mentions import group_aliases
 from .rankers import kb_lookup
@@ -98,6 +98,14 @@ CAUSES: dict[str, Cause] = {
             of_linker=True,
         ),
         Cause(
+            "excluded",
+            "The right concept is the first, but it differs from the mention in a "
+            "numeral, an opposite or a single letter.",
+            "Check the annotation, or add the mention as a name.",
+            "{add}",
+            of_linker=True,
+        ),
+        Cause(
             "tie",
             "The right concept has the same score as the first, mostly for the same "
             "name.",
@@ -156,14 +164,18 @@ class KnownConcept(NamedTuple):
     Attributes:
         cuis: The id, or those of the vocabulary that it stands for.
         name: The preferred name of the first.
-        forms: All names, as `name_form` returns them.
+        names: All names.
     """
 
     cuis: tuple[str, ...] = ()
     name: str = ""
-    forms: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     parents: frozenset[str] = frozenset()
+
+    def has_name(self, mention: str) -> bool:
+        """Return whether a mention is a way to write one of the names."""
+        return any(is_same_name(mention, name) for name in self.names)
 
 
 FindInfo = Callable[[str], KnownConcept]
@@ -212,7 +224,7 @@ def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
         return KnownConcept(
             tuple(concept.cui for concept in concepts),
             concepts[0].name if concepts else "",
-            frozenset(name_form(alias) for c in concepts for alias in c.aliases),
+            frozenset(alias for c in concepts for alias in c.aliases),
             frozenset(kind for c in concepts for kind in c.types),
             frozenset(live_id(parent) for c in concepts for parent in c.parents),
         )
@@ -271,9 +283,8 @@ def find_cause(
     (gold,), (_, answer) = parts, ranking[0]
     if nearest & gold:
         return "index miss"
-    form = name_form(mention)
-    if not any(form in info(cui).forms for cui in gold):
-        if form in info(answer).forms:
+    if not any(info(cui).has_name(mention) for cui in gold):
+        if info(answer).has_name(mention):
             return "equal name elsewhere"
         if is_short_form(mention):
             return "abbreviation"

@@ -10,9 +10,10 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..kb.related import relate
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.link import BROADER, Linked, label_filter
+from ..linking.link import BROADER, EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.scores import SCORE_DIGITS, round_score
+from ..linking.text import read_mention
 from ..pipeline.annotations import NIL
 from .diagnose import CAUSES, find_cause, info_finder, is_short_form, score_candidates
 from .regression import MentionContext
@@ -104,11 +105,13 @@ def locate_expected(
     else:
         if filter := label_filter(context.label, options):
             kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
-            expected.filtered_by = [] if kept else rejecting_fields(kb, filter, entries)
+            if not kept:
+                expected.filtered_by = rejecting_fields(kb, filter, entries)
+                filter = Filter()
             entries = kept or entries
-        english = options.filter.may_be_english
-        embedded = kb.embed([context.text], variants=english, respell=True)
-        (vector,) = embedded.vectors
+        text = read_mention(context.text)
+        embedded = kb.embed([text])
+        (vector,) = kb.searcher.name([text], embedded.vectors, filter).vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
         expected.score = round_score(scores.max())
@@ -144,7 +147,7 @@ def rank_expected(
     else:
         expected.rank, expected.alias = found["rank"], found["alias"]
         if found["rank"] == 1:
-            return "not accepted"
+            return "excluded" if linked.note == EXCLUDED else "not accepted"
     ranking, info = score_candidates(candidates), info_finder(kb, {})
     parts = [frozenset([cui])]
     return find_cause(context.text, parts, ranking, info, k=options.k, nearest=nearest)

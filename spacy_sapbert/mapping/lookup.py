@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.candidates import Candidate
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
-from ..linking.surface_forms import name_form
+from ..linking.text import list_words
 from .found import EXACT, LINKED, NONE, REVIEW, Found
 from .terms import has_side, list_readings
 
@@ -72,10 +71,12 @@ def map_batch(
         for index, texts_of_term in zip(indices, readings, strict=True):
             if texts_of_term:
                 sided = has_side(queries[index].term)
+                named = {t: is_name(kb, t, by_text[t]) for t in texts_of_term}
                 best = max(
-                    texts_of_term, key=lambda text: quality(text, by_text[text], sided)
+                    texts_of_term,
+                    key=lambda text: quality(text, by_text[text], named[text], sided),
                 )
-                results[index] = describe(best, by_text[best], sure)
+                results[index] = describe(best, by_text[best], named[best], sure)
     return results
 
 
@@ -85,41 +86,44 @@ def has_threshold(kb: KnowledgeBase, options: LinkOptions) -> bool:
     return any(threshold is not None for threshold in thresholds)
 
 
-def quality(text: str, linked: Linked, sided: bool) -> tuple[int, float]:
+def is_name(kb: KnowledgeBase, text: str, linked: Linked) -> bool:
+    """Return whether a text is a way to write the name of its first candidate."""
+    if not linked.candidates:
+        return False
+    first = linked.candidates[0]
+    return kb.searcher.names.is_name(text, first["cui"], first["alias"])
+
+
+def quality(text: str, linked: Linked, named: bool, sided: bool) -> tuple[int, float]:
     """Return the sort key of a reading: how far it is a name, and its score.
 
     Args:
+        named: Whether it is the name of its first candidate.
         sided: Whether the term names a side.
     """
     if not linked.candidates:
         return 0, -2.0
     first = linked.candidates[0]
     if sided and has_side(text):
-        named = 2 * (words(text) <= words(first["alias"]))
-    else:
-        named = is_name(text, first) * (1 if sided else 2)
-    return named, first["score"]
+        return 2 * (words(text) <= words(first["alias"])), first["score"]
+    return named * (1 if sided else 2), first["score"]
 
 
 def words(text: str) -> set[str]:
-    """Return the words of a text in lower case."""
-    return {*name_form(text).split()}
+    """Return the folded words of a text."""
+    return {*list_words(text, "english")}
 
 
-def is_name(text: str, candidate: Candidate) -> bool:
-    """Return whether a text is the name of a candidate that was found."""
-    return name_form(text) == name_form(candidate["alias"])
-
-
-def describe(text: str, linked: Linked, sure: bool) -> Found:
+def describe(text: str, linked: Linked, named: bool, sure: bool) -> Found:
     """Return what a reading found, and what a person has to do.
 
     Args:
+        named: Whether it is the name of its first candidate.
         sure: Whether there is a threshold; without one, only names are links.
     """
     cui, note, candidates = linked.cui, linked.note, linked.candidates
     status = REVIEW if candidates else NONE
-    if cui is not None and candidates and is_name(text, candidates[0]):
+    if cui is not None and named:
         status = EXACT
     elif cui is not None and sure:
         status = LINKED

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from ..linking.ranking import has_text
+from ..linking.text import name_form
 
 # A code of a classification: E11.9, C50, 250.00, J45.909, 38341003, LOINC's 4548-4
 CODE = r"(?:[A-Z]{1,2}\d{2,4}(?:\.[\dA-Z]{1,4})?|\d{3}\.\d{1,2}|\d{6,18}|\d{2,6}-\d)"
@@ -33,6 +34,16 @@ SIDES = re.compile(
     r"\s*\)?",
     re.IGNORECASE,
 )
+# What people write into a cell that has no term
+NO_TERMS = (
+    "n/a, none, nil, null, nan, missing, unknown, unk, not known, not available, "
+    "not applicable, not specified, not stated, not recorded, unspecified, "
+    "undetermined, other, others, no data, tbd, k.A., keine, keine Angabe, unbekannt, "
+    "nicht bekannt, entfällt, desconocido, ninguno, ninguna, no aplica, inconnu, "
+    "aucun, aucune, non connu"
+)
+NO_TERM_FORMS = frozenset(map(name_form, NO_TERMS.split(", ")))
+MISSING = "NA"  # "Na" is sodium
 UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü", "Ae": "Ä", "Oe": "Ö", "Ue": "Ü"}
 UMLAUT = re.compile("|".join(UMLAUTS))
 EDGES = " \t\r\n,;:-–—_|/"
@@ -83,7 +94,8 @@ def list_readings(term: str) -> list[str]:
 
     Returns:
         The term itself, and what is left after each rule and those before it. Distinct,
-        with a letter or digit; empty if the term has none.
+        with a letter or digit; empty if the term has none, or says that there is no
+        term: "N/A", "unknown (R69)".
     """
     readings = [" ".join(term.split())]
     for rules in (RULES, RULES_WITHOUT_NOS):
@@ -91,7 +103,15 @@ def list_readings(term: str) -> list[str]:
         for rule in rules:
             text = rule(text)
             readings.append(text)
+    if not all(map(is_term, filter(has_text, readings))):
+        return []
     return [text for text in dict.fromkeys(readings) if has_text(text)]
+
+
+def is_term(text: str) -> bool:
+    """Return whether a text can name a concept, unlike "N/A", "unknown" and "-"."""
+    text = text.strip()
+    return has_text(text) and text != MISSING and name_form(text) not in NO_TERM_FORMS
 
 
 def has_side(term: str) -> bool:

@@ -1,7 +1,9 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
 from collections.abc import Iterable
+from typing import Any
 
+import regex
 from typing_extensions import TypedDict
 
 from ..errors import Errors
@@ -10,7 +12,7 @@ from ..kb.database import is_encodable
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
 from ..linking.sources import normalize_prefix
-from ..linking.surface_forms import name_form
+from ..linking.text import clean_text, fold_letters, name_form
 from ..vocabularies.concepts import Concept
 from .problems import RequestError
 
@@ -20,6 +22,8 @@ MOST_WORDS = 5  # of a search
 LEAST_WORD = 3  # characters of the longest word of a search inside names
 LONGEST_PATH = 50  # of a hierarchy, which may have cycles
 LAST = "\U0010ffff"  # the last character: the end of a range of names
+# The last word of a search, but for a possessive
+UNFINISHED = regex.compile(r"(?<![\p{L}\p{M}])(?!(?<=')s$)\p{L}[\p{L}\p{M}]*$")
 
 
 class ConceptName(TypedDict):
@@ -165,12 +169,29 @@ def show_names(
     ]
 
 
+def read_typed(text: str) -> tuple[str, str]:
+    """Return the forms of a text that a person types: see `name_form`.
+
+    Returns:
+        With the letters of the last word as they are typed, since "vi" may become
+        "vitamin"; and with this word as a whole, "6".
+    """
+    text = clean_text(text)
+    form, last = name_form(text), UNFINISHED.search(text)
+    if last is None:
+        return form, form
+    words = [name_form(text[: last.start()]), fold_letters(last.group())]
+    return " ".join(filter(None, words)), form
+
+
 def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     """Find concepts with a name that begins with a text, in the order of the names."""
-    form = name_form(text)
+    typed, form = read_typed(text)
     if not form or not is_encodable(form):
         return []
-    rows = kb.store.names_from(form, form + LAST, 10 * k)
+    rows = kb.store.names_from(typed, typed + LAST, 10 * k)
+    if typed != form and (" " in typed or not rows):
+        rows += kb.store.names_from(form, f"{form} {LAST}", 10 * k)
     return show_names(kb, (row[1:] for row in rows), k)
 
 
@@ -217,12 +238,13 @@ def find_words(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     Of a vocabulary with more than `MOST_SCANNED` names none is found, since all names
     are read.
     """
-    words = name_form(text).split()[:MOST_WORDS]
-    if kb.manifest.counts.aliases > MOST_SCANNED or not all(map(is_encodable, words)):
+    if kb.manifest.counts.aliases > MOST_SCANNED:
         return []
-    if not words or len(max(words, key=len)) < LEAST_WORD:
-        return []
-    rows = kb.store.names_with(words, 10 * k)
+    rows: list[tuple[Any, ...]] = []
+    for form in dict.fromkeys(read_typed(text)):
+        words = form.split()[:MOST_WORDS]
+        if is_encodable(form) and max(map(len, words), default=0) >= LEAST_WORD:
+            rows += kb.store.names_with(words, 10 * k)
     return show_names(kb, (row[1:] for row in rows), k)
 
 

@@ -55,7 +55,9 @@ def test_explain_exits_with_a_code_for_the_result(
 
 def test_explain_has_the_filters_of_search(sample_kb: Path) -> None:
     arguments = ("fever", "--kb", sample_kb, "--types", "T047", "-k", 3)
-    assert "filtered\n" in run(*arguments, code=0).stdout
+    result = run(*arguments, code=3)
+    assert facts(result.stdout)["concept"] == "NIL (filtered)"
+    assert "filtered\n" in result.stdout
     data = json.loads(run(*arguments, "--json").stdout)
     assert len(data["candidates"]) == 3
     assert data["filtered"][0]["cui"] == "C0000004"

@@ -9,7 +9,6 @@ from spacy_sapbert.evaluation.diagnose import (
     find_cause,
     is_short_form,
 )
-from spacy_sapbert.linking.surface_forms import name_form
 
 Ranking = list[tuple[float, str]]
 
@@ -18,7 +17,7 @@ def make(names: str, types: str = "", parents: str = "") -> KnownConcept:
     return KnownConcept(
         (),
         names.split("|")[0],
-        frozenset(name_form(name) for name in names.split("|")),
+        frozenset(names.split("|")),
         frozenset(types.split()),
         frozenset(parents.split()),
     )

@@ -1,3 +1,4 @@
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ class IncompleteIndex:
     def embed(self, texts: list[str], **options: bool) -> EmbeddedTexts:
         readable = np.ones(len(texts), dtype=bool)
         vectors = self.matrix[[int(text) for text in texts]]
-        return EmbeddedTexts(texts, vectors, ~readable, readable, ~readable, {})
+        return EmbeddedTexts(vectors, ~readable, readable)
+
+    @property
+    def searcher(self) -> Any:
+        """It knows no names."""
+        return SimpleNamespace(
+            name=lambda texts, vectors, filter: SimpleNamespace(vectors=vectors)
+        )
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

@@ -209,6 +209,31 @@ def test_suggest_names_the_threshold_and_the_note(kb: KnowledgeBase) -> None:
     assert "The note is ambiguous" in found
 
 
+def test_explain_says_what_excludes_the_first_concept(
+    make_kb: Any, tmp_path: Path
+) -> None:
+    names = ("Factor VIII deficiency", "Factor XI deficiency")
+    concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(names)]
+    kb = load_kb(make_kb(tmp_path, concepts, backend="exact"))
+    first = kb.link(["factor 9 deficiency"])[0].candidates[0]["cui"]
+    found = explain(kb, "factor 9 deficiency", first)
+    assert (found.note, found.cui) == ("excluded", None)
+    assert found.expected is not None
+    assert found.expected.cause == "excluded"
+    assert "--alias 'factor 9 deficiency'" in found.suggestions[0]
+
+
+def test_explain_says_what_excludes_the_next_candidate(
+    make_kb: Any, letters_order: Any, tmp_path: Path
+) -> None:
+    names = ("Factor VIII deficiency", "Factor IX deficiency")
+    concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(names)]
+    kb = load_kb(make_kb(tmp_path, concepts, learned=letters_order, backend="exact"))
+    found = explain(kb, "factor 9 deficit", "C1")
+    assert [candidate["cui"] for candidate in found.candidates] == ["C1", "C0"]
+    assert "another numeral, opposite or single letter" in found.order[0]
+
+
 def test_suggest_the_component_for_abbreviations(kb: KnowledgeBase) -> None:
     context = MentionContext("HA", defined="heart attack")
     first = explain(kb, context, "C0000001").suggestions[0]

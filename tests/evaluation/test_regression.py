@@ -132,26 +132,29 @@ def test_compare_outcome_returns_the_first_expected_rank(sample_kb):
     assert not outcome.passed
 
 
-def pipeline(*components, **config):
-    nlp = spacy.blank("en")
-    for name in components:
-        nlp.add_pipe(name)
-    if "entity_ruler" in components:
-        ruler = nlp.get_pipe("entity_ruler")
-        ruler.add_patterns(
-            [{"label": "SIGN", "pattern": text} for text in ("fever", "MI", "no fever")]
-        )
-    return nlp, nlp.add_pipe("sapbert_linker", config={"kb": "none", **config})
+@pytest.fixture
+def pipeline(sample_kb):
+    def make(*components, **config):
+        nlp = spacy.blank("en")
+        for name in components:
+            nlp.add_pipe(name)
+        if "entity_ruler" in components:
+            ruler, texts = nlp.get_pipe("entity_ruler"), ("fever", "MI", "no fever")
+            ruler.add_patterns([{"label": "SIGN", "pattern": text} for text in texts])
+        config = {"kb": str(sample_kb), **config}
+        return nlp, nlp.add_pipe("sapbert_linker", config=config)
+
+    return make
 
 
-def test_read_context_of_a_mention_alone():
+def test_read_context_of_a_mention_alone(pipeline):
     context = read_context(*pipeline(), make_case("MI", "MI"))
     assert (context.text, context.label, context.others) == ("MI", "", [])
     context = read_context(*pipeline(), make_case("MI", "MI", label="SIGN"))
     assert context.label == "SIGN"
 
 
-def test_read_context_uses_long_forms_of_components_only():
+def test_read_context_uses_long_forms_of_components_only(pipeline):
     case = make_case("A heart attack (HA). Since the HAs", "HA")
     without = read_context(*pipeline(), case)
     assert (without.text, without.defined) == ("HA", "heart attack")
@@ -164,9 +167,7 @@ def test_read_context_uses_long_forms_of_components_only():
 
 
 @pytest.mark.parametrize("key", [None, "all"])
-def test_read_context_detects_the_other_mentions(
-    key,
-):
+def test_read_context_detects_the_other_mentions(pipeline, key):
     nlp, linker = pipeline("entity_ruler", spans_key=key)
     if key is not None:
 
@@ -186,12 +187,12 @@ def test_read_context_detects_the_other_mentions(
     assert context.others == [("MI", "SIGN"), ("fever", "SIGN")]
 
 
-def test_read_context_of_a_mention_within_a_token():
+def test_read_context_of_a_mention_within_a_token(pipeline):
     context = read_context(*pipeline("entity_ruler"), make_case("antifever", "fever"))
     assert (context.text, context.label) == ("fever", "SIGN")
 
 
-def test_read_context_names_a_component_that_fails():
+def test_read_context_names_a_component_that_fails(pipeline):
     @Language.component("test_fails")
     def fail(doc):
         raise ValueError(doc.text)

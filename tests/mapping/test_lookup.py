@@ -4,8 +4,78 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.mapping.lookup import Found, describe, quality
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.linking.text import is_same_name
+from spacy_sapbert.mapping.lookup import Found, Query, describe, map_queries, quality
+from spacy_sapbert.vocabularies.concepts import Concept
+
+CONCEPTS = [
+    Concept("C1", ["Heart attack", "MI"]),
+    Concept("C2", ["Crohn's disease", "CAT"]),
+    Concept("C3", ["Factor VIII deficiency"]),
+    Concept("C4", ["Factor IX deficiency"]),
+    Concept("C5", ["Dolor", "Tumor"], languages={"SPA": [0], "ENG": [1]}),
+    Concept("C6", ["None", "Sodium", "Na"]),
+    Concept("C7", ["Asthma (disorder)", "Bronchial (finding)"]),
+    Concept("C8", ["Bronchial"]),
+]
+
+
+@pytest.fixture(scope="module")
+def kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    return load_kb(make_kb(tmp_path_factory.mktemp("names"), CONCEPTS, backend="exact"))
+
+
+def look_up(kb: KnowledgeBase, *terms: str) -> list[Found]:
+    options = LinkOptions(k=2, threshold=-1)
+    return [*map_queries(kb, map(Query, terms), options)]
+
+
+@pytest.mark.parametrize(
+    ("term", "cui"),
+    [
+        ("Heart attack.", "C1"),
+        ('"Heart attack"', "C1"),
+        ("(heart attack)", "C1"),
+        ("Heart attack (disorder)", "C1"),
+        ("Heart attack (disorder).", "C1"),
+        ('"Heart attack (disorder)"', "C1"),
+        ("H/O heart attacks (I21.9)", "C1"),
+        ("crohns disease", "C2"),
+        ("Crohn’s disease", "C2"),
+        ("factor 8 deficiency", "C3"),
+        ("dolores", "C5"),
+        ("tumours", "C5"),
+        ("Na", "C6"),
+        ("asthma", "C7"),
+        ("Asthma (disorder)", "C7"),
+        ("bronchial", "C8"),
+    ],
+)
+def test_map_queries_finds_names_in_any_way_to_write_them(
+    kb: KnowledgeBase, term: str, cui: str
+) -> None:
+    (found,) = look_up(kb, term)
+    assert (found.status, found.cui) == ("exact", cui)
+
+
+@pytest.mark.parametrize("term", ["factor 7 deficiency", "cats", "sore throat"])
+def test_map_queries_other_words_are_not_exact(kb: KnowledgeBase, term: str) -> None:
+    (found,) = look_up(kb, term)
+    assert found.status != "exact"
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("N/A", "n/a", "None", "unknown", "-", "not known", "nil", "?", "unspecified"),
+        *("NA", "n.a.", "(unknown)", "Unknown.", "unknown (R69)", "k. A.", "NULL"),
+    ],
+)
+def test_map_queries_what_is_no_term_has_no_link(kb: KnowledgeBase, term: str) -> None:
+    assert look_up(kb, term) == [Found("", "none", None, "empty", [])]
 
 
 def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:
@@ -46,11 +116,16 @@ def test_quality_of_readings(
 ) -> None:
     sided = "left" in term
     links = {text: make_link(*each) for text, each in found.items()}
-    assert max(links, key=lambda text: quality(text, links[text], sided)) == best
+    named = {t: is_same_name(t, found[t][0]) for t in found}
+
+    def key(text: str) -> tuple[int, float]:
+        return quality(text, links[text], named[text], sided)
+
+    assert max(links, key=key) == best
 
 
 def test_quality_of_a_reading_without_candidates_is_the_lowest() -> None:
-    assert quality("x", Linked([], "empty", None), False) == (0, -2.0)
+    assert quality("x", Linked([], "empty", None), False, False) == (0, -2.0)
 
 
 @pytest.mark.parametrize(
@@ -67,4 +142,4 @@ def test_describe_needs_a_threshold_for_what_is_no_name(
     link: Linked, sure: bool, status: str, cui: str | None, note: str | None
 ) -> None:
     expected = Found("fever", status, cui, note, link.candidates)
-    assert describe("fever", link, sure) == expected
+    assert describe("fever", link, status == "exact", sure) == expected

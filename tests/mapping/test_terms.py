@@ -53,6 +53,8 @@ def test_list_readings_has_the_term_without_its_trappings(term, reading):
         "trisomy 21",
         "HbA1c",
         "asthma",
+        "unknown primary",
+        "Na",
     ],
 )
 def test_list_readings_leaves_what_belongs_to_a_term(term):
@@ -61,6 +63,11 @@ def test_list_readings_leaves_what_belongs_to_a_term(term):
 
 @pytest.mark.parametrize("term", ["", "  ", "?", "--", "()"])
 def test_list_readings_without_letters_is_empty(term):
+    assert list_readings(term) == []
+
+
+@pytest.mark.parametrize("term", ["N/A", "NA", "None", "unknown (R69)", "h/o unknown"])
+def test_list_readings_of_what_is_no_term_is_empty(term):
     assert list_readings(term) == []
 
 

@@ -327,6 +327,11 @@ ALL = f"{ICD}?fhir_vs"
         ({"url": ICD, "system": ICD, "code": "I21"}, True, True),
         ({"url": f"{ALL}|2025", "system": ICD, "code": "I21"}, True, True),
         ({"url": ALL, "system": ICD, "code": "I21", "display": "HEART attack"}, 1, 1),
+        ({"url": ALL, "system": ICD, "code": "I21", "display": "heart attacks"}, 1, 1),
+        (
+            {"url": ALL, "system": ICD, "code": "I21", "display": '"Heart attack".'},
+            *(True, True),
+        ),
         ({"url": ALL, "system": ICD, "code": "I21", "display": "fever"}, False, True),
         ({"url": ALL, "system": ICD, "code": "I99"}, False, False),
         ({"url": ALL, "system": OWN, "code": "C1"}, False, False),

@@ -68,6 +68,26 @@ def test_an_id_or_a_code_is_a_query(refined: LocalClient, query: str) -> None:
     assert "C0000001" not in [one["id"] for one in others]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("heart attack", "Heart attack.", '"Heart attack"', "(heart attack)"),
+        *("Heart attack (disorder)", "heart attacks", "myocardial  infarctions"),
+    ],
+)
+def test_a_name_matches_in_any_way_to_write_it(
+    refined: LocalClient, query: str
+) -> None:
+    first, *others = ask(refined, query=query)
+    assert (first["id"], first["match"], first["score"]) == ("C0000001", True, 100.0)
+    assert not any(one["match"] for one in others)
+
+
+@pytest.mark.parametrize("query", ["hart attack", "N/A", "None", "unknown", "NA"])
+def test_what_is_no_name_matches_none(refined: LocalClient, query: str) -> None:
+    assert not any(one["match"] for one in ask(refined, query=query))
+
+
 def test_a_code_of_two_concepts_matches_none(refined: LocalClient) -> None:
     found = ask(refined, query="R50", limit=2)
     assert [one["id"] for one in found] == ["C0000003", "C0000004"]

@@ -18,6 +18,7 @@ REASONS = {
     "filtered": "the filter excludes its concepts",
     "below_threshold": "all scores are below the threshold",
     AMBIGUOUS: "several concepts have the same score",
+    "excluded": "what is near has another numeral, an opposite or another letter",
 }
 EVIDENCE = {
     "label": "the semantic types of the label decide",

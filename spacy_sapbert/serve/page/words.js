@@ -21,6 +21,7 @@ export function legendOf(keys) {
 const NOTES = {
   below_threshold: "The best guess is too weak.",
   ambiguous: "It means several concepts equally.",
+  excluded: "What is near has another number, an opposite, or another letter.",
   filtered: "What fits is not among the allowed concepts.",
   empty: "There is nothing to look up.",
   no_vector: "It has no words that can be looked up.",

@@ -13,7 +13,6 @@ from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.languages import CODES
 from ...linking.sources import SOURCES, normalize_prefix
-from ...linking.surface_forms import name_form
 from ...vocabularies.concepts import Concept
 from .fhir_parameters import FhirError
 
@@ -204,10 +203,9 @@ def choose_display(
     return min(enumerate(list_designations(concept)), key=sort_key)[1][0]
 
 
-def is_name(concepts: Iterable[Concept], text: str) -> bool:
-    """Return whether a text is a name of one of the concepts of a code."""
-    form = name_form(text)
-    return any(name_form(name) == form for one in concepts for name in one.aliases)
+def is_name(kb: KnowledgeBase, concepts: Iterable[Concept], text: str) -> bool:
+    """Return whether a text is a way to write a name of a concept of a code."""
+    return any(kb.searcher.names.is_name(text, one.cui) for one in concepts)
 
 
 def is_synonym(concept: Concept, first: CodeSystem, second: CodeSystem) -> bool:

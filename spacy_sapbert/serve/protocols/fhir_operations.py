@@ -339,7 +339,7 @@ def check_coding(
     if not concepts:
         return "The code is unknown.", None
     shown = choose_display(concepts[0], system, language)
-    if coding.display is not None and not is_name(concepts, coding.display):
+    if coding.display is not None and not is_name(kb, concepts, coding.display):
         return "The code exists, but it does not have this name.", shown
     return "", shown
 

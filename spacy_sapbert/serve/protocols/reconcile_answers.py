@@ -13,6 +13,8 @@ from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
+from ...mapping.lookup import is_name
+from ...mapping.terms import is_term
 from ...vocabularies.concepts import Concept
 from ..lookup import find_code
 from ..problems import status_of
@@ -127,21 +129,24 @@ def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
     }
 
 
-def is_match(kb: KnowledgeBase, linked: Linked) -> bool:
+def is_match(kb: KnowledgeBase, text: str, linked: Linked) -> bool:
     """Return whether the first candidate is right, as far as can be known.
 
-    The mention is linked to it, no other concept has its score, and the score reaches a
-    threshold that was calibrated or taught; without one the mention must be a name.
+    The query is a term and is linked to it, no other concept has its score, and the
+    score reaches a threshold that was calibrated or taught; without one the query must
+    be a name.
     """
     if not linked.accepted or linked.accepted[0]["tie"] is not None:
         return False
     calibrated = kb.manifest.calibration is not None or kb.manifest.has_ranker
-    return calibrated or linked.accepted[0]["score"] == 1.0
+    return is_term(text) and (calibrated or is_name(kb, text, linked))
 
 
-def describe_candidates(kb: KnowledgeBase, linked: Linked) -> list[dict[str, Any]]:
+def describe_candidates(
+    kb: KnowledgeBase, text: str, linked: Linked
+) -> list[dict[str, Any]]:
     """Return the candidates of a query; the score is that of 100."""
-    match = is_match(kb, linked)
+    match = is_match(kb, text, linked)
     found = []
     for place, one in enumerate(linked.candidates):
         features = [{"id": "cosine", "value": one["score"]}]
@@ -276,7 +281,7 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
                 raise
             return  # an unknown type
         for key, result in zip(keys, results, strict=True):
-            found = describe_candidates(kb, result.linked)
+            found = describe_candidates(kb, queries[key].query, result.linked)
             merged = merge_candidates(prepared[key][1], found, queries[key].k)
             answers[key] = {"result": merged}
 
