@@ -14,6 +14,7 @@ from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
 from .app import app
+from .evaluate import print_links
 
 # Rows of the table: the key and its words.
 ROWS = {
@@ -29,6 +30,8 @@ ROWS = {
     "recall": "Recall",
     "f1": "F1",
     "accuracy": "Accuracy with NIL",
+    "nil_precision": "Precision of NIL",
+    "nil_recall": "Recall of NIL",
     "calibration_error": "Expected calibration error",
 }
 
@@ -139,6 +142,8 @@ def calibrate(
             chance = score_probability(written.logistic, written.threshold)
             rows.append(("Probability at the threshold", f"{chance:.4f}"))
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
+        if written.by == "probability":
+            print_links(evaluation.measure_beside(top, written))
         if figure is not None:
             msg.good(f"Wrote {figure}")
         if not keep:

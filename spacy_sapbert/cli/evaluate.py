@@ -11,6 +11,8 @@ from ..io.writing import check_outputs, write_atomically, write_json
 from ..kb.knowledge_base import load_kb
 from .app import app
 
+USED = 1  # number of the threshold in force; see `list_beside`
+
 
 def format_accuracy(result: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return a header, and a row for each linker, group, level and k of one file."""
@@ -43,6 +45,23 @@ def print_file(result: dict[str, Any]) -> None:
     )
     aligns = ["l", "l"] + ["r"] * (len(header) - 2)
     msg.table(rows, header=header, divider=True, aligns=aligns)
+
+
+def print_links(figures: list[dict[str, Any]]) -> None:
+    """Print what the threshold does, and some beside it."""
+    if not figures:
+        return
+    names = ("precision", "recall", "nil_precision", "nil_recall")
+    rows = [
+        (
+            f"{each['threshold']:g}{' (used)' * (number == USED)}",
+            *("–" if each[n] is None else f"{each[n]:.4f}" for n in names),
+        )
+        for number, each in enumerate(figures)
+    ]
+    msg.divider("Links at thresholds")
+    header = ("Probability", "Precision", "Recall", "NIL precision", "NIL recall")
+    msg.table(rows, header=header, divider=True, aligns=["l", *["r"] * 4])
 
 
 def print_comparison(comparison: dict[str, Any]) -> None:
@@ -201,6 +220,7 @@ def evaluate(
         return
     for result in results["files"]:
         print_file(result)
+    print_links(results["links"])
     recall = [f"{key} {val}" for key, val in results["index_recall"].items()]
     msg.text(f"Index against exact search: {', '.join(recall)}")
     if compare:

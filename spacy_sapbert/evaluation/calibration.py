@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from ..io.reading import file_digest
 from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.order.fit import measure_thresholds
 from ..linking.probability import (
     DIGITS,
+    MEASURES,
     Curve,
+    TopScores,
+    compute_measures,
     fit_logistic,
     log_odds,
     score_probability,
@@ -26,7 +30,6 @@ from ..linking.probability import (
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
 
-MEASURES = ("precision", "recall", "f1", "accuracy")
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
 NOT_CALIBRATED = "no calibration"  # criterion of a threshold given or estimated
@@ -34,22 +37,6 @@ BINS = 10
 BATCH_SIZE = 256
 
 GoldFiles = dict[Path, list[GoldMention]]  # mentions with and without an id
-
-
-class TopScores(NamedTuple):
-    """The best candidate of each mention, by ascending score. Shape of each: (n,).
-
-    Attributes:
-        scores: Its cosine, or the log-odds of its probability if there is a learned
-            order; −inf for a mention without a candidate.
-        right: Whether it is a right concept, bool.
-        known: Whether the knowledge base has a right concept, bool; the other mentions
-            are true NILs.
-    """
-
-    scores: np.ndarray
-    right: np.ndarray
-    known: np.ndarray
 
 
 def parse_criterion(text: str) -> tuple[str, float]:
@@ -78,8 +65,7 @@ def sort_scores(rows: Sequence[tuple[float | None, bool, bool]]) -> TopScores:
     """Sort scores, right and known by score; None = a mention without a candidate."""
     scores, right, known = zip(*rows, strict=True)
     values = np.array([-np.inf if s is None else s for s in scores], dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    return TopScores(values[order], np.array(right)[order], np.array(known)[order])
+    return TopScores.sorted(values, np.array(right), np.array(known))
 
 
 def score_top1(
@@ -121,31 +107,27 @@ def score_top1(
     return sort_scores(rows)
 
 
-def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.ndarray]:
-    """Compute each of `MEASURES` for each threshold; NaN for 0 of 0.
-
-    A mention is linked if its score reaches the threshold. Precision is the share of
-    right links. Recall counts the mentions that are no true NIL. Accuracy counts right
-    links, and true NILs that are not linked.
+def measure_links(
+    kb: KnowledgeBase, files: GoldFiles, aliases: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Measure links and mentions without a concept at the threshold, and beside it.
 
     Returns:
-        Shape of each: (thresholds,).
+        See `AtThreshold`; empty if the threshold is not a probability.
     """
-    first = np.searchsorted(top.scores, thresholds, side="left")
+    if kb.ranker is None or kb.manifest.threshold is not None:
+        return []
+    top = score_top1(kb, files, aliases, ordered=True)
+    chances = score_probability(Logistic(slope=1, intercept=0), top.scores)
+    figures = measure_thresholds(top._replace(scores=chances), kb.ranker.threshold)
+    return [each.model_dump() for each in figures]
 
-    def sum_below(flags: np.ndarray) -> np.ndarray:
-        return np.concatenate([[0.0], np.cumsum(flags)])
 
-    right, nil = sum_below(top.right), sum_below(~top.known)
-    known, total = top.known.sum(), len(top.scores)
-    linked, hits = total - first, right[-1] - right[first]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return {
-            "precision": hits / linked,
-            "recall": hits / known,
-            "f1": 2 * hits / (linked + known),
-            "accuracy": (hits + nil[first]) / total,
-        }
+def measure_beside(top: TopScores, calibration: Calibration) -> list[dict[str, Any]]:
+    """Measure what a threshold that is a probability does, and some beside it."""
+    chances = score_probability(calibration.logistic, top.scores)
+    figures = measure_thresholds(top._replace(scores=chances), calibration.threshold)
+    return [each.model_dump() for each in figures]
 
 
 def choose_threshold(top: TopScores, criterion: str) -> float:

@@ -13,6 +13,7 @@ from ..io.reading import file_digest
 from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
+from .calibration import measure_links
 from .gold_mentions import (
     GoldMention,
     Lookup,
@@ -202,6 +203,11 @@ def evaluate_kb(
         },
         "kb": describe_kb(kb),
         "versions": describe_versions(),
+        "links": measure_links(
+            kb,
+            {path: golds for path, (golds, _) in zip(paths, selected, strict=True)},
+            aliases,
+        ),
         "index_recall": measure_recall(kb, texts[::step][:recall_queries]),
         "files": results,
     }

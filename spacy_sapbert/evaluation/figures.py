@@ -9,8 +9,7 @@ from ..errors import Errors, SapbertError
 from ..io.plugins import require
 from ..io.writing import write_atomically
 from ..kb.folder.records import Logistic
-from ..linking.probability import score_probability
-from .calibration import TopScores, compute_measures
+from ..linking.probability import TopScores, compute_measures, score_probability
 
 # SOURCE: Okabe and Ito: colours that people with any colour vision can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -179,7 +179,7 @@ def ordered_kb(
     make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
 ) -> Path:
     ranker = letters_order.ranker.model_copy(
-        update={"margin": 0.1, "cosine": 30.0, "intercept": -29.0}
+        update={"chance": {"margin": 0.1, "cosine": 30.0}, "intercept": -29.0}
     )
     order = letters_order.model_copy(update={"ranker": ranker})
     return Path(make_kb(tmp_path, few_concepts, learned=order))

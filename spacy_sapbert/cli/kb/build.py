@@ -144,6 +144,12 @@ def build(
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)
+        if manifest.order is None and manifest.threshold is None:
+            msg.warn(
+                "There is no threshold: every mention is linked to the nearest "
+                "concept. Choose one by annotated mentions: spacy sapbert calibrate "
+                f"mentions.tsv --kb {kb}"
+            )
         msg.good(f"Wrote {kb}")
 
 

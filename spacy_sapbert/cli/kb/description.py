@@ -1,12 +1,14 @@
 """What a knowledge base is, in rows for a table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...io.progress import format_count
-from ...kb.folder.records import Manifest, NamesOrder, Teaching
+from ...kb.folder.records import AtThreshold, Manifest, NamesOrder, Teaching
 from ...kb.packages.distribution import describe_vocabulary
 
 MOST_SHOWN = 20  # vocabularies
+USED = 1  # number of the threshold in force
 
 
 def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
@@ -90,7 +92,39 @@ def describe_order(order: NamesOrder) -> list[tuple[str, str]]:
             )
             for gain in order.gains
         ),
+        *(
+            (
+                f"… {nil.kind}",
+                f"{nil.recall:.3f} not linked "
+                f"({format_count(nil.mentions, 'mention')} without a concept)",
+            )
+            for nil in order.nils
+        ),
+        *describe_thresholds(order.thresholds),
     ]
+
+
+def describe_thresholds(figures: Sequence[AtThreshold]) -> list[tuple[str, str]]:
+    """Return what thresholds do, for a table; see `list_beside`."""
+    rows: list[tuple[str, str]] = []
+    for number, each in enumerate(figures):
+        shares = [
+            "–" if value is None else f"{value:.3f}"
+            for value in (
+                each.precision,
+                each.recall,
+                each.nil_precision,
+                each.nil_recall,
+            )
+        ]
+        rows.append(
+            (
+                f"At threshold {each.threshold:g}{' (used)' * (number == USED)}",
+                f"links: precision {shares[0]}, recall {shares[1]}; no concept: "
+                f"precision {shares[2]}, recall {shares[3]}",
+            )
+        )
+    return rows
 
 
 def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:
