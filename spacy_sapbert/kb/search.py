@@ -21,6 +21,7 @@ from ..linking.features import (
     Pool,
     Provenance,
     Shared,
+    all_excluded,
     compute_features,
     excludes,
     list_near,
@@ -391,7 +392,7 @@ class MentionSearch:
             ordered, probability = order_by_ranker(
                 ranker, pool, features, ranked.get(number, ())
             )
-            excluded = bool(ordered) and bool(features["excluded"].all())
+            excluded = bool(ordered) and all_excluded(features)
             best = rank_concepts(ordered, k=options.k)
             results.append(
                 SearchResult(best, None, counts[number], probability, excluded)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..io.arrays import map_arrays
 from ..io.cache import LruCache
-from ..linking.features import SHORTEST_NEW_STEM, list_stems
 from ..linking.opposites import (
     NEGATING_WORDS,
     list_doubtful_opposites,
@@ -30,6 +30,7 @@ from ..linking.text import (
     hash_word,
     list_words,
 )
+from ..linking.word_likeness import SHORTEST_NEW_STEM, list_stems
 from .store import Store
 
 NUMERAL, LETTER, NEGATION, OTHER = 1, 2, 3, 0  # kinds of words
@@ -398,18 +399,7 @@ def load_words(paths: Mapping[str, Path], store: Store) -> WordTable:
 
     A file that cannot be read, or contradicts the others, is an error.
     """
-    arrays: dict[str, np.ndarray] = {}
-    for name, kind in FILES.items():
-        reason = None
-        try:
-            array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
-            if array.dtype != kind or array.ndim != 1:
-                reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
-            arrays[name] = array
-        except Exception as error:  # numpy raises almost any for a damaged header
-            reason = f"it cannot be read ({type(error).__name__})"
-        if reason is not None:
-            raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+    arrays = map_arrays(paths, FILES)
     sizes = {len(arrays[name]) for name in ("hashes", "kinds", "english", "every")}
     starts, places = arrays["starts"], arrays["places"]
     if (

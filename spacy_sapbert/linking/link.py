@@ -15,12 +15,12 @@ from .probability import Logistic, score_probability
 from .ranking import BY_ID, Evidence, break_ties
 from .scores import round_score
 
+EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 # Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = (
     *("empty", "no_vector", "filtered", "below_threshold", "ambiguous"),
-    "excluded",
+    EXCLUDED,
 )
-EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
 BROADER = "broader"  # note of mentions linked to a parent of their candidates
 MAX_DISTANCE = 3  # distance of concepts that are not close in the hierarchy

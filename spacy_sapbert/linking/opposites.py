@@ -7,6 +7,7 @@ names of one concept more often than of two in open vocabularies were left out, 
 `tests/linking/test_opposites.py` counts them.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from .text import WORDS_KEPT, fold_english
@@ -196,48 +197,44 @@ NEGATING_WORDS = frozenset(("no", "not", "non", "without", "never"))
 SHORTEST_STEM = 3  # letters that two opposites share
 
 
-def make_table() -> dict[str, tuple[str, ...]]:
-    """Return the opposites of each whole word, folded."""
-    table: dict[str, dict[str, None]] = {}
-    for group in WORDS:
-        words = [fold_english(word) for word in group.split()]
-        for word in words:
-            others = (other for other in words if other != word)
-            table.setdefault(word, {}).update(dict.fromkeys(others))
-    return {word: tuple(others) for word, others in table.items()}
+def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:
+    """Return the other members of the groups of each member."""
+    others: dict[str, set[str]] = {}
+    for group in groups:
+        members = {*group}
+        for member in members:
+            others.setdefault(member, set()).update(members - {member})
+    return {member: frozenset(some) for member, some in others.items()}
 
 
-TABLE = make_table()
+OF_WORDS = list_others(map(fold_english, group.split()) for group in WORDS)
+OF_BEGINNINGS = list_others(group.split() for group in BEGINNINGS)
+OF_ENDINGS = list_others(group.split() for group in ENDINGS)
 
 
 @lru_cache(maxsize=WORDS_KEPT)
-def list_opposites(word: str) -> tuple[str, ...]:
+def list_opposites(word: str) -> frozenset[str]:
     """Return the words that exclude a folded word; most of them do not exist.
 
     Where a single letter makes the difference ("typical", "atypical"), it may have been
     left out or added by mistake: see `list_doubtful_opposites`.
     """
-    found = dict.fromkeys(TABLE.get(word, ()))
-    for group in BEGINNINGS:
-        parts = group.split()
-        for part in parts:
-            stem = word.removeprefix(part)
-            if stem != word and len(stem) >= SHORTEST_STEM:
-                found |= dict.fromkeys(o + stem for o in parts if o != part)
-    for group in ENDINGS:
-        parts = group.split()
-        for part in parts:
-            stem = word.removesuffix(part)
-            if stem != word and len(stem) >= SHORTEST_STEM:
-                found |= dict.fromkeys(stem + o for o in parts if o != part)
+    found = {*OF_WORDS.get(word, ())}
+    for part, others in OF_BEGINNINGS.items():
+        stem = word.removeprefix(part)
+        if stem != word and len(stem) >= SHORTEST_STEM:
+            found |= {other + stem for other in others}
+    for part, others in OF_ENDINGS.items():
+        stem = word.removesuffix(part)
+        if stem != word and len(stem) >= SHORTEST_STEM:
+            found |= {stem + other for other in others}
     for part in NEGATIONS:
         stem = word.removeprefix(part)
         if stem != word and len(stem) > SHORTEST_STEM:
-            found[stem] = None
+            found.add(stem)
         if len(word) > SHORTEST_STEM:
-            found[part + word] = None
-    found.pop(word, None)
-    return tuple(found)
+            found.add(part + word)
+    return frozenset(found - {word})
 
 
 def list_doubtful_opposites(word: str) -> tuple[str, ...]:
@@ -245,9 +242,3 @@ def list_doubtful_opposites(word: str) -> tuple[str, ...]:
     stem = word.removeprefix("a")
     longer = (f"a{word}",) if len(word) > SHORTEST_STEM else ()
     return longer if stem == word or len(stem) <= SHORTEST_STEM else (stem, *longer)
-
-
-@lru_cache(maxsize=WORDS_KEPT)
-def opposite_set(word: str) -> frozenset[str]:
-    """Return the words that exclude a folded word, as a set."""
-    return frozenset(list_opposites(word))

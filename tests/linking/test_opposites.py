@@ -7,7 +7,7 @@ import pytest
 
 from spacy_sapbert.linking.features import excludes, split_words
 from spacy_sapbert.linking.opposites import (
-    TABLE,
+    OF_WORDS,
     WORDS,
     list_doubtful_opposites,
     list_opposites,
@@ -53,10 +53,10 @@ def test_other_words_are_no_opposites(word: str, other: str) -> None:
 
 
 def test_words_of_the_table_are_opposites_both_ways() -> None:
-    assert sum(map(len, TABLE.values())) > 2 * len(WORDS) - 1
-    for word, others in TABLE.items():
+    assert sum(map(len, OF_WORDS.values())) > 2 * len(WORDS) - 1
+    for word, others in OF_WORDS.items():
         assert word not in others
-        assert all(word in TABLE[other] for other in others)
+        assert all(word in OF_WORDS[other] for other in others)
 
 
 @pytest.mark.parametrize(

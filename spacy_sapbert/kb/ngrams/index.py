@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...errors import Errors, SapbertError
+from ...io.arrays import map_arrays
 from ...linking.text import fold_letters
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -101,20 +102,11 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> "Ngra
     Args:
         english: Whether only names that may be in English count.
     """
-    arrays: dict[str, np.ndarray] = {}
-    for name, kind in FILES.items():
-        reason = None
-        try:
-            # Without `view`, each slice would be a memmap, which is slow.
-            array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
-            if array.dtype != kind or array.ndim != 1:
-                reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
-            elif name.endswith("scales") and len(array) != rows:
-                reason = f"it holds {len(array)} numbers and not {rows}"
-            arrays[name] = array
-        except Exception as error:  # numpy raises almost any for a damaged header
-            reason = f"it cannot be read ({type(error).__name__})"
-        if reason is not None:
+    arrays = map_arrays(paths, FILES)
+    for name in FILES:
+        count = len(arrays[name])
+        if name.endswith("scales") and count != rows:
+            reason = f"it holds {count} numbers and not {rows}"
             raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
     chosen = "english_" if english else ""
     weights, scales = arrays[f"{chosen}weights"], arrays[f"{chosen}scales"]

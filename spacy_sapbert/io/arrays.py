@@ -1,0 +1,35 @@
+"""Arrays in files, mapped and not read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import Errors, SapbertError
+
+
+def map_arrays(
+    paths: Mapping[str, Path], kinds: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    """Map arrays of one dimension in files of numpy, to read.
+
+    Args:
+        kinds: The type of numbers of each.
+
+    Raises:
+        SapbertError: If a file cannot be read, or has another type or shape.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for name, kind in kinds.items():
+        reason = None
+        try:
+            # Without `view`, each slice would be a memmap, which is slow.
+            array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
+            if array.dtype != kind or array.ndim != 1:
+                reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
+            arrays[name] = array
+        except Exception as error:  # numpy raises almost any for a damaged header
+            reason = f"it cannot be read ({type(error).__name__})"
+        if reason is not None:
+            raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+    return arrays
