@@ -31,6 +31,7 @@ CHARACTERS_A_WORD = 3  # of a script without blanks
 
 # The signs of typesetters and word processors, as they are typed.
 DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+NON = "non"
 QUOTES = "\u2018\u2019\u201a\u201b\u02bc\u0060\u00b4\u2032"
 INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
 TYPED = {
@@ -115,6 +116,7 @@ def compile_ascii(joint: str) -> re.Pattern[str]:
 # Without and with parts of a word that a hyphen joins: "sacro-iliitis" is one word.
 PIECES = (compile_pieces(""), compile_pieces(rf"|[-{DASHES}](?=\p{{L}})"))
 ASCII_PIECES = (compile_ascii(""), compile_ascii("|-(?=[a-z])"))
+JOINT = regex.compile(rf"\s*[-{DASHES}]?\s*")  # between "non" and a word
 MARK = regex.compile(r"[,;:!?.()\[\]{}]")  # between words
 SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
 PREPOSITIONS = "to from by of in on at with without after before due following not no"
@@ -281,11 +283,25 @@ def split_text(
         words += folded
         starts.append(start)
         ends.append(end)
+    if rules == "english" and NON in words:
+        join_non(text, words, starts, ends)
     for number in [n for n, word in enumerate(words) if word == "10"]:
         near = {*words[max(0, number - 1) : number + 2]}
         if text[starts[number]] in "xX" and not near.isdisjoint(OF_CHROMOSOMES):
             words[number] = "x"
     return words, starts, ends
+
+
+def join_non(text: str, words: list[str], starts: list[int], ends: list[int]) -> None:
+    """Join "non" with the word after it: "non papillary" is "nonpapillary"."""
+    for number in reversed(range(len(words) - 1)):
+        start, end = starts[number + 1], ends[number + 1]
+        word = text[start:end]
+        is_word = len(word) > 1 and words[number + 1].isalpha() and word.isalpha()
+        near = JOINT.fullmatch(text, ends[number], start)
+        if words[number] == NON and is_word and near:
+            words[number : number + 2] = fold_piece(NON + word, "english")
+            del starts[number + 1], ends[number]
 
 
 def split_pieces(text: str, rules: Rules, *, joined: bool = False) -> list[Piece]:
@@ -540,6 +556,12 @@ def is_abbreviation(name: str) -> bool:
     return 2 <= letters <= MAX_ABBREVIATION and any(
         character.isupper() for character in name[1:]
     )
+
+
+def singular_abbreviation(short: str) -> str:
+    """Remove the "s" of "RCCs", a plural in capitals, if two characters are left."""
+    bare = short[:-1]
+    return bare if short.endswith("s") and bare.isupper() and bare[1:] else short
 
 
 def has_length(mention: str, least: int) -> bool:

@@ -181,6 +181,12 @@ def test_detector_finds_other_ways_to_write_an_english_name(name, text):
     assert find("en", [name], f"no {text}, since then") == [text]
 
 
+@pytest.mark.parametrize("text", ["non small cell cancer", "non-small cell cancer"])
+def test_detector_finds_no_name_behind_non(text):
+    assert find("en", ["small cell cancer"], text) == []
+    assert find("en", ["nonsmall cell cancer"], text) == [text]
+
+
 def test_detector_leaves_out_common_words_of_the_language():
     names = ["History", "Negative", "Complaints", "history of gout", "fever"]
     text = "History: negative. Complaint: fever, history of gout."
