@@ -19,10 +19,8 @@ from spacy_sapbert.kb.order.names import make_mentions
 from spacy_sapbert.kb.order.noise import (
     Noise,
     add_word,
-    change_number,
     join_words,
     read_wrong,
-    spell_british,
     turn_words,
 )
 
@@ -50,6 +48,13 @@ def misspell(name: str, random: Random) -> str:
     )
 
 
+def change_number(name: str, random: Random) -> str:
+    """Return the English plural of a name, or the singular of a plural."""
+    if name.endswith("s"):
+        return name[:-1]
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
 def repeat(noise: Noise, times: int) -> Noise:
     """Return a noise that is made several times."""
 
@@ -71,7 +76,6 @@ KINDS: dict[str, Noise] = {
     "a word added": add_word,
     "another order": turn_words,
     "plural or singular": change_number,
-    "British or American": spell_british,
     "joined or split": join_words,
 }
 

@@ -7,7 +7,7 @@ from ..errors import Errors, SapbertError
 from ..formats.documents import Document
 from ..formats.entities import NIL, LinkedEntity, describe_entities
 from ..pipeline.batches import find_linker, run_alone
-from ..pipeline.long_forms import long_form_text, singular
+from ..pipeline.long_forms import find_long_form, long_form_text
 from ..pipeline.running import link_documents
 from ..pipeline.schwartz_hearst import find_long_forms
 from .regression_cases import Case
@@ -203,12 +203,10 @@ def read_context(nlp: "Language", linker: Any, case: Case) -> MentionContext:
         elif found.end <= first or found.start >= last:
             text = long_form_text(found, linker.long_form_attr) or found.text
             others.append((text, found.label_))
-    long_forms = find_long_forms(case.text)
-    short = " ".join(case.mention.split())
     return MentionContext(
         case.mention,
         label or "",
         long_form_text(Span(doc, first, last), linker.long_form_attr),
-        long_forms.get(short) or long_forms.get(singular(short)),
+        find_long_form(case.mention, find_long_forms(case.text)),
         others,
     )

@@ -1,11 +1,12 @@
 """Long forms of abbreviations in the attributes of a Doc."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors, SapbertError
+from ..linking.text import singular_abbreviation
 from .schwartz_hearst import LONGEST
 
 MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
@@ -52,14 +53,18 @@ def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
     return [span for span in spans if span is not None]
 
 
-def singular(short: str) -> str:
-    """Remove the "s" of a short form in capitals, if two characters are left."""
-    bare = short[:-1]
-    return bare if short.endswith("s") and bare.isupper() and bare[1:] else short
+def find_long_form(short: str, long_forms: Mapping[str, str]) -> str | None:
+    """Return the long form of a short form or of its plural, "RCCs"; None if unknown.
+
+    Args:
+        long_forms: Long form of each short form, with single blanks.
+    """
+    short = " ".join(short.split())
+    return long_forms.get(short) or long_forms.get(singular_abbreviation(short))
 
 
 def find_short_forms(
-    doc: Doc, long_forms: dict[str, str]
+    doc: Doc, long_forms: Mapping[str, str]
 ) -> Iterator[tuple[Span, str]]:
     """Find the short forms in a Doc, the longest first; also as plurals, "RCCs".
 
@@ -70,7 +75,8 @@ def find_short_forms(
         The short form, aligned with tokens, and its long form.
     """
     text = doc.text
-    forms = {singular(short): long for short, long in reversed(long_forms.items())}
+    pairs = reversed([*long_forms.items()])
+    forms = {singular_abbreviation(short): long for short, long in pairs}
     forms.update(long_forms)
     firsts = {short[0] for short in forms}
     offsets = [(token.idx, token.idx + len(token)) for token in doc]
@@ -81,8 +87,7 @@ def find_short_forms(
         first += 1
         for last in reversed(range(first, min(first + size, len(offsets) + 1))):
             form = text[start : offsets[last - 1][1]]
-            short = " ".join(form.split())
-            long = forms.get(short) or forms.get(singular(short))
+            long = find_long_form(form, forms)
             if long and not form[-1].isspace():
                 yield doc[first - 1 : last], long
                 first = last

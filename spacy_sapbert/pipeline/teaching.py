@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 
 from ..formats.gold import NO_ID
 from ..kb.teaching.documents import AnnotatedDocument, AnnotatedMention
-from .long_forms import singular
+from .long_forms import find_long_form
 from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ def annotate(
     long_forms = find_long_forms(text) if text else {}
     annotated: list[AnnotatedMention] = []
     for mention, parts in mentions:
-        short = " ".join(mention.split())
-        long = long_forms.get(short) or long_forms.get(singular(short))
-        annotated.append(AnnotatedMention(long or short, parts, mention))
+        read = find_long_form(mention, long_forms) or " ".join(mention.split())
+        annotated.append(AnnotatedMention(read, parts, mention))
     return AnnotatedDocument(source, text, annotated, id)
 
 

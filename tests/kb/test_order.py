@@ -212,17 +212,14 @@ def test_noise_takes_any_text(text: str, seed: int) -> None:
         assert disturb(text, random.Random(seed)) == disturb(text, random.Random(seed))
 
 
-def test_noise_changes_letters_words_and_spellings() -> None:
+def test_noise_turns_and_joins_words() -> None:
     expected = {
         "words in another order": {"failure heart"},
-        "plural or singular": {"heart failures"},
         "joined or split": {"heart failure", "heartfailure", "heart-failure"},
-        "hyphens": {"heart-failure"},
     }
     for kind, texts in expected.items():
         made = {KINDS[kind][0]("heart failure", random.Random(n)) for n in range(20)}
         assert made == texts
-    assert KINDS["British or American"][0]("anemia", random.Random(0)) == "anaemia"
 
 
 def entry(row: int, cui: str, alias: str) -> Entry:

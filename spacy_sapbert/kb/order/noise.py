@@ -1,4 +1,7 @@
-"""Names → names as people write them: typing errors, other words, other spellings."""
+"""Names → names as people write them: typing errors, and other words.
+
+Other spellings, plurals and hyphens are the same name, see `linking.text`.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,14 +26,6 @@ ADDED = (
     "the", "history of", "bilateral", "suspected", "primary", "secondary", "possible",
     "known",
 )  # fmt: skip
-SPELLINGS = [
-    ("hemo", "haemo"), ("hema", "haema"), ("anem", "anaem"), ("edema", "oedema"),
-    ("esoph", "oesoph"), ("leuk", "leuc"), ("tumor", "tumour"), ("fiber", "fibre"),
-    ("pedi", "paedi"), ("estr", "oestr"), ("diarrhea", "diarrhoea"),
-    ("color", "colour"), ("ization", "isation"), ("celiac", "coeliac"),
-    ("fetal", "foetal"), ("cecum", "caecum"), ("ischem", "ischaem"),
-    ("uremia", "uraemia"),
-]  # fmt: skip
 
 Noise = Callable[[str, Random], str]
 
@@ -101,21 +96,6 @@ def turn_words(name: str, random: Random) -> str:
     return " ".join(words[first:] + words[:first])
 
 
-def change_number(name: str, random: Random) -> str:
-    """Return the English plural of a name, or the singular of a plural."""
-    if name.endswith("s"):
-        return name[:-1]
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-
-
-def spell_british(name: str, random: Random) -> str:
-    """Exchange an American and a British spelling."""
-    lower = name.lower()
-    both = [*SPELLINGS, *((british, american) for american, british in SPELLINGS)]
-    possible = [pair for pair in both if pair[0] in lower]
-    return lower.replace(*random.choice(possible)) if possible else name
-
-
 def join_words(name: str, random: Random) -> str:
     """Write two words as one or with a hyphen, or split a long word."""
     words = name.split()
@@ -133,11 +113,6 @@ def join_words(name: str, random: Random) -> str:
     return " ".join(words)
 
 
-def change_hyphens(name: str, random: Random) -> str:
-    """Write hyphens as blanks, or the first blank as a hyphen."""
-    return name.replace("-", " ") if "-" in name else name.replace(" ", "-", 1)
-
-
 # Kind → noise, and how often it is learned from.
 KINDS: dict[str, tuple[Noise, float]] = {
     "one typing error": (mistype(1), 0.36),
@@ -146,10 +121,7 @@ KINDS: dict[str, tuple[Noise, float]] = {
     "words in another order": (turn_words, 0.08),
     "a word added": (add_word, 0.08),
     "a word dropped": (drop_word, 0.03),
-    "plural or singular": (change_number, 0.05),
-    "British or American": (spell_british, 0.04),
     "joined or split": (join_words, 0.03),
-    "hyphens": (change_hyphens, 0.01),
 }
 
 
