@@ -6,6 +6,7 @@ for all ways to write it. A part that is found may not be a name (`text.is_writt
 whether it is); a part that is not found is not a name.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, Self
 
@@ -68,18 +69,20 @@ class Pieces(NamedTuple):
 
 def join_parts(text: str, pieces: Pieces, rules: Rules) -> Pieces:
     """Return the pieces of a text with the parts of a word joined at its hyphens."""
-    hyphens = {match.start() for match in HYPHEN.finditer(text)}
+    hyphens = [match.start() for match in HYPHEN.finditer(text)]
+    places = {*hyphens}
     joined = Pieces([], [], [], [])
     assert joined.joined is not None
     for word, start, end in zip(*pieces[:3], strict=True):
-        if joined.ends and start - 1 == joined.ends[-1] and start - 1 in hyphens:
+        if joined.ends and start - 1 == joined.ends[-1] and start - 1 in places:
             start = joined.starts[-1]
             (word, *_) = fold_piece(text[start:end], rules)
             for values in (joined.words, joined.starts, joined.ends, joined.joined):
                 values.pop()
         joined.words.append(word)
         joined.starts.append(start)
-        joined.joined.append(any(start < place < end for place in hyphens))
+        within = bisect_right(hyphens, start)
+        joined.joined.append(within < len(hyphens) and hyphens[within] < end)
         joined.ends.append(end)
     return joined
 
@@ -183,8 +186,10 @@ class NameIndex:
             first = np.repeat(firsts, counts)
             offsets = np.cumsum(counts) - counts
             last = first + np.arange(counts.sum()) - np.repeat(offsets, counts) + 1
+            possible = needed_before[last] > needed_before[first]
+            first, last = first[possible], last[possible]
             keys = sums[last] - sums[first]
-            is_name = self.has(keys) & (needed_before[last] > needed_before[first])
+            is_name = self.has(keys)
             for a, b, key in zip(
                 first[is_name].tolist(),
                 last[is_name].tolist(),
