@@ -270,11 +270,18 @@ def link_files(
         counts=result.left_out,
         encoding=job.encoding,
     )
+    # One version links all documents, in each process, also one that is started later.
+    linker.opened.reload_seconds = None
     workers: Workers | None = None
     if job.n_process > 1:
-        # Each process opens this version, also one that is started later.
-        settings["kb_digest"] = digest
-        opened = partial(open_pipeline, job.pipeline, settings, lang=job.lang)
+        reopen, values = linker.kb.__reduce__()
+        opened = partial(
+            open_pipeline,
+            job.pipeline,
+            settings,
+            lang=job.lang,
+            open_kb=partial(reopen, *values),
+        )
         workers = Workers(opened, vocab=nlp.vocab, n_process=job.n_process)
     total = count_documents(files) if progress else None
     bar = show_progress(unit="documents", total=total, quiet=not progress)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
+    from ..kb.knowledge_base import KnowledgeBase
+
 MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
 LONG_FORM = "span._.long_form"
@@ -145,15 +147,23 @@ def complete_pipeline(
 
 
 def open_pipeline(
-    name: str | None, settings: dict[str, Any], *, lang: str | None = None
+    name: str | None,
+    settings: dict[str, Any],
+    *,
+    lang: str | None = None,
+    open_kb: "Callable[[], KnowledgeBase] | None" = None,
 ) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
     Args:
         name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
+        open_kb: Opens the version that is used to the end; None = the one in use.
     """
     nlp = load_pipeline(name, lang=lang)
-    complete_pipeline(nlp, **settings)
+    linker = complete_pipeline(nlp, **settings)
+    if open_kb is not None:
+        linker.kb = open_kb()
+        linker.opened.reload_seconds = None
     return nlp
 
 

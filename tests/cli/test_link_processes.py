@@ -11,6 +11,8 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_sapbert.kb.edits.change import remove_concepts
+from spacy_sapbert.kb.knowledge_base import load_kb
 from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
@@ -126,6 +128,29 @@ def test_link_processes_resume_parts_of_one_process(lines, sample_kb, tmp_path):
         result = run(lines, sample_kb, tmp_path / name, *size, "--n-process", 2)
         assert "7 documents" in result.stderr
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_link_processes_use_one_version_although_one_is_published_meanwhile(
+    lines, own_kb, tmp_path, new_process
+):
+    """The standard input stays open, so that the workers start after the new one."""
+    expected, output = tmp_path / "expected.jsonl", tmp_path / "out.jsonl"
+    run(lines, own_kb, expected)
+    command = arguments("-", own_kb, output, "--n-process", 2)
+    process = new_process.start(
+        [sys.executable, "-m", "spacy_sapbert", *command],
+        stdin=new_process.PIPE,
+        stderr=new_process.PIPE,
+    )
+    deadline = time.monotonic() + 300
+    while not [*tmp_path.glob(".out.jsonl.*.tmp")]:  # it has opened everything
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    remove_concepts(load_kb(own_kb), ["C0000006"])  # which some text has
+    _, stderr = process.communicate(lines.read_bytes(), timeout=300)
+    assert process.returncode == 0, stderr
+    assert output.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.parametrize("number", [0, -1, "many"])
