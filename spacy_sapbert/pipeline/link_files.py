@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,8 +32,11 @@ from ..formats.registry import (
     open_target,
 )
 from ..io.progress import show_progress
+from ..io.reading import file_digest
 from ..io.version import __version__
 from ..io.writing import check_replaceable
+from ..kb.folder.records import CURRENT
+from ..kb.folder.versions import read_version
 from ..linking.link import BROADER
 from .batches import LINKER, find_linker
 from .running import (
@@ -247,7 +251,8 @@ def link_files(
     for input_format in {file.format for file in files}:
         check_library(input_format)
     nlp = load_pipeline(job.pipeline, lang=job.lang)
-    command = job.describe(files, nlp)
+    # reads all files of the pipeline, which only parts need
+    command = {} if job.shard_size is None else job.describe(files, nlp)
     settings: dict[str, Any] = {
         "kb": job.kb,
         "mentions": job.mentions or (NAMES if job.pipeline is None else None),
@@ -479,7 +484,22 @@ def digest_inputs(files: Iterable[InputFile]) -> str:
 
 
 def digest_pipeline(nlp: "Language") -> str:
-    """Return the sha256 of name, version and config of a pipeline, not its weights."""
-    return digest_json(
-        [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
-    )
+    """Return the sha256 of the files of a pipeline, or of the config of a blank one.
+
+    All of them may decide the output: rules, weights, saved settings. A gigabyte takes
+    a second or two, and loading it takes longer. A knowledge base in it has a digest,
+    and was verified when it was opened.
+    """
+    if nlp.path is None:
+        return digest_json(nlp.config.to_str())
+    digests: dict[str, str] = {}
+    for parent, folders, files in os.walk(nlp.path, followlinks=True):
+        folder = Path(parent)
+        name = folder.relative_to(nlp.path).as_posix()
+        if (folder / CURRENT).is_file():
+            digests[name] = read_version(folder).manifest.digest
+            folders.clear()
+            continue
+        for file in filter(Path.is_file, map(folder.joinpath, files)):
+            digests[f"{name}/{file.name}"] = file_digest(file)
+    return digest_json(digests)

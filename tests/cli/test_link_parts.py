@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.language import Language
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.edits.change import remove_concepts
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from tests.commands import invoke
 from tests.faults import DONE, KILLED, stop_at
@@ -163,6 +166,78 @@ def test_link_parts_of_other_settings_are_an_error(
 def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
     change_kb(own_kb, threshold=0.1)
     assert "`kb`" in run(lines, own_kb, tmp_path / "whole", code=1).output
+
+
+@pytest.fixture
+def make_pipeline(sample_kb, tmp_path):
+    """Save a pipeline with rules and a linker under a name."""
+
+    def make(name, pattern="fever", **options):
+        nlp = spacy.blank("en")
+        ruler = nlp.add_pipe("entity_ruler")
+        ruler.add_patterns([{"label": "X", "pattern": pattern}])
+        linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+        for option, value in options.items():
+            setattr(linker, option, value)
+        nlp.to_disk(tmp_path / name)
+        return tmp_path / name
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "changes", [{"pattern": "aspirin"}, {"k": 3}], ids=["rules", "settings"]
+)
+def test_link_parts_of_a_pipeline_with_other_files_are_an_error(
+    lines, tmp_path, make_pipeline, changes
+):
+    """Neither its name nor its version, nor its config, tells them apart."""
+    first, second = make_pipeline("first"), make_pipeline("second", **changes)
+    for name in ("config.cfg", "meta.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    words = ("link", lines, "--output", tmp_path / "out", "--shard-size", 2)
+    invoke(*words, "--pipeline", first, code=0)
+    before = contents(tmp_path / "out")
+    shown = invoke(*words, "--pipeline", second, code=1).output
+    assert "E560" in shown
+    assert "`pipeline`" in shown
+    assert contents(tmp_path / "out") == before
+
+
+def test_link_parts_of_a_moved_pipeline_resume(lines, tmp_path, make_pipeline):
+    words = ("link", lines, "--output", tmp_path / "out", "--shard-size", 2)
+    moved = make_pipeline("first")
+    invoke(*words, "--pipeline", moved, code=0)
+    before = contents(tmp_path / "out")
+    moved = moved.rename(tmp_path / "moved")
+    for path in moved.rglob("*"):
+        os.utime(path, (1, 1))
+    invoke(*words, "--pipeline", moved, code=0)
+    assert contents(tmp_path / "out") == before
+
+
+@Language.component("test_link_parts_changing_the_kb")
+def change_the_kb(doc):
+    if doc.text == "heart attack":
+        remove_concepts(load_kb(os.environ["CHANGED_KB"]), ["C0000006"])
+    return doc
+
+
+def test_link_parts_are_of_one_version_although_the_linker_looks_for_new_ones(
+    lines, own_kb, tmp_path, monkeypatch
+):
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "X", "pattern": "aspirin"}])
+    nlp.add_pipe("test_link_parts_changing_the_kb")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb), "reload_seconds": 0})
+    nlp.to_disk(tmp_path / "pipeline", exclude=["sapbert_linker"])
+    monkeypatch.setenv("CHANGED_KB", str(own_kb))
+    output = ("--output", tmp_path / "out", "--shard-size", 1, "--batch-size", 1)
+    invoke("link", lines, "--pipeline", tmp_path / "pipeline", *output, code=0)
+    assert "C0000006" not in load_kb(own_kb)
+    rows = json.loads((tmp_path / "out" / "part-00005.jsonl").read_text())
+    assert [entity["cui"] for entity in rows["entities"]] == ["C0000006"]
 
 
 def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
