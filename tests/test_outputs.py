@@ -206,6 +206,105 @@ def test_no_knowledge_base_is_written_inside_of_one(
             assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ("file/x", "E004"),  # a file is no folder
+        ("x" * 245, "E004"),  # the name is too long for a temporary file
+        ("folder", "E002"),
+        ("kb/v1/x", "E014"),
+        ("link/x", "E014"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "words"), [case for case in CASES if case[0] not in FOLDERS]
+)
+def test_place_of_an_output_is_checked_before_anything_is_read(
+    name: str,
+    words: list[str],
+    place: str,
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "kb" / "v1").mkdir(parents=True)
+    (tmp_path / "kb" / "CURRENT").write_text("v1\n", "utf8")
+    (tmp_path / "link").symlink_to(tmp_path / "kb" / "v1")
+    ending = ENDINGS.get(name, "")
+    if place == "folder":
+        made = f"folder{'.png' if 'figures' in name else ending}"
+        (tmp_path / made).mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    output = f"{place}{ending}"
+    app, *command = name.split()
+    command += [output if word == OUT else word for word in words]
+    done = invoke(*command, "--force", app=APPS[app])
+    assert done.exit_code == (2 if name == "sapbert regress" else 1)
+    assert f"[{code}]" in done.output or "[E515]" in done.output, done.output
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sapbert concepts none -o same.jsonl --report same.jsonl",
+        "sapbert concepts none -o x.jsonl --report ./same --conflicts x/../same",
+        "sapbert evaluate none none --output same --predictions link/same",
+        "sapbert evaluate none none --errors same.html --errors same.html",
+        "sapbert teach none none --lost same --contradictions same",
+        "sapbert teach none none --output same --report same",
+        "sapbert teach none none --output same --report same/report.json",
+        "training hold-out none same same",
+        "training evaluate-hierarchy none none none same.md",
+    ],
+)
+def test_outputs_with_one_path_are_an_error_before_anything_is_read(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    app, *words = command.split()
+    for force in ([], ["--force"]):
+        done = invoke(*words, *force, app=APPS[app], code=1)
+        assert "[E015]" in done.output, done.output
+        assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "calibrate none same.png --kb none --dry-run --figure same.png",
+        "concepts none same -o same",
+        "concepts none -o new.jsonl --report same --retired same",
+        "convert same --format tsv --output link/same",
+        "evaluate none same --output same",
+        "evaluate none none --compare same --predictions same",
+        "link none same.jsonl --kb none --output same.jsonl",
+        "link none --kb none --allow same.jsonl --output same.jsonl",
+        "link folder/notes.txt --kb none --format brat --output folder",
+        "map same.csv --column a --kb none -o same.csv",
+        "regress same --kb none --output same",
+        "stop-names none same none --text same",
+        "teach none same --report same",
+    ],
+)
+def test_output_that_is_an_input_is_an_error_before_anything_is_read(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "folder").mkdir()
+    names = ("same", "same.csv", "same.png", "same.jsonl", "folder/notes.txt")
+    for name in names:
+        (tmp_path / name).write_text("of hours", "utf8")
+    done = invoke(*command.split(), "--force", app=package_app)
+    assert done.exit_code == (2 if command.startswith("regress") else 1)
+    assert "[E016]" in done.output, done.output
+    assert {(tmp_path / name).read_text("utf8") for name in names} == {"of hours"}
+
+
 def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
     wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
     wheel.touch()

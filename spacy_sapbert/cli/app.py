@@ -8,16 +8,25 @@ import sys
 import threading
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from ..errors import Errors, SapbertError
+from ..io import writing
 from ..io.terminal import msg, printable
 from ..io.version import __version__
+
+try:
+    from typer.main import get_current_context
+except ImportError:  # an older typer uses click, of which the newer one has a copy
+    from click import get_current_context  # type: ignore[no-redef]
 
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
@@ -206,6 +215,26 @@ class ErrorReportingGroup(FullHelpGroup):
                 raise
             sys.stdout.flush()
             return result
+
+
+def check_outputs(*paths: Path | None, force: bool) -> None:
+    """Check the files that this command will write; see `writing.check_outputs`."""
+    keep_inputs(*paths)
+    writing.check_outputs(*paths, force=force)
+
+
+def keep_inputs(*outputs: Path | None) -> None:
+    """Raise an error if a path that this command reads would be lost by an output."""
+    values = get_current_context().params.values()
+    given = chain.from_iterable(v if isinstance(v, list) else [v] for v in values)
+    # the outputs are among them, each once
+    paths = Counter(path for path in given if isinstance(path, Path))
+    inputs = paths - Counter(filter(None, outputs))
+    for output in filter(None, outputs):
+        place = writing.real_place(output)
+        for path in inputs:
+            if writing.real_place(path).is_relative_to(place):
+                raise SapbertError(Errors.E016.format(path=output, other=path))
 
 
 def make_app(**options: Any) -> typer.Typer:

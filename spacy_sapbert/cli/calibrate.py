@@ -7,13 +7,12 @@ import typer
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..io.terminal import format_json, msg
-from ..io.writing import check_outputs
 from ..kb.folder.installed import find_kb
 from ..kb.folder.publication import check_writable
 from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
-from .app import app
+from .app import app, check_outputs
 from .evaluate import print_links
 
 # Rows of the table: the key and its words.

@@ -12,7 +12,7 @@ import typer
 from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
 from ..io.terminal import msg, printable
-from ..io.writing import check_outputs, write_atomically, write_json
+from ..io.writing import write_atomically, write_json
 from ..vocabularies.concepts import read_concepts, write_concepts
 from ..vocabularies.describe import (
     Description,
@@ -25,7 +25,7 @@ from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.registry import READERS, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
-from .app import app
+from .app import app, check_outputs
 
 ALL = "all"
 Progress = Callable[[str, int], None]

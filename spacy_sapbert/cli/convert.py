@@ -8,8 +8,7 @@ from ..corpora.convert import LABEL, convert_corpus
 from ..corpora.registry import FORMATS, read_corpus
 from ..io.progress import show_progress
 from ..io.terminal import msg
-from ..io.writing import check_outputs
-from .app import app
+from .app import app, check_outputs
 
 CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
 FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")

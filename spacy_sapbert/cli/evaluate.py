@@ -7,9 +7,9 @@ from typing import Any
 import typer
 
 from ..io.terminal import msg
-from ..io.writing import check_outputs, write_atomically, write_json
+from ..io.writing import write_atomically, write_json
 from ..kb.knowledge_base import load_kb
-from .app import app
+from .app import app, check_outputs
 
 USED = 1  # number of the threshold in force; see `list_beside`
 

@@ -9,7 +9,7 @@ from ..formats.inputs.rows import COLUMNS
 from ..formats.registry import FORMATS
 from ..io.terminal import msg, printable
 from ..pipeline.link_files import LinkJob, link_files
-from .app import app
+from .app import app, keep_inputs
 from .concepts import split_values
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_options import CODES, SETTING, THRESHOLD, K, gather_options
@@ -123,6 +123,7 @@ def link(
     Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
     error, printed in one line; 2 = wrong options; 130 = interrupted.
     """
+    keep_inputs(output)
     job = LinkJob(
         tuple(inputs),
         output,

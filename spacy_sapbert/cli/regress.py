@@ -12,9 +12,9 @@ from ..evaluation.regression import run_cases
 from ..evaluation.regression_cases import read_cases
 from ..formats.entities import NIL
 from ..io.progress import format_count, show_progress
-from ..io.writing import check_outputs, write_atomically
+from ..io.writing import write_atomically
 from ..pipeline.running import complete_pipeline, load_pipeline
-from .app import app, report_errors
+from .app import app, check_outputs, report_errors
 
 if TYPE_CHECKING:
     from ..evaluation.regression import Outcome

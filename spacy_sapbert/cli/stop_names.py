@@ -10,8 +10,7 @@ from ..errors import check_range
 from ..io.progress import show_progress
 from ..io.reading import read_lines
 from ..io.terminal import msg
-from ..io.writing import check_outputs
-from .app import app
+from .app import app, check_outputs
 
 MOST_LISTED = 10
 

@@ -13,11 +13,11 @@ from ..formats.gold import NIL
 from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
-from ..io.writing import check_folder_output, check_outputs, write_json
+from ..io.writing import check_apart, check_folder_output, write_json
 from ..kb.folder.installed import find_kb
 from ..kb.folder.records import KB_FOLDER
 from ..kb.knowledge_base import load_kb
-from .app import app
+from .app import app, check_outputs
 from .convert import DROP_PREFIX, PREFIX
 from .kb.edit import check_folder
 
@@ -104,6 +104,7 @@ def teach(
     )
     from ..kb.teaching.teach import teach_documents
 
+    check_apart(output, report, lost, contradictions)
     check_outputs(report, lost, contradictions, force=force)
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)

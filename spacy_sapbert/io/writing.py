@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import mkdtemp, mkstemp
+from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from ..errors import Errors, SapbertError
@@ -33,6 +33,8 @@ SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 UMASK = os.umask(0o077)  # no function only reads it
 os.umask(UMASK)
 LEFTOVER = re.compile(r"\..+\.tmp")  # of a writer that was killed, see `make_part`
+# What a knowledge base has: the name of its version in use, and versions.
+CURRENT, VERSION = "CURRENT", re.compile(r"v[1-9]\d{0,8}")
 
 
 class FolderKind(NamedTuple):
@@ -107,30 +109,71 @@ def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise an error if a path is a device, a pipe or a socket, or a link to one.
+    """Raise an error if a path may not be written, whatever is written.
 
-    /dev/stdout links to whatever the standard output is, maybe to a file.
+    It is a device, a pipe or a socket, or a link to one: /dev/stdout links to whatever
+    the standard output is, maybe to a file. Or it is in a version of a knowledge base.
     """
     with suppress(OSError):
         mode = path.stat().st_mode
         linked = path.is_symlink() and Path("/dev") in path.absolute().parents
         if linked or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise SapbertError(Errors.E021.format(path=path))
+    place = real_place(path)
+    for folder in (place, *place.parents):
+        if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
+            raise SapbertError(Errors.E014.format(path=path, parent=folder))
+
+
+def real_place(path: Path) -> Path:
+    """Return an absolute path without links, but with its own name."""
+    return Path(os.path.realpath(path.parent)) / path.name
 
 
 def check_outputs(*paths: Path | None, force: bool) -> None:
-    """Check that no output exists yet, before anything takes long.
+    """Check the files that a command will write, before anything takes long.
 
     Args:
-        paths: Files or folders that will be written; None = not wanted.
+        paths: The files; None = not wanted.
         force: Existing ones may be replaced.
 
     Raises:
-        SapbertError: If one exists and may not be replaced.
+        SapbertError: If two have one path, one exists and may not be replaced, or the
+            system would refuse one.
     """
-    for path in paths:
-        if path is not None and not force and os.path.lexists(path):
-            raise SapbertError(Errors.E003.format(path=path))
+    files = [path for path in paths if path is not None]
+    check_apart(*files)
+    for path in files:
+        check_existing(path, force=force)
+        if os.path.isdir(path) and not path.is_symlink():
+            raise SapbertError(Errors.E002.format(path=path))
+        check_replaceable(path)
+        try:
+            with suppress(FileNotFoundError):  # its folder is made
+                os.lstat(path.with_name(f".{path.name}.12345678.tmp"))
+            parents = path.absolute().parents
+            with TemporaryFile(dir=next(filter(Path.exists, parents))):
+                pass
+        except OSError as error:
+            reason = error.strerror or error
+            raise SapbertError(Errors.E004.format(path=path, reason=reason)) from error
+
+
+def check_apart(*paths: Path | None) -> None:
+    """Raise an error if two outputs have one path, or one is inside of another."""
+    places: list[tuple[Path, Path]] = []
+    for path in filter(None, paths):
+        place = real_place(path)
+        for other, other_place in places:
+            if place.is_relative_to(other_place) or other_place.is_relative_to(place):
+                raise SapbertError(Errors.E015.format(path=path, other=other))
+        places.append((path, place))
+
+
+def check_existing(path: Path, *, force: bool) -> None:
+    """Raise an error if an output exists and may not be replaced."""
+    if not force and os.path.lexists(path):
+        raise SapbertError(Errors.E003.format(path=path))
 
 
 def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
@@ -143,7 +186,7 @@ def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
         SapbertError: If it exists and may not be replaced, or has no name of its own,
             such as ".".
     """
-    check_outputs(path, force=force)
+    check_existing(path, force=force)
     check_kind(path, kind)
 
 
@@ -158,10 +201,9 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     """
     if path.name in ("", ".."):
         raise SapbertError(Errors.E013.format(path=path))
-    for parent in (Path(os.path.realpath(path.parent)) / path.name).parents:
+    for parent in real_place(path).parents:
         if not kind.nested and (parent / kind.mark).is_file():
-            values = {"path": path, "kind": kind.name, "parent": parent}
-            raise SapbertError(Errors.E014.format(**values))
+            raise SapbertError(Errors.E014.format(path=path, parent=parent))
     if path.is_symlink() or not path.exists():
         return
     foreign = find_foreign(path, kind)

@@ -45,8 +45,16 @@ class FilesErrors:
         "for example `../models/kb`."
     )
     E014 = (
-        "Expected to write {kind} outside of others, but {path} is inside of {parent}, "
-        "whose files must not change. Name another folder."
+        "Expected to write outside of {parent}, whose files must not change, but got "
+        "{path}. Name another place."
+    )
+    E015 = (
+        "Expected outputs in different places, but {path} and {other} are one place, "
+        "or one is inside of the other. Name another place for one of them."
+    )
+    E016 = (
+        "Expected to write {path}, but {other}, which is read, would be lost. Name "
+        "another place."
     )
     E020 = (
         "Expected to read or write {path}, but the system refused: {reason}. Correct "

@@ -34,7 +34,7 @@ from ..formats.registry import (
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.version import __version__
-from ..io.writing import check_replaceable
+from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.records import CURRENT
 from ..kb.folder.versions import read_version
 from ..linking.link import BROADER
@@ -157,8 +157,10 @@ class LinkJob:
                 raise SapbertError(Errors.E514)
         elif output is not None and output.is_dir() and not format.folder:
             raise SapbertError(Errors.E515.format(path=output))
-        elif output is not None and output.exists() and not self.force:
-            raise SapbertError(Errors.E003.format(path=output))
+        elif output is not None and format.folder:
+            check_existing(output, force=self.force)
+        else:
+            check_outputs(output, force=self.force)
 
     def check_keep(self, name: str, format: Format) -> None:
         """Raise an error if the format cannot repeat the fields, or has one itself."""

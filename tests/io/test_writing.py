@@ -250,6 +250,22 @@ def test_writing_refuses_devices_and_pipes(tmp_path: Path, writer: Any) -> None:
             check_replaceable(Path("/dev/stdout"))
 
 
+@pytest.mark.parametrize(
+    "writer", [write_atomically, partial(write_folder_atomically, kind=None)]
+)
+def test_writing_refuses_a_version_of_a_knowledge_base(
+    own_kb: Path, tmp_path: Path, writer: Any
+) -> None:
+    version = make_link(tmp_path / "link", own_kb / "v1")
+    before = sorted(own_kb.rglob("*"))
+    for path in (own_kb / "v1" / "encoder" / "report", version / "x", own_kb / "v2"):
+        with pytest.raises(SapbertError, match="E014"), writer(path):
+            pass
+    assert sorted(own_kb.rglob("*")) == before
+    with writer(own_kb.parent / "v1"):  # which is no version
+        pass
+
+
 def test_writing_replaces_a_link(tmp_path: Path) -> None:
     old, folder = write(tmp_path / "old", b"old"), tmp_path / "folder"
     folder.mkdir()

@@ -34,6 +34,21 @@ NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
 
 
+def test_components_are_not_saved_in_a_version_of_a_knowledge_base(
+    own_kb: Path,
+) -> None:
+    nlp = make_nlp(own_kb)
+    nlp.add_pipe("sapbert_mentions", before="sapbert_linker")
+    folder = own_kb / "v1" / "pipeline"
+    for name in nlp.pipe_names:
+        with pytest.raises(SapbertError, match="E014"):
+            nlp.get_pipe(name).to_disk(folder / name, exclude=["kb"])  # type: ignore[attr-defined]
+    with pytest.raises(SapbertError, match="E014"):
+        nlp.to_disk(folder)
+    assert not [*folder.rglob("settings.json")]
+    load_kb(own_kb)
+
+
 def link(nlp: Language, *words: str) -> list[str | None]:
     doc = Doc(nlp.vocab, words=words)
     doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words))]

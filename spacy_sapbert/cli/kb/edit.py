@@ -12,9 +12,10 @@ import typer
 from ...errors import Errors, SapbertError
 from ...io.progress import format_count
 from ...io.terminal import msg, printable
-from ...io.writing import check_outputs, write_atomically
+from ...io.writing import write_atomically
 from ...kb.folder.installed import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
+from ..app import check_outputs
 from .app import kb_app, parse_settings
 from .build import warn_of_recall
 from .description import describe_manifest

@@ -5,8 +5,7 @@ from pathlib import Path
 import typer
 
 from ...io.terminal import msg
-from ...io.writing import check_outputs
-from ..app import app
+from ..app import app, check_outputs
 from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from ..link_options import CODES, SETTING, THRESHOLD, gather_options
 

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...encoder.safety import is_encoder_file
-from ...io.writing import FolderKind
+from ...io.writing import CURRENT, VERSION, FolderKind
 from ...linking.ranker import Ranker
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
-CURRENT = "CURRENT"  # has the name of the version that is used
 LOCK = ".lock"
 FORMAT: Literal[6] = 6
 STORE_FILE = "concepts.db"
@@ -29,7 +28,6 @@ WORD_FILES = (
     *("hashes", "kinds", "english", "every"),
     *("starts", "places", "real", "totals"),
 )
-VERSION = re.compile(r"v[1-9]\d{0,8}")
 DRAFT_NAME = "version"  # of temporary folders: not published yet, or removed
 DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
 INDEX_FILE = re.compile(r"index\.[a-z0-9]{1,16}")  # of any backend
