@@ -241,7 +241,8 @@ def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
     store.set_proposals(id, [Span(0, 1, "secret-label", "")])
     store.set_links({id: [{"text": "secret-mention"}]}, "kb")
     store.set_done(id, "secret-person", True)
-    store.delete_document(id)
+    store.set_links({keep: [{"alias": "secret-name"}]}, "a version that learned it")
+    store.delete_document(id, kb="kb")
     assert store.document(keep) is not None
     assert store.document(id) is None
     with pytest.raises(sqlite3.IntegrityError):

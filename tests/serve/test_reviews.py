@@ -17,6 +17,7 @@ from sklearn.metrics import cohen_kappa_score
 from spacy_sapbert import load_kb
 from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
 from spacy_sapbert.serve.reviews.quality import (
     DecidedMention,
@@ -25,12 +26,14 @@ from spacy_sapbert.serve.reviews.quality import (
 )
 from spacy_sapbert.serve.reviews.store import Decision, ReviewStore
 
-from .conftest import Client, Start
+from .conftest import Client, LocalClient, OpenLocal, Start
 
 NOTE = "Fever, no qqxx. MI?"
 
 
-def decide(client: Client, document: str, key: str, /, **fields: Any) -> Any:
+def decide(
+    client: Client | LocalClient, document: str, key: str, /, **fields: Any
+) -> Any:
     shown = [{"cui": "C0000004", "score": 1.0}]
     body = {"key": key, "reviewer": "Ada", "document": document, "shown": shown}
     place = {"start": 0, "end": 5, "chosen": "C0000004"}
@@ -348,6 +351,116 @@ def test_teaching_without_decisions_is_an_error_with_a_code(
     client.post("/reviews/teach", {"force": True})
     assert client.wait_for("not_taught")["code"] == "E363"
     assert client.get("/reviews/teach").json()["error"]["code"] == "E363"
+
+
+class HeldTeaching:
+    """Holds the first teaching when its version is written, and not yet published."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written, self.released = threading.Event(), threading.Event()
+        teach = taught.teach_documents
+
+        def teach_and_wait(*args: Any, **options: Any) -> Any:
+            result = teach(*args, **options)
+            self.written.set()
+            assert self.released.wait(60)
+            return result
+
+        monkeypatch.setattr(taught, "teach_documents", teach_and_wait)
+
+
+def add_notes(client: LocalClient, word: str, cui: str) -> list[str]:
+    """Add twelve notes with decisions, the last of them on a word of its own."""
+    documents = []
+    for number in range(12):
+        text = f"{word if number == 11 else 'vwkj zzz'}, fever {number}"
+        note = {"name": str(number), "text": text}
+        document = client.post("/reviews/documents", note).json()["document"]
+        place = {"start": 0, "end": len(word), "chosen": cui}
+        assert decide(client, document, f"key-{number:05}", **place).status == 200
+        documents.append(document)
+    return documents
+
+
+def wait_for_teaching(client: LocalClient) -> Any:
+    while (state := client.get("/reviews/teach").json())["state"] == "running":
+        time.sleep(0.01)
+    return state
+
+
+def find_files(folder: Path, word: str) -> list[str]:
+    """The files of a folder that have a word in them."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if word.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
+    open_local: OpenLocal,
+    own_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    used: bool,
+) -> None:
+    store = ReviewStore(tmp_path / "reviews.db")
+    client = open_local(own_kb, store)
+    word = "qxkw zzz"
+    *others, deleted = add_notes(client, word, "C0000008")
+    if used:
+        client.post("/reviews/teach", {"force": True})
+        assert wait_for_teaching(client)["state"] == "done"
+        assert client.post("/reviews/switch", {}).json()["used"]
+        # The links of the other notes may have the word as a name of their candidates.
+        while client.post("/reviews/prepare", {}).json()["left"]:
+            pass
+    held = HeldTeaching(monkeypatch)
+    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert held.written.wait(60)
+    answer = client.send("DELETE", f"/reviews/documents/{deleted}")
+    held.released.set()
+    assert answer.json()["versions"] >= used
+    state = wait_for_teaching(client)
+    assert state["state"] == "done"
+    assert [one["documents"] for one in state["versions"]] == [len(others)]
+    assert client.post("/reviews/switch", {}).json()["used"]
+    store.close()
+    assert find_files(tmp_path, word) == []
+    again = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    body = {"mentions": [word, "vwkj zzz"], "threshold": -1}
+    found, other = again.post("/mentions", body).json()["mentions"]
+    assert other["candidates"][0]["alias"] == "vwkj zzz"  # it has learned the others
+    assert word not in [one["alias"] for one in found["candidates"]]
+    assert word not in again.get("/search", {"q": word}).body.decode()
+
+
+def test_the_report_of_a_teaching_forgets_a_deleted_note(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
+) -> None:
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    word = "qxkw zzz"
+    *_, deleted = add_notes(client, word, "C0000008")
+    note = {"name": "other", "text": f"{word} means something else"}
+    other = client.post("/reviews/documents", note).json()["document"]
+    place = {"start": 0, "end": len(word), "chosen": "C0000005"}
+    assert decide(client, other, "key-other", **place).status == 200
+    client.post("/reviews/teach", {"force": True})
+    (contradiction,) = wait_for_teaching(client)["report"]["contradictions"]
+    assert contradiction["mention"] == word
+    assert client.send("DELETE", f"/reviews/documents/{other}").status == 200
+    assert client.send("DELETE", f"/reviews/documents/{deleted}").status == 200
+    assert word not in client.get("/reviews/teach").body.decode()
+
+
+def test_what_a_killed_teaching_left_is_removed(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
+) -> None:
+    """It may have texts of notes that were deleted since, whatever its number."""
+    folder = tmp_path / "reviews.db.taught"
+    for name in ("3", ".7.abcd.tmp"):  # not described yet, not whole
+        (folder / name).mkdir(parents=True)
+        (folder / name / "taught.jsonl").write_text("a text")
+    open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    assert [*folder.iterdir()] == []
 
 
 def read_keys(path: Path) -> list[str]:

@@ -306,9 +306,7 @@ async def read_document(
 def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> DeletedAnswer:
     """Remove a document for good: text, decisions, and what learned from it."""
     find_document(store, id)
-    versions = teacher.forget(id)
-    store.delete_document(id)
-    return DeletedAnswer(versions=versions)
+    return DeletedAnswer(versions=teacher.forget(id))
 
 
 @router.post("/documents/{id}/done")

@@ -425,13 +425,20 @@ class ReviewStore:
         )
         return [id for (id,) in self.query(sql, (kb,))]
 
-    def delete_document(self, id: str) -> None:
-        """Remove a document for good, with all that was decided on it."""
+    def delete_document(self, id: str, *, kb: str) -> None:
+        """Remove a document for good, with all that was decided on it.
+
+        Links of other documents may have its texts as names that were taught.
+
+        Args:
+            kb: Digest of the knowledge base in use; links to others are removed.
+        """
         with self.transaction() as connection:
             connection.execute("DROP TRIGGER documents_remain")
             connection.execute("DROP TRIGGER decisions_remain")
             for table in OF_DOCUMENTS:
                 connection.execute(f"DELETE FROM {table} WHERE document = ?", (id,))
+            connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
             connection.execute("DELETE FROM documents WHERE id = ?", (id,))
             for trigger in REMAIN:
                 connection.execute(trigger)

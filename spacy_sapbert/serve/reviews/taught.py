@@ -33,8 +33,8 @@ NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"
 ABOUT, USED = "version.json", "USED"
 
 
-def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
-    """Yield what holds of each document; see `export.merge_decisions`."""
+def annotate_reviews(store: ReviewStore) -> Iterator[tuple[str, AnnotatedDocument]]:
+    """Yield the id and what holds of each document; see `export.merge_decisions`."""
     for _, document, decisions in group_decisions(store, AGREED):
         mentions = [
             (
@@ -43,7 +43,7 @@ def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
             )
             for one in decisions
         ]
-        yield annotate(SOURCE, document.text, mentions)
+        yield document.id, annotate(SOURCE, document.text, mentions)
 
 
 class TaughtVersion(TypedDict):
@@ -94,13 +94,14 @@ class Teacher:
         self.service = service
         self.store = store
         self.log = log
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.original = service.kb
         self.parent = store.path.with_name(f"{store.path.name}.taught")
         self.number: int | None = None  # of the version in use
         self.last: int | None = None  # of the version that was made last
         self.state = NONE
         self.report: dict[str, Any] | None = None
+        self.learned: list[str] = []  # documents of the report
         self.error: dict[str, Any] | None = None
 
     def restore(self) -> None:
@@ -108,8 +109,12 @@ class Teacher:
 
         What a killed teaching has left is removed: it has texts of the documents.
         """
-        remove_leftovers(self.next_folder())
         try:
+            for part in self.parent.glob(".*.tmp"):
+                remove_leftovers(self.parent / part.name.split(".")[1])
+            for unfinished in self.numbers():
+                if not self.read_about(unfinished):
+                    shutil.rmtree(self.parent / str(unfinished))
             number = int((self.parent / USED).read_text())
             self.open(number)
         except FileNotFoundError:
@@ -195,33 +200,12 @@ class Teacher:
         return self.parent / str(max(self.numbers(), default=0) + 1)
 
     def run(self, force: bool) -> None:
-        """Teach, and keep the report."""
+        """Teach, again if a document was deleted meanwhile, and keep the report."""
         try:
             self.parent.mkdir(exist_ok=True)
             self.parent.chmod(0o700)  # the names in it are texts of the documents
-            folder = self.next_folder()
-            documents = sorted({one.document for one in self.store.latest()})
-            _, report = teach_documents(
-                self.find_original(),
-                annotate_reviews(self.store),
-                output=folder,
-                add=True,  # to what was taught elsewhere
-                instead_of=SOURCE,  # a withdrawn decision counts no more
-                curve=True,
-                force=force,
-            )
-            self.report = report.to_json()
-            if report.changed:
-                about = {"time": current_time(), "documents": documents}
-                write_json(folder / ABOUT, {**about, "report": self.report})
-                for path in (folder, *folder.rglob("*")):
-                    if path.is_dir():
-                        path.chmod(0o700)
-                    elif path.stat().st_nlink == 1:  # others are of the original too
-                        path.chmod(0o600)
-                self.last = int(folder.name)
-            self.state = DONE
-            self.log.write("taught", changed=report.changed)
+            while not self.teach(force):
+                pass
         except SapbertError as error:
             self.error = describe_problem(error)["error"]
             self.state = FAILED
@@ -230,6 +214,42 @@ class Teacher:
             self.error = describe_problem(failed())["error"]
             self.state = FAILED
             self.log.write("not_taught", **describe_exception(error))
+
+    def teach(self, force: bool) -> bool:
+        """Teach what holds now.
+
+        Returns:
+            Whether all that was learned is still there; if not, nothing of it is kept.
+        """
+        folder = self.next_folder()
+        decided = dict(annotate_reviews(self.store))
+        _, report = teach_documents(
+            self.find_original(),
+            decided.values(),
+            output=folder,
+            add=True,  # to what was taught elsewhere
+            instead_of=SOURCE,  # a withdrawn decision counts no more
+            curve=True,
+            force=force,
+        )
+        with self.lock:  # `forget` deletes before this, or finds the version
+            if any(self.store.document(id) is None for id in decided):
+                if report.changed:
+                    shutil.rmtree(folder)
+                return False
+            self.report, self.learned = report.to_json(), sorted(decided)
+            if report.changed:
+                about = {"time": current_time(), "documents": self.learned}
+                write_json(folder / ABOUT, {**about, "report": self.report})
+                for path in (folder, *folder.rglob("*")):
+                    if path.is_dir():
+                        path.chmod(0o700)
+                    elif path.stat().st_nlink == 1:  # others are of the original too
+                        path.chmod(0o600)
+                self.last = int(folder.name)
+            self.state = DONE
+        self.log.write("taught", changed=report.changed)
+        return True
 
     def open(self, number: int | None) -> None:
         """Use a version in the service; None = the original."""
@@ -270,17 +290,23 @@ class Teacher:
         self.log.write("taught_removed")
 
     def forget(self, document: str) -> int:
-        """Remove the versions that have learned from a document.
+        """Remove a document for good, and the versions that have learned from it.
+
+        A teaching that runs keeps nothing of it; see `teach`.
 
         Returns:
-            How many.
+            How many versions.
         """
-        numbers = [
-            number
-            for number in self.numbers()
-            if document in self.read_about(number).get("documents", [document])
-            and self.parent / str(number) != self.original.folder
-        ]
-        for number in numbers:
-            self.remove(number)
+        with self.lock:
+            numbers = [
+                number
+                for number in self.numbers()
+                if document in self.read_about(number).get("documents", [])
+                and self.parent / str(number) != self.original.folder
+            ]
+            for number in numbers:
+                self.remove(number)
+            if document in self.learned:
+                self.report = None
+            self.store.delete_document(document, kb=self.service.kb.manifest.digest)
         return len(numbers)
