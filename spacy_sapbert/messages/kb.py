@@ -81,8 +81,8 @@ class KbErrors:
         "of {total}. Build the knowledge base again, with a larger `ef` or `M`."
     )
     E332 = (
-        "Expected `{field}` to have values of the knowledge base, but it has no {got}; "
-        "similar values are: {known}. Correct `{field}`."
+        "Expected `{field}` to have values of the knowledge base (most similar: "
+        "{known}), but got {got}. Correct `{field}`."
     )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "

@@ -34,7 +34,10 @@ class ServeErrors:
         "Expected a body of at most {limit:,} bytes, but got more. Send fewer texts in "
         "a request."
     )
-    E457 = "Expected {expected}, but got something else. See /openapi.json."
+    E457 = (
+        "Expected {expected}, but got something else. See /openapi.json, or the schema "
+        "of the tool."
+    )
     E458 = (
         "Expected at most {limit:,} {what} in a request, but got {got:,}. Send several "
         "requests."

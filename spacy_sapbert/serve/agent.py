@@ -7,18 +7,24 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import AsyncIterator, Callable
+from io import TextIOWrapper
 from typing import Annotated, Any
 
+import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import SapbertError
 from ..io.version import __version__
 from .agent_tools import AgentTools, make_card
-from .problems import FAILED, tell
+from .problems import FAILED, describe_invalid, tell
 from .service import Service
 
 INSTRUCTIONS = (
@@ -44,6 +50,58 @@ TOOLS = (
     "map_codes",
     "explain_link",
 )
+
+
+# Each escape of JSON, one of half a surrogate pair in a group.
+ESCAPE = re.compile(
+    r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\(u[dD][89a-fA-F]\w\w)|\\."
+)
+
+
+def replace_halves(line: str) -> str:
+    """Return a line of JSON with U+FFFD for each half of a surrogate pair.
+
+    The library would not answer the line, since its parser refuses it.
+    """
+    return ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], line)
+
+
+class Lines:
+    """The lines of a file, as the library reads them."""
+
+    def __init__(self, file: TextIOWrapper) -> None:
+        self.file = anyio.wrap_file(file)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Yield the lines that can be parsed and answered."""
+        async for line in self.file:
+            yield replace_halves(line)
+
+
+class AgentServer(MCPServer):
+    """A server that quotes no argument in its errors, and answers every line."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Any = None
+    ) -> Any:
+        """Call a tool; see `MCPServer`."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            cause = error.__cause__
+            if not isinstance(cause, ValidationError):
+                raise
+            known = inspect.signature(getattr(AgentTools, name)).parameters
+            told = describe_invalid(cause.errors()[0], known)
+            raise ToolError(str(told)) from None
+
+    async def run_stdio_async(self) -> None:
+        """Serve on standard input and output; see `MCPServer`."""
+        server, file = self._lowlevel_server, sys.stdin
+        assert isinstance(file, TextIOWrapper)
+        file.reconfigure(encoding="utf8", errors="replace")
+        async with stdio_server(stdin=Lines(file)) as (requests, answers):
+            await server.run(requests, answers, server.create_initialization_options())
 
 
 def make_tool_error(error: SapbertError) -> Exception:
@@ -88,7 +146,7 @@ def make_agent_server(service: Service) -> MCPServer:
     Args:
         service: Started.
     """
-    server: MCPServer = MCPServer(
+    server = AgentServer(
         "spacy-sapbert",
         version=__version__,
         instructions=INSTRUCTIONS,

@@ -13,13 +13,14 @@ from ..errors import Errors, SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
 from .columns import MappedTerms
-from .description import describe_api, name_request, write_page
+from .description import describe_api, list_fields, name_request, write_page
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
     FAILED,
     RequestError,
+    describe_invalid,
     failed,
     status_of,
 )
@@ -121,28 +122,8 @@ async def answer_error(request: Request, error: Exception) -> Response:
 async def answer_invalid(request: Request, error: Exception) -> Response:
     """Answer a body or a parameter that is not as the schema says; it is not quoted."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = [part for part in first["loc"] if isinstance(part, int)]
-    known = [part for part in first["loc"] if isinstance(part, str)]
-    if first["type"] in ("extra_forbidden", "json_invalid"):
-        known = known[:1]  # the next one is of the request
-    where = ".".join([*known, *map(str, place[:1])])
-    expected = describe_expected(where, first["type"], first["msg"])
-    return respond(RequestError(Errors.E457.format(expected=expected), 422), request)
-
-
-def describe_expected(where: str, problem: str, text: str) -> str:
-    """Return what a request should have; other texts of pydantic may quote it."""
-    match problem.partition("_")[0]:
-        case "greater" | "less":
-            return f"{where} to be {text.removeprefix('Input should be ')}"
-        case "missing":
-            return f"{where}, which is required"
-        case "extra":
-            return f"{where} with only fields of the schema"
-        case "model":
-            return f"{where} as an object, with `content-type: application/json`"
-    return f"{where} as in the schema ({problem})"
+    known = list_fields(request.app.openapi())
+    return respond(describe_invalid(error.errors()[0], known), request)
 
 
 async def answer_unknown(request: Request, error: Exception) -> Response:

@@ -249,6 +249,17 @@ def describe_form(method: str, operation: Described) -> None:
         ]
 
 
+def list_fields(api: Described) -> set[str]:
+    """Return the names of fields and parameters, and where a request has them."""
+    names = {"body", "query", "path"}
+    for schema in api["components"]["schemas"].values():
+        names |= schema.get("properties", {}).keys()
+    for methods in api["paths"].values():
+        for operation in methods.values():
+            names |= {one["name"] for one in operation.get("parameters", ())}
+    return names
+
+
 def add_errors(path: str, operation: Described) -> None:
     """Describe the errors that a request may have."""
     body, parameters = "requestBody" in operation, operation.get("parameters")

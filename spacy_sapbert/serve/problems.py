@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,14 +11,13 @@ from ..errors import Errors, SapbertError
 
 CODE = re.compile(r"\[([EW]\d{3})\] ")
 INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
-# Codes of errors that a client is told: of the settings and texts of a request, and of
-# decisions that cannot be taught. All others are of the service: of its files and
-# libraries, whose messages may have paths.
-TOLD = {
-    *("E313", "E330", "E331", "E332", "E333", "E334", "E335", "E470"),
-    *("E506", "E513", "E536"),
-    *("E362", "E363"),
-}
+# Codes of errors that a client is told: of texts of a request, and of decisions that
+# cannot be taught. All others are of the service: of its files and libraries, whose
+# messages may have paths.
+TOLD = {"E506", "E513", "E536", "E362", "E363"}
+# Of settings of a request; a client is told what was expected, not what it sent.
+OF_SETTINGS = {"E313", "E330", "E331", "E332", "E333", "E334", "E335", "E470"}
+LENGTH = re.compile(r"at (?:most|least) \d+ \w+")  # in a text of pydantic
 MISSING = "E521"  # a library, which is named without the reason
 
 
@@ -85,12 +84,41 @@ def tell(error: Exception) -> RequestError:
         library, _, rest = text.partition(", but got: ")
         fix = rest.rpartition(". ")[2]
         return RequestError(f"{library}, but it is not. {fix}", NOT_IMPLEMENTED)
+    if code in OF_SETTINGS:
+        expected, _, rest = text.partition(", but ")
+        fix = rest.rpartition(". ")[2]
+        return RequestError(f"{expected}, but got something else. {fix}", INVALID)
     return RequestError(text, INVALID) if code in TOLD else failed()
 
 
 def failed() -> RequestError:
     """Return the error of a service that failed."""
     return RequestError(Errors.E465, FAILED)
+
+
+def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> RequestError:
+    """Return the error of a value that is not as its schema says, without the value.
+
+    Args:
+        problem: Of pydantic, whose text and place may quote the request.
+        known: Names of fields and parameters.
+    """
+    place = (part for part in problem["loc"] if isinstance(part, int) or part in known)
+    where = ".".join(map(str, place))
+    kind, text = problem["type"], problem["msg"]
+    expected = f"{where} as in the schema ({kind})"
+    match kind.partition("_")[0]:
+        case "greater" | "less":
+            expected = f"{where} to be {text.removeprefix('Input should be ')}"
+        case "missing":
+            expected = f"{where}, which is required"
+        case "extra":
+            expected = f"{where} with only fields of the schema"
+        case "model":
+            expected = f"{where} as an object, with `content-type: application/json`"
+        case "string" | "too" if length := LENGTH.search(text):
+            expected = f"{where} with {length[0]}"
+    return RequestError(Errors.E457.format(expected=expected), INVALID)
 
 
 def check_format(format: str, known: Iterable[str]) -> None:

@@ -153,13 +153,13 @@ def test_make_filter_invalid_value_is_an_error(data: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"types": ["T48"]}, r"no 'T48'; similar values are: T184"),
-        ({"types": ["GEOG"]}, r"no 'GEOG'"),
+        ({"types": ["T48"]}, r"most similar: T184.*, but got 'T48'"),
+        ({"types": ["GEOG"]}, r"got 'GEOG'"),
         (
             {"sources": ["SNOMED"]},
-            r"similar values are: SNOMEDCT_US\. Correct `filter.sources`",
+            r"most similar: SNOMEDCT_US\), .* Correct `filter.sources`",
         ),
-        ({"languages": ["en"]}, r"similar values are: ENG"),
+        ({"languages": ["en"]}, r"most similar: ENG"),
     ],
 )
 def test_filter_unknown_value_is_an_error_with_suggestions(

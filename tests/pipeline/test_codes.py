@@ -69,7 +69,7 @@ def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> Non
 
 def test_codes_of_a_vocabulary_that_the_kb_has_not_are_an_error(codes_kb: Path) -> None:
     nlp = make_nlp(codes_kb, codes=["RXNORM"])
-    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM.*ICD10CM, MSH"):
+    with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
         nlp.initialize()
 
 
@@ -126,7 +126,7 @@ def test_codes_of_each_concept_and_vocabulary_of_the_sample(
 def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
     codes_kb: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM.*ICD10CM, MSH"):
+    with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
         load_kb(codes_kb).link(["fever"], codes=["RXNORM"])
     nlp = make_nlp(codes_kb, codes=["RXNORM"])
     with pytest.raises(SapbertError, match="E332.*codes.*RXNORM"):

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
-from spacy_sapbert.serve.agent import TOOLS, make_agent_server
+from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
 from spacy_sapbert.vocabularies.registry import read_vocabulary
@@ -199,7 +199,7 @@ def test_a_link_is_explained(linking: Service) -> None:
         ("link_terms", {"terms": []}, "terms"),
         ("link_terms", {"terms": ["a"] * 51}, "terms"),
         ("link_terms", {"terms": [""]}, "terms"),
-        ("search_concepts", {"query": "fever", "types": ["T999"]}, "T999"),
+        ("search_concepts", {"query": "fever", "types": ["T999"]}, "filter.types"),
         ("get_concept", {"id": "C1"}, "E463"),
         ("get_concept", {"id": ""}, "id"),
         ("map_codes", {"codes": ["1"], "source": "X", "target": "concepts"}, "ICD10CM"),
@@ -221,6 +221,84 @@ def test_wrong_arguments_are_errors_that_an_agent_can_read(
             pass
         return
     assert word in fail(linking, tool, **arguments)
+
+
+NAME = "Zqxwvut Patientname"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("link_text", {"text": [NAME]}, "text as in the schema (string_type)"),
+        ("link_text", {"text": "a", "limit": NAME}, "limit as in the schema"),
+        ("link_text", {"text": "a", "limit": 101}, "limit to be less than or equal to"),
+        ("link_text", {NAME: NAME}, "text, which is required"),
+        ("link_terms", {"terms": NAME}, "terms as in the schema (list_type)"),
+        ("link_terms", {"terms": [{NAME: 1}]}, "terms.0 as in the schema"),
+        ("link_terms", {"terms": ["a"] * 51}, "terms with at most 50 items"),
+        ("search_concepts", {"query": NAME * 99}, "query with at most 1000 characters"),
+        ("search_concepts", {"query": "a", "types": [NAME]}, "`filter.types`"),
+        ("get_concept", {"id": NAME}, "E463"),
+        ("map_codes", {"codes": [NAME], "source": NAME, "target": NAME}, "ICD10CM"),
+        ("explain_link", {"mention": NAME, "context": "none"}, "a context with"),
+        ("explain_link", {"mention": "a", "start": NAME}, "start as in the schema"),
+    ],
+)
+def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(
+    linking: Service, tool: str, arguments: dict[str, Any], expected: str
+) -> None:
+    error = fail(linking, tool, **arguments)
+    assert expected in error
+    assert not {"Zqxwvut", "Patientname"} & {*re.findall(r"\w+", error)}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            r'"\ud83d\ude00 \uDC00\ud800\ud83d\ude00"',
+            "\U0001f600 \ufffd\ufffd\U0001f600",
+        ),
+        (r'"\\ud800 \\\ud800\n"', "\\ud800 \\\ufffd\n"),
+        (r'"\u00e9\uabcd"', "\u00e9\uabcd"),
+    ],
+)
+def test_replace_halves_leaves_pairs_and_other_escapes(line: str, told: str) -> None:
+    assert json.loads(replace_halves(line)) == told
+
+
+def test_a_call_with_half_a_surrogate_pair_is_answered(
+    linking: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = {"name": "test", "version": "1"}
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    call = {"name": "link_text", "arguments": {"text": "\ud800 fever \udc00"}}
+    lines = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+        {"id": 3, "method": "ping"},
+    ]
+    asked, told = os.pipe(), os.pipe()
+    monkeypatch.setattr(sys, "stdin", open(asked[0]))  # noqa: SIM115
+    monkeypatch.setattr(sys, "stdout", open(told[1], "w"))  # noqa: SIM115
+    server = threading.Thread(target=make_agent_server(linking).run, args=("stdio",))
+    server.start()
+    answered: dict[int, Any] = {}
+    with open(asked[1], "w") as requests:
+        for line in lines:
+            print(json.dumps({"jsonrpc": "2.0", **line}), file=requests, flush=True)
+        os.set_blocking(told[0], False)
+        rest, end = b"", time.monotonic() + 30
+        while len(answered) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+            with suppress(BlockingIOError):
+                *whole, rest = (rest + os.read(told[0], 1 << 20)).split(b"\n")
+                answered |= {one["id"]: one["result"] for one in map(json.loads, whole)}
+    server.join(60)
+    assert sorted(answered) == [1, 2, 3]
+    (mention,) = answered[2]["structuredContent"]["mentions"]
+    assert (mention["start"], mention["text"]) == (2, "fever")
 
 
 def test_a_failure_of_the_service_has_no_text(

@@ -64,6 +64,30 @@ def test_the_error_of_a_body_says_what_was_expected(
     assert expected in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
+        ({"sources": [SECRET]}, "Correct `filter.sources`."),
+        ({"languages": [SECRET]}, "Correct `filter.languages`."),
+        ({"allow": [SECRET]}, "`filter.allow` to have ids"),
+        ({"codes": [SECRET]}, "(most similar: ICD10CM)"),
+        ({"tie_evidence": [SECRET]}, "Correct `tie_evidence`."),
+        ({"label_types": {SECRET: SECRET}}, "body.label_types as in the schema"),
+        ({"label_types": {SECRET: [""]}}, "body.label_types.0 with at least 1 char"),
+        ({"types": ["a, but no. Patientname"]}, "Correct `filter.types`."),
+    ],
+)
+def test_the_error_of_a_setting_does_not_quote_it(
+    service: Client, setting: dict[str, object], expected: str
+) -> None:
+    answer = service.post("/link", {"texts": ["fever"], **setting})
+    assert answer.status == 422
+    assert expected in answer.json()["error"]["message"]
+    assert b"Zqxwvut" not in answer.body
+    assert b"Patientname" not in answer.body
+
+
 def test_strange_characters_are_linked(service: Client) -> None:
     texts = [
         "fever\x00",
