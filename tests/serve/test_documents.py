@@ -29,7 +29,7 @@ from spacy_sapbert.serve.reviews.mentions import (
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import Decision, ReviewStore, Span
 
-from .conftest import Client, Start
+from .conftest import Client, OpenLocal, Start
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -108,6 +108,17 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert "sapbert-documents" not in str(caught.value)
     with pytest.raises(SapbertError):
         import_uploads(store, {"a.zip": brat_archive()[:-30] + b"PK\x05\x06"})
+
+
+@pytest.mark.parametrize("content", ["a", "né", "\ud800", "====", "Rm V2"])
+def test_content_that_is_not_base64_is_refused(
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore, content: str
+) -> None:
+    client = open_local(sample_kb, store)
+    files = [{"name": "a.txt", "content": content}]
+    answer = client.post("/reviews/import", {"files": files})
+    assert (answer.status, answer.code) == (422, "E457")
+    assert store.documents() == []
 
 
 def test_an_archive_that_unpacks_to_too_much_is_an_error(store: ReviewStore) -> None:

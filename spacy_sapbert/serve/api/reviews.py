@@ -1,7 +1,6 @@
 """/reviews: documents, decisions, queue, agreement, export and teaching."""
 
 import base64
-import binascii
 from dataclasses import asdict
 from typing import Annotated, Any, cast
 
@@ -245,7 +244,7 @@ def import_documents(store: StoreDep, body: NewFiles) -> ImportedAnswer:
         files = {
             one.name: base64.b64decode(one.content, validate=True) for one in body.files
         }
-    except binascii.Error:
+    except ValueError:
         expected = "`content` in base64"
         raise RequestError(Errors.E457.format(expected=expected), 422) from None
     return ImportedAnswer(**asdict(import_uploads(store, files)))
