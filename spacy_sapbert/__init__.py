@@ -26,7 +26,6 @@ PUBLIC = {
     "build_kb": "kb.building.build",
     "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
-    "embed_shards": "kb.building.worker",
     "link_files": "pipeline.link_files",
     "load_kb": "kb.knowledge_base",
     "package_kb": "kb.packages.packaging",
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from .formats.gold_docs import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
     from .kb.building.build import build_kb as build_kb
-    from .kb.building.worker import embed_shards as embed_shards
     from .kb.edits.change import add_concepts as add_concepts
     from .kb.edits.change import discard_edits as discard_edits
     from .kb.edits.change import remove_concepts as remove_concepts

@@ -201,11 +201,7 @@ class KbErrors:
     E394 = (
         "Expected to continue the build in {work}, but it is of another plan (other: "
         "{names}). Repeat the command that began it, pass `--force` to `kb build` "
-        "without `--worker` to begin again, or remove the folder."
-    )
-    E395 = (
-        "Expected a worker like 0/8, 1/8 … 7/8, but got {worker}. Count from 0, and "
-        "correct `--worker`."
+        "to begin again, or remove the folder."
     )
     E424 = (
         "Expected a knowledge base that may be distributed, but it has names of "

@@ -1,4 +1,4 @@
-"""`spacy sapbert kb build`, and its workers."""
+"""`spacy sapbert kb build`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -28,14 +28,6 @@ def choose_settings(
     settings = asdict(read_settings(Path(encoder)))
     settings.update((key, value) for key, value in given.items() if value is not None)
     return check_settings(settings)
-
-
-def parse_worker(text: str) -> tuple[int, int]:
-    """Parse the number of a worker and of all workers, like `2/8`."""
-    number, slash, workers = text.partition("/")
-    if not (slash and number.isdecimal() and workers.isdecimal()):
-        raise SapbertError(Errors.E395.format(worker=repr(text)))
-    return int(number), int(workers)
 
 
 def require_gpu(gpu_id: int) -> None:
@@ -95,11 +87,6 @@ def build(
     reuse: Path | None = typer.Option(
         None, help="Knowledge base of the same encoder; only other names are embedded."
     ),
-    worker: str | None = typer.Option(
-        None,
-        help="Embed only the names of this worker, from 0/8 to 7/8; without it the "
-        "same command builds when all have ended.",
-    ),
     gpu_id: int = typer.Option(
         -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
     ),
@@ -114,7 +101,6 @@ def build(
     cambridgeltl/SapBERT-from-PubMedBERT-fulltext --source "UMLS 2024AA"
     """
     from ...kb.building.build import build_kb
-    from ...kb.building.worker import embed_shards
 
     check_folder_output(kb, KB_FOLDER, force=force)
     if gpu_id >= 0:
@@ -133,11 +119,6 @@ def build(
         "force": force,
         "progress": not quiet,
     }
-    if worker is not None:
-        embed_shards(**inputs, worker=parse_worker(worker))
-        if not quiet:
-            msg.good(f"Embedded the names of worker {worker}")
-        return
     manifest = build_kb(
         **inputs, threshold=threshold, sources=source, threads=threads, order=order
     )

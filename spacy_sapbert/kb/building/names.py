@@ -52,11 +52,11 @@ class Names:
 
 
 def read_names(
-    concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter | None = None
+    concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter
 ) -> tuple[Names, Counts]:
     """Number the names to embed, count them for meta.json, and write the concepts.
 
-    A concept that comes twice and is written is an error, and so are no readable names.
+    A concept that comes twice is an error, and so are no readable names.
     """
     names = Names()
     concept_count = alias_count = unreadable = 0
@@ -68,14 +68,12 @@ def read_names(
         concept_count += len(batch)
         alias_count += len(rows)
         unreadable += rows.count(None)
-        if store is not None:
-            rest = iter(rows)
-            for concept in batch:
-                store.add(concept, list(islice(rest, len(concept.aliases))))
+        rest = iter(rows)
+        for concept in batch:
+            store.add(concept, list(islice(rest, len(concept.aliases))))
     if not names.rows:
         raise SapbertError(Errors.E311.format(concepts=concept_count))
-    if store is not None:
-        store.finish(names.rows)
+    store.finish(names.rows)
     return names, Counts(
         concepts=concept_count,
         aliases=alias_count,

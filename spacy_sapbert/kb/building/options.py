@@ -1,4 +1,4 @@
-"""The options of a build, which its workers share."""
+"""The options of a build."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ORDERS = ("names", "none")
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """The keyword arguments of `build_kb` and `embed_shards`.
+    """The keyword arguments of `build_kb`.
 
     Attributes:
         settings: How names become vectors; None = as in the folder of the encoder.

@@ -1,7 +1,7 @@
 """The folder in which a knowledge base is built: its lock, and the plan of its shards.
 
-One process builds, or several embed shards beside each other. The first process writes
-the plan, i.e. all that decides the vectors; the others have the same plan, or stop.
+A build writes its plan, i.e. all that decides the vectors. The build that continues it
+has the same plan, or stops.
 """
 
 import json
@@ -14,7 +14,6 @@ from typing import Any
 
 from ...errors import Errors, SapbertError
 from ...io.writing import fcntl, write_json
-from ..folder.publication import lock_file
 from ..indexes.backend import Backend
 from ..indexes.registry import choose_index, make_backend
 
@@ -25,7 +24,7 @@ SHARD_ROWS = 8_192  # names embedded between two saves
 LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
 
 
-def open_lock(path: Path, *, shared: bool) -> int:
+def open_lock(path: Path) -> int:
     """Open a file and lock it, until it is closed or the process ends.
 
     A BlockingIOError if another process holds the lock, and a FileNotFoundError if the
@@ -34,9 +33,8 @@ def open_lock(path: Path, *, shared: bool) -> int:
     if fcntl is None:  # Windows has no such locks, and removes no open file
         return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
         raise
@@ -52,12 +50,10 @@ def open_lock(path: Path, *, shared: bool) -> int:
 
 
 @contextmanager
-def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
+def lock_work_folder(output: Path) -> Iterator[Path]:
     """Create the folder in which a knowledge base is built, or continue it.
 
     A process that fails leaves the folder only if there are vectors to continue with.
-    The lock of a worker is shared: others may work at the same time, but none builds.
-    It ends without a knowledge base and leaves the folder.
     """
     work = output.with_name(f".{output.name}.build")
     handle = None
@@ -66,10 +62,9 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
             work.mkdir(parents=True, exist_ok=True)
             # Another process that has just ended removes the folder.
             with suppress(FileNotFoundError):
-                handle = open_lock(work / LOCK, shared=shared)
+                handle = open_lock(work / LOCK)
         yield work
-        if not shared:
-            remove_work_folder(work, output)
+        remove_work_folder(work, output)
     except BlockingIOError:
         raise SapbertError(Errors.E350.format(path=output, work=work)) from None
     except OSError as error:
@@ -78,7 +73,7 @@ def lock_work_folder(output: Path, *, shared: bool = False) -> Iterator[Path]:
         ) from error
     finally:
         if handle is not None:
-            if not shared and not any(work.glob(SHARDS)):
+            if not any(work.glob(SHARDS)):
                 remove_work_folder(work, output)
             os.close(handle)
 
@@ -138,12 +133,11 @@ def agree_on_plan(
 ) -> Backend:
     """Write the plan if there is none yet, and return its index.
 
-    The libraries that are installed, by which an index is chosen if none is given, may
-    differ between machines, which must not cost the vectors.
+    The index is chosen by the libraries that are installed, if none is given. That they
+    have changed must not cost the vectors.
     """
-    with lock_file(folder / "plan.lock", folder, wait=-1):
-        if not (folder / PLAN).exists():
-            new = plan | describe_index(index or choose_index(rows, width))
-            write_json(folder / PLAN, new)
+    if not (folder / PLAN).exists():
+        new = plan | describe_index(index or choose_index(rows, width))
+        write_json(folder / PLAN, new)
     check_plan(folder, plan, index, replace=False)
     return make_backend(**read_json(folder / PLAN)["index"])

@@ -1,4 +1,4 @@
-"""What a build and its workers do first: the encoder, the plan, what can be reused."""
+"""What a build does first: the encoder, the plan, what can be reused."""
 
 import shutil
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a build, or one of its workers, has opened.
+    """What a build has opened.
 
     Attributes:
         work: Folder of the build, locked.
@@ -75,24 +75,18 @@ class Preparation:
 
 @contextmanager
 def open_build(
-    concepts_path: Path,
-    output: Path,
-    encoder: str,
-    options: BuildOptions,
-    *,
-    worker: bool = False,
+    concepts_path: Path, output: Path, encoder: str, options: BuildOptions
 ) -> Iterator[Preparation]:
     """Open the encoder, and check that shards of a stopped build are of the same plan.
 
-    The encoder is a folder or a hub id. Shards of another plan stay if a worker finds
-    them.
+    The encoder is a folder or a hub id.
     """
     from ..knowledge_base import load_kb
 
     check_not_empty(concepts_path, "concepts")
     check_folder_output(output, KB_FOLDER, force=options.force)
     with (
-        lock_work_folder(output, shared=worker) as work,
+        lock_work_folder(output) as work,
         TemporaryDirectory(
             prefix=".encoder.", dir=work, ignore_cleanup_errors=True
         ) as folder,
@@ -114,7 +108,7 @@ def open_build(
             "names_per_pass": config.names_per_pass,
             "shard_rows": SHARD_ROWS,
         }
-        check_plan(work, plan, options.index, replace=options.force and not worker)
+        check_plan(work, plan, options.index, replace=options.force)
         if reused:
             check_reused(reused, plan)
         config = replace(config, engine=plan["engine"])

@@ -27,17 +27,10 @@ SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
 
 
-def embed_rows(
-    names: Names,
-    prepared: Preparation,
-    *,
-    compact: bool,
-    worker: tuple[int, int] = (0, 1),
-) -> None:
+def embed_rows(names: Names, prepared: Preparation, *, compact: bool) -> None:
     """Embed rows, sorted by length; shards that exist are not embedded again.
 
-    A worker, its number from 0 and that of all, embeds the shards whose number has this
-    remainder. Names of a knowledge base to reuse are not embedded.
+    Names of a knowledge base to reuse are not embedded.
     """
     encoder, reused = prepared.encoder, prepared.reused
     progress = prepared.options.progress
@@ -46,8 +39,7 @@ def embed_rows(
         if make_backend(index.backend, index.settings).stores_16_bits:
             name = "index, with 16 bits a value,"
             raise SapbertError(Errors.E393.format(path=reused.folder, name=name))
-    number, workers = worker
-    shards = list_shards(prepared.work, names.by_length())[number::workers]
+    shards = list_shards(prepared.work, names.by_length())
     missing = [(path, rows) for path, rows in shards if not path.is_file()]
     total = sum(len(rows) for _, rows in shards)
     left = sum(len(rows) for _, rows in missing)
@@ -66,10 +58,8 @@ def embed_rows(
         quiet=not progress,
     ) as bar:
         for path, rows in missing:
-            # Another worker may have been started with the same number.
-            if not path.is_file():
-                vectors = embed_shard(names, rows, encoder, reused, bar)
-                write_shard(path, encode_rows(vectors, compact=compact))
+            vectors = embed_shard(names, rows, encoder, reused, bar)
+            write_shard(path, encode_rows(vectors, compact=compact))
 
 
 def list_shards(folder: Path, order: np.ndarray) -> list[tuple[Path, np.ndarray]]:

@@ -11,7 +11,6 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
-from spacy_sapbert.kb.building.worker import embed_shards
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -123,15 +122,11 @@ def test_build_kb_setting_out_of_range_is_an_error_before_anything_is_written(
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize(
-    "build",
-    [build_kb, lambda *paths, **options: embed_shards(*paths, (0, 1), **options)],
-)
 def test_build_kb_option_that_is_none_is_an_error(
-    build: Callable[..., Any], concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(TypeError, match="'back_end'"):
-        build(concepts_file, tmp_path / "kb", str(tiny_encoder), back_end="hnsw")
+        build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), back_end="hnsw")
     assert [*tmp_path.iterdir()] == []
 
 
@@ -143,19 +138,6 @@ def test_build_kb_that_fails_leaves_no_hidden_folder(
     with pytest.raises(SapbertError, match="E101"):
         build_small_kb(concepts, tmp_path / "kb", tiny_encoder)
     assert [*tmp_path.iterdir()] == [concepts]
-
-
-def test_build_kb_stopped_keeps_its_vectors(
-    tmp_path: Path,
-) -> None:
-    def stop() -> None:
-        with lock_work_folder(tmp_path / "kb") as work:
-            (work / "shard-000000.npy").write_bytes(b"")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    assert (tmp_path / ".kb.build" / "shard-000000.npy").exists()
 
 
 def write_variants(path: Path, many: int) -> Path:

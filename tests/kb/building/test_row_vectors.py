@@ -85,7 +85,12 @@ def test_merge_shards_stopped_continues(
     "settings",
     [{"backend": "exact"}, {"backend": "hnsw", "backend_settings": {"pca": 8}}],
 )
-def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
+@pytest.mark.parametrize(
+    ("target", "name"), [(row_vectors, "write_shard"), (os, "truncate")]
+)
+def test_build_kb_stopped_embeds_nothing_again(
+    target: Any,
+    name: str,
     settings: dict[str, Any],
     concepts_file: Path,
     tiny_encoder: Path,
@@ -98,11 +103,15 @@ def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
     build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
     with monkeypatch.context() as patched:
-        patched.setattr(os, "truncate", stop_after(os.truncate, 2))
+        patched.setattr(target, name, stop_after(getattr(target, name), 2))
         with pytest.raises(Stopped):
             build_kb(concepts_file, tmp_path / "kb", **build)
+    shards = [*(tmp_path / ".kb.build").glob("shard-*")]
+    assert len(shards) == 2 if name == "write_shard" else len(shards) > 2
+    missing = 4 if name == "write_shard" else 0
     with monkeypatch.context() as patched:
-        patched.setattr(row_vectors, "embed_shard", stop_after(print, 0))
+        again = stop_after(row_vectors.embed_shard, missing)
+        patched.setattr(row_vectors, "embed_shard", again)
         build_kb(concepts_file, tmp_path / "kb", **build)
     assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
     assert not (tmp_path / ".kb.build").exists()
