@@ -66,8 +66,6 @@ def format_explanation(explanation: "Explanation") -> str:
     first = explanation.candidates[0] if explanation.candidates else None
     note = f" ({explanation.note})" if explanation.note else ""
     concept = f"{first['cui']} {first['name']}" if first else ""
-    if explanation.broader:
-        concept = f"{explanation.cui} {explanation.broader}"
     replaced = explanation.text != explanation.mention
     long_form = f"{explanation.text}, linked instead" if replaced else ""
     if explanation.defined and not replaced:
@@ -81,7 +79,6 @@ def format_explanation(explanation: "Explanation") -> str:
         "concept": (concept if explanation.cui else NIL) + note,
         "threshold": explanation.threshold,
         "probability": first and first["probability"],
-        "order": "; ".join(explanation.order),
     }
     columns = ("score", "CUI", "name", "alias")
     candidates = [

@@ -32,13 +32,12 @@ CODES = typer.Option(
 SETTING = typer.Option(
     [],
     metavar="NAME=VALUE",
-    help="Another option of linking, see docs/linker.md: broader=true. "
-    "May be repeated.",
+    help="Another option of linking, see docs/linker.md: k=5. May be repeated.",
 )
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, Any]:
-    """Parse settings like `broader=true`; a value is JSON, or else a text."""
+    """Parse settings like `k=5`; a value is JSON, or else a text."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")

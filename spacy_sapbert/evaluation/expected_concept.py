@@ -10,7 +10,7 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..kb.related import relate
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.link import BROADER, EXCLUDED, Linked, label_filter
+from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.scores import SCORE_DIGITS, round_score
 from ..linking.text import read_mention
@@ -215,8 +215,6 @@ def suggest(
 
 def suggest_nil(linked: Linked) -> list[str]:
     """Suggest what may leave a mention without a concept."""
-    if linked.note == BROADER:
-        return ["Set `broader = false`."]
     first = linked.candidates[0]
     sentences = [f"Set a `threshold` above {first['score']}: other links are lost too."]
     if first["tie"] == "id":

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field, replace
 
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.order.reasons import explain_order
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
-from ..linking.link import BROADER, Linked, label_filter
+from ..linking.link import Linked, label_filter
 from ..linking.options import LinkOptions
 from .expected_concept import (
     Expected,
@@ -39,8 +38,6 @@ class Explanation:
         document: Unambiguous concepts of the other mentions.
         threshold: Cosine, of the options or else of the knowledge base; None = none, or
             the knowledge base has a learned order with a probability.
-        order: Why the first candidate is before the second in a learned order.
-        broader: Name of the broader concept that the mention is linked to.
         filtered: Removed by the filter, with at least the first score.
         suggestions: What may link the mention to the expected concept.
     """
@@ -55,8 +52,6 @@ class Explanation:
     note: str | None
     candidates: list[Candidate]
     threshold: float | None
-    order: list[str]
-    broader: str | None
     filtered: list[FilteredName]
     expected: Expected | None = None
     suggestions: list[str] = field(default_factory=list)
@@ -78,7 +73,6 @@ def explain_mention(
         SapbertError: If an option is not possible.
     """
     linked, *others = link_in_context(kb, context, options)
-    broader = kb.concept(linked.cui or "") if linked.note == BROADER else None
     clear = [other.accepted[0] for other in others if other.accepted]
     explanation = Explanation(
         mention=context.mention,
@@ -91,8 +85,6 @@ def explain_mention(
         note=linked.note,
         candidates=linked.candidates,
         threshold=kb.searcher.cosine_threshold(options),
-        order=explain_order(kb, context.text, label_filter(context.label, options)),
-        broader=broader.name if broader else None,
         filtered=find_filtered(kb, context, options, linked),
     )
     if expected is not None:

@@ -55,14 +55,12 @@ class AttributeNames(NamedTuple):
         candidates: The candidates, best first.
         note: Why there is no concept, or how the mention was changed.
         codes: The codes of the concept, by vocabulary.
-        kb_ents: Pairs of CUI and score, as scispaCy sets them.
     """
 
     cui: str = "cui"
     candidates: str = "candidates"
     note: str = "link_note"
     codes: str | None = "codes"
-    kb_ents: str | None = None
 
     @property
     def used(self) -> list[str]:
@@ -188,7 +186,7 @@ def describe_entities(
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
         same = (each for each in candidates if each.get("cui") == cui)
         chosen = next(same, LinkedCandidate())
-        # a concept that is no candidate (a broader one) shares its score with none
+        # a concept that is no candidate shares its score with none
         tied = chosen if cui else next(iter(candidates), chosen)
         described.append(
             {

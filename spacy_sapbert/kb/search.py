@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..io.cache import LruCache
-from ..linking.broader import rank_parents
 from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import (
     POOL_ROWS,
@@ -32,7 +31,6 @@ from ..linking.filters import Filter
 from ..linking.languages import ENGLISH
 from ..linking.learned_order import order_by_ranker
 from ..linking.link import (
-    BROADER,
     EXCLUDED,
     TRUNCATED,
     ConceptInfo,
@@ -42,7 +40,7 @@ from ..linking.link import (
     link_results,
     make_queries,
 )
-from ..linking.options import LinkOptions, change_options
+from ..linking.options import LinkOptions
 from ..linking.ranking import has_text, order_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS, round_score
 from ..linking.text import RULES, Rules, list_words, name_form, read_mention
@@ -64,7 +62,6 @@ FIRST_ROWS = 40  # rows searched for at first, for any k
 FEWEST_CONCEPTS = 10  # that are found and compared, for any k
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
-BROADER_CANDIDATES = 10  # whose parents are considered
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 FILTER_CACHE = 16  # filters, or more if the options have more
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
@@ -128,14 +125,12 @@ class MentionSearch:
             self.check_codes(options.codes)
         self.filters.size = max(FILTER_CACHE, 2 * len(options.label_types))
         queries = make_queries(mentions, labels, options)
-        most = max(options.k, BROADER_CANDIDATES) if options.broader else options.k
-        wider = options if most == options.k else change_options(options, {"k": most})
-        results = self.find(queries, wider)
+        results = self.find(queries, options)
         info = self.load_info(results.values(), options)
         calibrated, logistic = self.manifest.calibration, None
         if calibrated and calibrated.by == "cosine":
             logistic = calibrated.logistic
-        links = link_results(
+        return link_results(
             queries,
             results,
             info,
@@ -144,12 +139,6 @@ class MentionSearch:
             documents=documents,
             logistic=logistic,
         )
-        if options.broader:
-            links = [
-                self.link_broader(linked, results[query].ranked, info, query.filter)
-                for query, linked in zip(queries, links, strict=True)
-            ]
-        return links
 
     # Find
 
@@ -625,7 +614,7 @@ class MentionSearch:
             read = {cui: (types.get(cui, []), codes.get(cui, {})) for cui in new}
             self.concepts.put_many(read)
             data.update(read)
-        with_parents = options.broader or "coherence" in options.tie_evidence
+        with_parents = "coherence" in options.tie_evidence
         return ConceptInfo(
             types={cui: types for cui, (types, _) in data.items()},
             codes={
@@ -634,32 +623,6 @@ class MentionSearch:
             },
             parents=self.store.parents(cuis) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
-        )
-
-    def link_broader(
-        self, linked: Linked, ranked: Ranked, info: ConceptInfo, filter: Filter
-    ) -> Linked:
-        """Link a mention that is below the threshold to a parent of its candidates.
-
-        The parent must be in the knowledge base and left by the filter. Of `ranked`,
-        `BROADER_CANDIDATES` concepts count for any k.
-        """
-        if linked.note != "below_threshold":
-            return linked
-        nearest = ranked[:BROADER_CANDIDATES]
-        scores = {concept.entry.cui: round_score(concept.score) for concept in nearest}
-        for parent in rank_parents(scores, info.parents):
-            # The parent may be missing, or retired for another concept.
-            concept = self.store.concept(parent)
-            if concept is not None and self.is_left(concept.cui, filter):
-                return Linked(linked.candidates, BROADER, concept.cui)
-        return linked
-
-    def is_left(self, cui: str, filter: Filter) -> bool:
-        """Return whether a filter leaves a name of a concept."""
-        filtered = self.resolve(filter)
-        return filtered is None or any(
-            map(filtered.matches, self.store.entries_of(cui))
         )
 
 

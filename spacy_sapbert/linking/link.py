@@ -22,7 +22,6 @@ NIL_NOTES = (
     EXCLUDED,
 )
 TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
-BROADER = "broader"  # note of mentions linked to a parent of their candidates
 MAX_DISTANCE = 3  # distance of concepts that are not close in the hierarchy
 
 Ranking = list[tuple[RankedEntry, str | None]]  # from `break_ties`
@@ -59,9 +58,8 @@ class Linked(NamedTuple):
 
     Attributes:
         candidates: The best first.
-        note: Reason for no concept (one of `NIL_NOTES`), "broader" or "truncated".
-        cui: Id of the linked concept: the first candidate or, with the note "broader",
-            a concept that need not be a candidate.
+        note: Reason for no concept (one of `NIL_NOTES`), or "truncated".
+        cui: Id of the linked concept, the first candidate.
     """
 
     candidates: list[Candidate]
@@ -71,11 +69,11 @@ class Linked(NamedTuple):
     @property
     def accepted(self) -> list[Candidate]:
         """The candidates, if the mention is linked to the first of them."""
-        return self.candidates if self.cui and self.note != BROADER else []
+        return self.candidates if self.cui else []
 
     @property
     def codes(self) -> dict[str, list[str]]:
-        """The codes of the concept by source; none of a broader concept."""
+        """The codes of the concept by source."""
         return self.accepted[0]["codes"] if self.accepted else {}
 
 

@@ -82,13 +82,6 @@ class LinkOptions:
             high=1,
         ),
     ] = None
-    broader: Annotated[
-        bool,
-        Option(
-            "true = link a mention below the threshold to a broader concept, a parent "
-            "of its candidates",
-        ),
-    ] = False
     ambiguous: Annotated[
         Literal["link", "nil"],
         Option(

@@ -64,22 +64,13 @@ class Weights(BaseModel):
         mean, scale, weight = (np.array([v[n] for n in self.names]) for v in values)
         return mean, scale, weight
 
-    def contributions(self, features: Features) -> np.ndarray:
-        """Return what each feature of `names` adds to the score of each candidate.
-
-        Returns:
-            Shape: (candidates, n).
-        """
+    def scores(self, features: Features) -> np.ndarray:
+        """Return a score of each candidate. Shape: (candidates,)."""
         mean, scale, weight = self.arrays
         values = np.array([features[name] for name in self.names])
         values = values.reshape(len(self.names), len(features["cosine"])).T
-        parts: np.ndarray = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
-        return parts
-
-    def scores(self, features: Features) -> np.ndarray:
-        """Return a score of each candidate. Shape: (candidates,)."""
-        parts = self.contributions(features).sum(axis=1)
-        scores: np.ndarray = parts + self.temperature * features["cosine"]
+        parts = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
+        scores: np.ndarray = parts.sum(axis=1) + self.temperature * features["cosine"]
         return scores
 
 

@@ -44,8 +44,6 @@ NO_TERMS = (
 )
 NO_TERM_FORMS = frozenset(map(name_form, NO_TERMS.split(", ")))
 MISSING = "NA"  # "Na" is sodium
-UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü", "Ae": "Ä", "Oe": "Ö", "Ue": "Ü"}
-UMLAUT = re.compile("|".join(UMLAUTS))
 EDGES = " \t\r\n,;:-–—_|/"
 SHORTEST_SHOUT = 6  # letters of a term in capitals that is no abbreviation
 
@@ -69,18 +67,15 @@ def lower_shouting(term: str) -> str:
     return term.lower() if term.isupper() and letters >= SHORTEST_SHOUT else term
 
 
-def write_umlauts(term: str) -> str:
-    """Return a term with German umlauts in the place of ae, oe and ue."""
-    return UMLAUT.sub(lambda part: UMLAUTS[part.group()], term)
-
-
 drop_codes = drop(
     *(LEADING_NUMBER, BRACKETED_CODE, LEADING_CODE, TRAILING_CODE, TRAILING_NUMBER)
 )
 # From what belongs to no term to what may belong to it
 RULES: tuple[Rule, ...] = (
-    *(drop_codes, drop(STATUS), drop(SIDES)),
-    *(lower_shouting, write_umlauts),
+    drop_codes,
+    drop(STATUS),
+    drop(SIDES),
+    lower_shouting,
 )
 # "Bronchiectasis NOS" is a name in some vocabularies, with a code of its own
 RULES_WITHOUT_NOS: tuple[Rule, ...] = (drop_codes, drop(UNSPECIFIED), *RULES[1:])

@@ -63,7 +63,7 @@ class CliErrors:
     )
     E541 = (
         "Expected `--setting` as NAME=VALUE, but got something else. Write it like "
-        "`--setting broader=true`; a value is a text, or JSON."
+        "`--setting k=5`; a value is a text, or JSON."
     )
     E586 = (
         "Expected a knowledge base that may be changed, but {path} is installed or "

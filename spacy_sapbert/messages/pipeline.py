@@ -47,9 +47,9 @@ class PipelineErrors:
         "pass `label_types` with each call."
     )
     E552 = (
-        "Expected an attribute of spans for each of CUI, candidates, note, codes and "
-        "pairs, but `span._.{attr}` is {reason}. Choose another name with the settings "
-        "`cui_attr`, `candidates_attr`, `note_attr`, `codes_attr` and `kb_ents_attr`."
+        "Expected an attribute of spans for each of CUI, candidates, note and codes, "
+        "but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`."
     )
     E553 = (
         "{path}: Expected the settings of a saved component, but {reason}. Save the "
@@ -85,8 +85,8 @@ class PipelineWarnings:
     W553 = (
         "Expected the linkers of a pipeline to write different attributes, but "
         "{linker} and {other} both write {attrs}. The later one replaces the links of "
-        "the earlier one; change `cui_attr`, `candidates_attr`, `note_attr`, "
-        "`codes_attr` and `kb_ents_attr`."
+        "the earlier one; change `cui_attr`, `candidates_attr`, `note_attr` and "
+        "`codes_attr`."
     )
     W554 = (
         "The knowledge base has a new version that cannot be opened, so the old one "

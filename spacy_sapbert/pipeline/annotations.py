@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NIL = "NIL"  # the same text as in spaCy's own entity linker
 # What an attribute is where no linker has set it, in the order of `AttributeNames`.
-DEFAULTS: tuple[Any, ...] = (None, [], None, {}, None)
+DEFAULTS: tuple[Any, ...] = (None, [], None, {})
 
 
 def set_extensions(attrs: AttributeNames) -> None:
@@ -36,11 +36,6 @@ def set_extensions(attrs: AttributeNames) -> None:
             raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
 
 
-def list_pairs(result: "Linked") -> list[tuple[str, float]]:
-    """Return pairs of CUI and score, as scispaCy has them."""
-    return [(c["cui"], c["score"]) for c in result.accepted]
-
-
 def write_links(
     doc: Doc,
     spans: Sequence[Span],
@@ -55,16 +50,12 @@ def write_links(
         doc: Changed in place.
         spans: Its entities, or the spans of the group.
         results: The link of each span.
-        attrs: Pairs of CUI and score are set for mentions that are linked to their
-            first candidate.
         spans_key: Key of the span group; None = the entities.
     """
     for span, result in zip(spans, results, strict=True):
         span._.set(attrs.cui, result.cui)
         span._.set(attrs.candidates, result.candidates)
         span._.set(attrs.note, result.note)
-        if attrs.kb_ents is not None:
-            span._.set(attrs.kb_ents, list_pairs(result))
         if attrs.codes is not None:
             span._.set(attrs.codes, result.codes)
         if spans_key is None:
@@ -86,7 +77,5 @@ def write_links(
         group.attrs[attrs.cui] = [result.cui for result in results]
         group.attrs[attrs.candidates] = [result.candidates for result in results]
         group.attrs[attrs.note] = [result.note for result in results]
-        if attrs.kb_ents is not None:
-            group.attrs[attrs.kb_ents] = [list_pairs(result) for result in results]
         if attrs.codes is not None:
             group.attrs[attrs.codes] = [result.codes for result in results]

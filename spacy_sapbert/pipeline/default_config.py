@@ -69,8 +69,6 @@ candidates_attr = "candidates"
 note_attr = "link_note"
 # the codes by vocabulary: span._.codes; null = none
 codes_attr = "codes"
-# a list of (cui, score) as scispaCy sets it, for example "kb_ents"; null = none
-kb_ents_attr = null
 # attribute with the long form of an abbreviation, which is linked in its place;
 # null = never
 long_form_attr = "long_form"

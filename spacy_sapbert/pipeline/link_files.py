@@ -37,7 +37,6 @@ from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.records import CURRENT
 from ..kb.folder.versions import read_version
-from ..linking.link import BROADER
 from .batches import LINKER, find_linker
 from .running import (
     NAMES,
@@ -201,8 +200,8 @@ class LinkResult:
     """What was written.
 
     Attributes:
-        counts: "documents", "entities", "linked", "broader" (linked to a broader
-            concept), and the reasons of mentions without a concept: "NIL: …".
+        counts: "documents", "entities", "linked", and the reasons of mentions without
+            a concept: "NIL: …".
         left_out: Numbers of documents without a text, and of skipped ones.
         not_read: Numbers of files and folders that were not read.
         parts: Number of parts in the folder; None = it is one file.
@@ -394,8 +393,6 @@ class PartWriter:
                     counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
                     continue
                 counts["linked"] += 1
-                if entity["note"] == BROADER:
-                    counts["broader"] += 1
             yield doc
 
     def skip_ids(self, counts: Mapping[str, int]) -> None:

@@ -69,7 +69,6 @@ def make_sapbert_linker(
     candidates_attr: str,
     note_attr: str,
     codes_attr: str | None,
-    kb_ents_attr: str | None,
     long_form_attr: str | None,
     encoder: EncoderConfig,
     scorer: Callable[..., dict[str, Any]] | None,
@@ -83,9 +82,7 @@ def make_sapbert_linker(
         options=LinkOptions(**options),
         batch_size=batch_size,
         spans_key=spans_key,
-        attrs=AttributeNames(
-            cui_attr, candidates_attr, note_attr, codes_attr, kb_ents_attr
-        ),
+        attrs=AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr),
         long_form_attr=long_form_attr,
         scorer=scorer,
     )

@@ -123,11 +123,3 @@ def test_explain_setting_of_lists_without_end_is_an_error(sample_kb: Path) -> No
 def test_explain_prints_no_control_characters(sample_kb: Path) -> None:
     result = run("fever\x1b[31m", "--kb", sample_kb, "--expected", "C0000001")
     assert "\x1b[31m" not in result.output
-
-
-def test_explain_prints_a_broader_concept(cold_kb: Path) -> None:
-    settings = ("--setting", "broader=true", "--threshold", 1)
-    result = run("asthmatic", "--kb", cold_kb, *settings, code=0)
-    assert facts(result.stdout)["concept"] == "C9 Lung disease (broader)"
-    result = run("asthmatic", "--kb", cold_kb, "--threshold", 1, code=3)
-    assert facts(result.stdout)["concept"] == "NIL (below_threshold)"

@@ -123,23 +123,6 @@ def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
     ]
 
 
-def test_link_counts_broader_concepts(note, sample_kb, tmp_path):
-    pipeline = spacy.blank("en")
-    ruler = pipeline.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": "X", "pattern": word} for word in (SENTINEL, "and")])
-    config = {"kb": str(sample_kb), "broader": True, "threshold": 1.0}
-    pipeline.add_pipe("sapbert_linker", config=config)
-    pipeline.to_disk(tmp_path / "pipeline")
-    output = tmp_path / "linked.jsonl"
-    result = run(note, "--pipeline", tmp_path / "pipeline", "--output", output, code=0)
-    assert result.stderr.startswith(
-        "1 document, 2 entities, 2 linked (2 to a broader concept), 0 NIL; "
-    )
-    (data,) = read_lines(output)
-    found = [(entity["cui"], entity["note"]) for entity in data["entities"]]
-    assert found == [("C0000003", "broader")] * 2  # the only concept above another
-
-
 @pytest.fixture
 def saved_pipeline(sample_kb, tmp_path):
     nlp = spacy.blank("en")

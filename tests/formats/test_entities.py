@@ -121,7 +121,7 @@ def test_entities_scores_that_are_no_numbers_are_none(
         ("C1", None, "id"),
         ("C2", None, "preferred"),
         (None, "ambiguous", "id"),
-        ("C9", "broader", None),
+        ("C9", None, None),
     ],
 )
 def test_entities_have_the_tie_of_the_concept_or_the_first_candidate(

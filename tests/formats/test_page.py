@@ -211,14 +211,6 @@ def test_page_shows_ties_that_evidence_breaks_only_in_the_card() -> None:
     assert "the preferred name decides" in shown.one(kind="why").text
 
 
-def test_page_shows_broader_concepts() -> None:
-    linked = entity(0, "x", "C1", name=None, score=None, note="broader")
-    shown = write_one("x", linked).one(kind="entity")
-    assert "broader" in shown.kinds
-    assert shown.one(kind="badge").text == "C1broader"
-    assert "A broader concept" in shown.one(kind="why").text
-
-
 def test_page_marks_links_with_low_scores() -> None:
     page = write_one("a b c", entity(0, "a", score=0.79), entity(2, "b", score=0.8))
     assert ["low" in each.kinds for each in page.all(kind="entity")] == [True, False]

@@ -34,7 +34,6 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "threshold": st.sampled_from([-1.0, 0.6, 0.9, 0.99]),
-        "broader": st.booleans(),
         "filter": st.sampled_from([{}, {"types": ["T184"]}, {"deny": ["C3"]}]),
     },
 )

@@ -17,7 +17,6 @@ from spacy_sapbert.vocabularies.concepts import Concept
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 MODES: dict[str, dict[str, Any]] = {
     "cosine": {},
-    "broader": {"broader": True},
     "filter": {"filter": {"types": ["T1"]}},
 }
 
@@ -114,8 +113,6 @@ def test_link_does_not_depend_on_k(
 def test_link_compares_the_threshold_with_the_concept_that_would_be_linked(
     kb: KnowledgeBase, mentions: list[str], mode: str
 ) -> None:
-    if mode == "broader":
-        return
     for threshold in list_thresholds(kb, mentions):
         if threshold is None:
             continue

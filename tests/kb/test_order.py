@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.evaluation.explain import explain_mention
-from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -42,7 +40,6 @@ from spacy_sapbert.linking.features import (
     list_near,
     pool_concepts,
 )
-from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -174,17 +171,6 @@ def test_a_threshold_of_the_options_is_a_cosine(kb: KnowledgeBase) -> None:
     score = linked.candidates[0]["score"]
     assert kb.link(["quux plonk"], threshold=score)[0].cui is not None
     assert kb.link(["quux plonk"], threshold=score + 0.001)[0].cui is None
-
-
-def test_explain_says_which_features_decided(kb: KnowledgeBase) -> None:
-    name = next(iter(kb.values())).name
-    wrong = f"{name[:2]}x{name[3:]}"
-    found = explain_mention(kb, MentionContext(wrong), options=LinkOptions())
-    assert found.candidates[0]["name"] == name
-    assert repr(name.lower()) in found.order[0].lower()
-    assert any(repr(wrong) in reason for reason in found.order)
-    exact = explain_mention(kb, MentionContext(name), options=LinkOptions())
-    assert exact.order == []
 
 
 def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb: KnowledgeBase) -> None:

@@ -195,7 +195,6 @@ def test_linker_config_applies_and_is_saved(cold_kb: Path, tmp_path: Path) -> No
         "filter": {"deny": ["C6"]},
         "label_types": {"DISEASE": ["DISO"]},
         "tie_evidence": ["coherence", "preferred"],
-        "kb_ents_attr": "kb_ents",
     }
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config=config)
@@ -203,12 +202,12 @@ def test_linker_config_applies_and_is_saved(cold_kb: Path, tmp_path: Path) -> No
     for pipeline in (nlp, spacy.load(tmp_path / "saved")):
         doc = pipeline(make_doc(pipeline, "cold", "asthma", label="DISEASE"))
         assert [ent._.cui for ent in doc.ents] == ["C3", "C4"]
-        assert doc.ents[1]._.kb_ents[0] == ("C4", 1.0)
-        assert [len(ent._.kb_ents) for ent in doc.ents] == [4, 4]
+        assert doc.ents[1]._.candidates[0]["cui"] == "C4"
+        assert [len(ent._.candidates) for ent in doc.ents] == [4, 4]
         free = pipeline(make_doc(pipeline, "cold", "snow"))
         assert [ent._.cui for ent in free.ents] == ["C1", "C5"]
         nil = pipeline(make_doc(pipeline, "..."))
-        assert nil.ents[0]._.kb_ents == []
+        assert nil.ents[0]._.candidates == []
 
 
 def test_has_text_by_hand() -> None:

@@ -46,7 +46,6 @@ def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None
         {"k": True},
         {"codes": "MSH"},
         {"codes": [["MSH"]]},
-        {"broader": 1},
         {"threshold": "0.5"},
         {"filter": {"defined": 1}},
     ],

@@ -23,12 +23,12 @@ from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.embedding import embed_texts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.filters import expand_types
-from spacy_sapbert.linking.link import BROADER, NIL_NOTES
+from spacy_sapbert.linking.link import NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import make_nlp
 
-ATTRS = ("cui", "candidates", "link_note", "kb_ents")
+ATTRS = ("cui", "candidates", "link_note")
 GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
 STRANGE = [
     " ",
@@ -75,7 +75,7 @@ def folder(
 def nlp(folder: Path) -> Language:
     """Three linkers: of the entities, and of two groups of spans."""
     nlp = spacy.blank("en")
-    config: dict[str, Any] = {"kb": str(folder), "kb_ents_attr": "kb_ents"}
+    config: dict[str, Any] = {"kb": str(folder)}
     nlp.add_pipe("sapbert_abbreviations")
     nlp.add_pipe("sapbert_linker", config=config)
     for key, (cui, candidates, note) in GROUPS.items():
@@ -121,7 +121,6 @@ OPTIONS = st.fixed_dictionaries(
         "tie_evidence": st.permutations(EVIDENCE),
         "source_rank": ids("ICD", "MSH", "NOBODY"),
         "ambiguous": st.sampled_from(["link", "nil"]),
-        "broader": st.booleans(),
     },
 )
 NAMES = ["MI", "cold", "heart attack", "fevers", "WF", "aspirin", "appendix"]
@@ -194,7 +193,7 @@ def check_span(
     assert [c["rank"] for c in candidates] == list(range(1, len(candidates) + 1))
     assert len(candidates) <= options.get("k", 10)
     assert len({c["cui"] for c in candidates}) == len(candidates)
-    assert note in (None, "truncated", BROADER, *NIL_NOTES)
+    assert note in (None, "truncated", *NIL_NOTES)
     assert (cui is None) == (note in NIL_NOTES)
     wanted = options.get("filter", {})
     types = expand_types(wanted.get("types", ()))
@@ -207,11 +206,7 @@ def check_span(
             assert candidate["probability"] is None
         assert candidate["cui"] not in (*wanted.get("deny", ()), "C0000005")
         assert not types or not types.isdisjoint(candidate["types"])
-    if note == BROADER:
-        assert options["broader"]
-        assert cui not in wanted.get("deny", ())
-        assert not wanted.get("allow") or cui in wanted["allow"]
-    elif cui is not None:
+    if cui is not None:
         assert cui == candidates[0]["cui"]
         assert candidates[0]["score"] >= (options.get("threshold") or -1)
         if options.get("ambiguous") == "nil":
@@ -223,9 +218,6 @@ def check_doc(doc: Doc, options: Any) -> None:
         cui = ent._.cui
         check_span(cui, ent._.candidates, ent._.link_note, options)
         assert ent.kb_id_ == (cui or "NIL")
-        pairs = [(c["cui"], c["score"]) for c in ent._.candidates]
-        counts = cui is not None and ent._.link_note != BROADER
-        assert ent._.kb_ents == (pairs if counts else [])
     for key, attrs in GROUPS.items():
         if key not in doc.spans:
             continue

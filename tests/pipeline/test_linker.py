@@ -191,7 +191,7 @@ def test_linker_of_spans_at_one_place_with_different_links_warns(
     sample_kb: Path,
 ) -> None:
     types = {"A": ["T047"], "B": ["T184"]}
-    nlp = make_nlp(sample_kb, spans_key="sc", label_types=types, kb_ents_attr="kb_ents")
+    nlp = make_nlp(sample_kb, spans_key="sc", label_types=types)
     doc = Doc(nlp.vocab, words=WORDS)
     doc.spans["sc"] = [Span(doc, 3, 4, "A"), Span(doc, 3, 4, "B")]
     with pytest.warns(UserWarning, match="W559.*'sc'"):
@@ -201,7 +201,6 @@ def test_linker_of_spans_at_one_place_with_different_links_warns(
     assert group.attrs["cui"] == cuis
     assert cuis[0] in ("C0000001", "C0000002", "C0000003", "C0000005")
     assert cuis[1] == "C0000004"
-    assert [pairs[0][0] for pairs in group.attrs["kb_ents"]] == cuis
     assert {span._.cui for span in group} == {cuis[-1]}
 
 
@@ -353,14 +352,14 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
         ({"kbb": "x"}, "kbb"),
         ({"k": "many"}, "k"),
         ({"codes": 5}, "codes"),
-        ({"broader": "yes"}, "broader"),
+        ({"ambiguous": "yes"}, "ambiguous"),
         ({"encoder": {"precision": "int8"}}, "precision"),
         *(
             ({"label_types": {x: []}}, "E551")
             for x in ("a:b", "a = b", "#x", "[x]", "")
         ),
         ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
-        ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
+        ({"codes_attr": "cui"}, "E552.*cui` is named twice"),
         ({"filter": {"tuis": []}}, "E330.*'tuis'"),
     ],
 )
@@ -405,7 +404,6 @@ OTHER_SETTINGS = {
     "cui_attr": "other_cui",
     "candidates_attr": "other_candidates",
     "note_attr": "other_note",
-    "kb_ents_attr": "other_kb_ents",
     "codes_attr": "other_codes",
     "long_form_attr": None,
     "reload_seconds": 60.0,

@@ -44,8 +44,6 @@ def summary_line(counts: Counter[str]) -> str:
         f"{counts['linked']:,} linked",
     ]
     reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
-    if counts["broader"]:
-        totals[-1] += f" ({counts['broader']} to a broader concept)"
     line = f"{', '.join(totals)}, {sum(reasons.values())} NIL"
     if reasons:
         line += f" ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"

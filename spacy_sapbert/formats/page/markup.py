@@ -11,7 +11,6 @@ from .groups import NO_CONCEPT, Group, choose_group
 BADGE = 36  # characters of a name beside a mention
 CANDIDATES = 10  # that are shown for a mention
 LOW_SCORE = 0.8  # links with lower scores are marked, and the filter starts here
-BROADER = "broader"  # note of a mention linked to a parent of its candidates
 REASONS = {
     "empty": "the mention has nothing that the encoder can read",
     "no_vector": "the encoder returned no valid vector",
@@ -51,7 +50,7 @@ def entity_group(entity: LinkedEntity) -> Group:
 
 
 def entity_flags(entity: LinkedEntity) -> list[str]:
-    """Return what a reader should check: a tie, a broader concept, another remark."""
+    """Return what a reader should check: a tie, or another remark."""
     if entity["cui"] is None:
         return []
     flags = [entity["note"]] if entity["note"] else []
@@ -65,7 +64,6 @@ def entity_kinds(entity: LinkedEntity) -> list[str]:
     score = entity["score"]
     kinds = {
         "tie": entity["tie"] == BY_ID,
-        BROADER: entity["note"] == BROADER,
         "low": score is not None and score < LOW_SCORE,
     }
     shown = [kind for kind, applies in kinds.items() if applies]
@@ -100,14 +98,12 @@ def list_facts(entity: LinkedEntity) -> list[str]:
 
 
 def explain(entity: LinkedEntity) -> list[str]:
-    """Return sentences on a link that is none, broader, or one of several."""
+    """Return sentences on a link that is none, or one of several."""
     note, tie = entity["note"] or "", entity["tie"]
     lines = []
     if entity["cui"] is None:
         reason = REASONS.get(note, note.replace("_", " ") or "no candidate")
         lines.append(f"No concept: {reason}.")
-    elif note == BROADER:
-        lines.append("A broader concept: all scores are below the threshold.")
     elif note:
         lines.append(f"Remark: {note.replace('_', ' ')}.")
     if tie and note != AMBIGUOUS:

@@ -17,14 +17,13 @@ from ..entities import BY_ID, LinkedDoc
 from . import groups, markup
 from .addresses import concept_url, merge_addresses
 from .groups import NO_CONCEPT, OTHER, SHOWN, Group
-from .markup import BROADER, entity_group, shorten
+from .markup import entity_group, shorten
 
 INDEX_BYTES = 1 << 20  # of the index in memory; more is in a temporary file
 CAPTION = 120  # characters of an id in the index
 KINDS = {
     NO_CONCEPT.key: NO_CONCEPT.name,
     "tie": "Tie that only ids break",
-    BROADER: "Broader concept",
 }
 
 
@@ -43,8 +42,6 @@ def summarize(counts: Counter[str]) -> str:
         parts.append(f"{counts[NO_CONCEPT.key]:,} NIL")
     if counts["tie"]:
         parts.append(count_words(counts["tie"], "tie", "ties"))
-    if counts[BROADER]:
-        parts.append(f"{counts[BROADER]:,} broader")
     return ", ".join(parts)
 
 
@@ -53,7 +50,6 @@ def count_doc(doc: LinkedDoc) -> Counter[str]:
     counts = Counter(entity_group(entity).key for entity in doc.entities)
     counts["entities"] = len(doc.entities)
     counts["tie"] = sum(entity["tie"] == BY_ID for entity in doc.entities)
-    counts[BROADER] = sum(entity["note"] == BROADER for entity in doc.entities)
     return counts
 
 

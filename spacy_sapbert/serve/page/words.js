@@ -25,7 +25,6 @@ const NOTES = {
   filtered: "What fits is not among the allowed concepts.",
   empty: "There is nothing to look up.",
   no_vector: "It has no words that can be looked up.",
-  broader: "The concept is broader than the words.",
   truncated: "Only the beginning of the long text was looked up.",
   reviewed: "A person said so.",
 };
