@@ -2,7 +2,9 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +28,7 @@ ENDINGS = {
 }
 ROWS_AT_ONCE = 1_000
 MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
+MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
 ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
 
 Cell = str | float | None
@@ -112,7 +115,8 @@ def write_table(
         rows: With as many cells as the header; None = empty.
 
     Raises:
-        SapbertError: If a library is missing, or there are too many rows for Excel.
+        SapbertError: If a library is missing, or there are too many rows, or characters
+            in a cell, for Excel.
     """
     kind = find_kind(path)
     if kind == EXCEL:
@@ -164,13 +168,25 @@ def write_workbook(
             cell.font = Font(bold=True)
         return cell
 
-    sheet.append([to_cell(name, bold=True) for name in header])
-    for number, row in enumerate(rows, 2):
-        if number > MOST_ROWS:
-            raise SapbertError(Errors.E442.format(path=path, rows=MOST_ROWS - 1))
-        sheet.append([to_cell(cell) for cell in row])
+    with closing(sheet):  # or it writes to its own file when it is deleted
+        for number, row in enumerate(chain([header], rows), 1):
+            if number > MOST_ROWS:
+                raise SapbertError(Errors.E442.format(path=path, rows=MOST_ROWS - 1))
+            for column, cell in enumerate(row, 1):
+                if is_cut(cell):
+                    values = {"most": MOST_UNITS, "row": number, "column": column}
+                    raise SapbertError(Errors.E445.format(path=path, **values))
+            sheet.append([to_cell(cell, bold=number == 1) for cell in row])
     with write_atomically(path) as file:
         book.save(file)
+
+
+def is_cut(cell: Cell) -> bool:
+    """Return whether openpyxl would cut a text, which Excel cannot hold."""
+    units = (
+        len(cell.encode("utf-16-le", "replace")) // 2 if isinstance(cell, str) else 0
+    )
+    return units > MOST_UNITS
 
 
 def write_parquet(

@@ -11,6 +11,10 @@ class PipelineErrors:
         "{path}: Expected at most {rows} rows in a sheet of Excel, but got more. Write "
         "CSV or Parquet."
     )
+    E445 = (
+        "{path}: Expected at most {most:,} characters in a cell of Excel, but got more "
+        "in row {row}, column {column}. Write CSV or Parquet."
+    )
     E443 = (
         "{path}: Expected a column {name!r}, but got the columns {known}. Name one of "
         "them, or write a first row with the names of the columns."

@@ -216,6 +216,22 @@ def test_tables_round_trip(ending, tmp_path_factory, cells):
     assert [[" ".join(c.split()) for c in r] for r in read_rows(path)] == expected
 
 
+@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])  # one unit, or two
+def test_write_table_refuses_cells_that_excel_would_cut(tmp_path, letter):
+    longest = letter * (32_767 // (len(letter.encode("utf-16-le")) // 2))
+    path = tmp_path / "long.xlsx"
+    rows = [["1", longest], ["2", None], ["3", f"SENTINEL{longest}"]]
+    write_table(path, ["nr", "text"], rows[:2])
+    assert [*read_rows(path)][1] == ["1", longest]
+    path.unlink()
+    with pytest.raises(SapbertError, match="E445.*row 4, column 2") as caught:
+        write_table(path, ["nr", "text"], rows)
+    assert "SENTINEL" not in str(caught.value)
+    assert not path.exists()
+    write_table(tmp_path / "long.csv", ["nr", "text"], rows)
+    assert [*read_rows(tmp_path / "long.csv")][3][1] == rows[2][1]
+
+
 def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b;\n1\n2;3\n4;5;6\n", "utf8")
