@@ -11,6 +11,10 @@ class CliErrors:
         "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got neither "
         "or both. Name one of them."
     )
+    E342 = (
+        "Expected at least one concept in {path}, but got none. Write one a line, as "
+        "`spacy sapbert concepts` does."
+    )
     E357 = (
         "Expected GPU {gpu}, but got: {reason}. Install torch with CUDA, and CuPy: "
         "the extra `gpu` for CUDA 12, else see https://docs.cupy.dev. Or leave out "

@@ -15,7 +15,11 @@ from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import RECORD_BYTES
-from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.edits.change import (
+    add_concepts,
+    discard_teaching,
+    remove_concepts,
+)
 from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -198,6 +202,24 @@ def test_kb_add_and_kb_remove_commands_change_the_overlay(
         (["--cui", "", "--alias", "x"], "E120"),
     ):
         assert code in invoke("kb", "add", kb, *wrong, code=1).output
+
+
+def test_changes_that_change_nothing_publish_no_version(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n", "utf8")
+    done = invoke("kb", "add", own_kb, tmp_path / "empty.jsonl", code=1)
+    assert "[E342]" in done.output
+    kb = load_kb(own_kb)
+    assert add_concepts(kb, []) is kb
+    assert discard_teaching(kb) is kb
+    hot = Concept("C0000004", ["hot"])
+    kb = add_concepts(kb, [hot])
+    assert add_concepts(kb, [hot]) is kb
+    assert remove_concepts(kb, []) is kb
+    assert {path.name for path in own_kb.glob("v*")} == {"v1", "v2"}
+    invoke("kb", "add", own_kb, "--cui", "C0000004", "--alias", "hot", code=0)
+    assert {path.name for path in own_kb.glob("v*")} == {"v1", "v2"}
 
 
 def test_kb_add_command_adds_a_concept_with_a_new_id_only_with_new(

@@ -37,7 +37,10 @@ def list_concepts(
     if (path is None) != given or (path is not None and (cui or aliases or types)):
         raise SapbertError(Errors.E341)
     if path is not None:
-        return list(read_concepts(path))
+        concepts = list(read_concepts(path))
+        if not concepts:
+            raise SapbertError(Errors.E342.format(path=path))
+        return concepts
     return [Concept(str(cui), list(dict.fromkeys(aliases)), types=types)]
 
 

@@ -1,7 +1,7 @@
 """Add and remove concepts and names after a knowledge base was built.
 
-Each function publishes a version, and returns it opened; the knowledge base that it
-gets does not change.
+Each function publishes a version if something changes, and returns it opened; the
+knowledge base that it gets does not change.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,11 +23,17 @@ MOST_NAMES = 5  # of a concept, in an error
 
 
 def change_edits(kb: KnowledgeBase, change: Callable[[Edits], None]) -> KnowledgeBase:
-    """Publish a version with edits that a function has changed, and open it."""
+    """Publish a version with edits that a function has changed, and open it.
+
+    Returns:
+        The knowledge base itself if the function has changed nothing.
+    """
     with lock_version(kb.version), draft_version(kb.folder) as draft:
         old = read_edits(kb)
         edits = replace(old, added={**old.added}, removed=deepcopy(old.removed))
         change(edits)
+        if edits == old:
+            return kb
         write_overlay(draft, kb, old, edits)
         version = draft.publish()
     return open_version(version, encoder=kb.encoder_config, old=kb)
