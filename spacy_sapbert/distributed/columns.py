@@ -3,13 +3,13 @@
 import pyarrow as pa
 
 from ..errors import Errors, SapbertError
-from ..formats.inputs.rows import list_columns
+from ..io.tables import list_columns
 
 
 def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; none, or several of that name, are an error."""
     if table.column_names.count(name) != 1:
-        columns = list_columns(table.column_names)
+        columns = list_columns(sorted(table.column_names))
         raise SapbertError(Errors.E370.format(name=name, found=columns))
     return table.column(name)
 

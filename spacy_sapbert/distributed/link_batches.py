@@ -34,7 +34,7 @@ from ..formats.entities import (
 )
 from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run
-from ..formats.inputs.rows import list_columns
+from ..io.tables import list_columns
 from ..io.version import __version__
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
@@ -107,7 +107,7 @@ class LinkBatches:
         arguments = complete_pipeline.__kwdefaults__ or {}
         known = {*arguments} - {"options", "detection"}
         for name in {*settings} - known:
-            listed = list_columns(known | {*OPTIONS})
+            listed = list_columns(sorted(known | {*OPTIONS}))
             raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
         if isinstance(keep, str) or len({*keep}) < len(keep):
             raise SapbertError(Errors.E372.format(got=repr(keep)))

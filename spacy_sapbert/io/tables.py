@@ -10,11 +10,13 @@ from pathlib import Path
 from ..errors import Errors, SapbertError
 from .formulas import defuse
 from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
+from .terminal import printable
 from .writing import write_atomically
 
 QUOTE = '"'
 # of a field in quotes; a file with a wrong quote in each line reads as many for each
 OPEN_LINES = 1000
+MOST_LISTED, LONGEST_LISTED = 20, 40  # columns in an error, and characters of each
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
 
 
@@ -138,6 +140,27 @@ def decode_blocks(
 def is_utf8(encoding: str) -> bool:
     """Return whether an encoding is UTF-8, which needs no decoder."""
     return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def list_columns(names: Iterable[str]) -> str:
+    """Return the names of columns for an error, the first of many."""
+    listed = [printable(name[:LONGEST_LISTED]) for name in names]
+    more = ["…"] if len(listed) > MOST_LISTED else []
+    return ", ".join([*listed[:MOST_LISTED], *more])
+
+
+def describe_header(header: Sequence[str], *, is_header: bool) -> str:
+    """Return the first row of a table for an error.
+
+    Args:
+        is_header: One of its cells is the name of a column that is looked for. Else the
+            table may lack a header, and have texts of people in its first row, which
+            are not shown.
+    """
+    if is_header:
+        return f"the columns {list_columns(header)}"
+    cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
+    return f"{cells} in the first row, not shown here since they may be texts"
 
 
 def find_separator(line: str, separators: str) -> str:

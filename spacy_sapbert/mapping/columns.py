@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
+from ..errors import Errors, SapbertError
+from ..io.tables import describe_header
 from .found import Found
 from .tables import Cell
 
@@ -43,6 +46,27 @@ def list_cells(term: str, found: Found, k: int) -> list[Cell]:
         else:
             cells += [None, None, None]
     return cells
+
+
+def find_columns(
+    path: Path, header: Sequence[str], names: Sequence[str | None]
+) -> list[int | None]:
+    """Return the places of columns, whatever the case of their names.
+
+    Args:
+        names: None = a column that is not wanted.
+
+    Raises:
+        SapbertError: If one is missing.
+    """
+    places = [None if name is None else find_column(header, name) for name in names]
+    for name, place in zip(names, places, strict=True):
+        if name is not None and place is None:
+            known = describe_header(
+                header, is_header=any(p is not None for p in places)
+            )
+            raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
+    return places
 
 
 def find_column(header: Sequence[str], name: str) -> int | None:

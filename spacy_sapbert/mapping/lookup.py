@@ -1,6 +1,7 @@
 """Terms → their links, each term looked up once, in a file that a stopped run left."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -153,7 +154,8 @@ class SavedLookups:
         digest = sha256(text.encode("utf8", "replace")).hexdigest()
         self.found: dict[Query, Found] = {}
         whole = self.read(digest) if path.exists() else 0
-        self.file = path.open("r+b" if whole else "wb")
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # it has texts
+        self.file = os.fdopen(handle, "r+b")
         self.file.truncate(whole)
         self.file.seek(whole)
         if not whole:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import NO_ID, split_ids
-from .columns import CHOSEN, TERM
+from .columns import CHOSEN, TERM, find_columns
 from .tables import ENDINGS, read_rows
 
 
@@ -47,11 +47,9 @@ def read_reviewed(path: Path) -> Iterator[Reviewed]:
     """
     rows = read_rows(path)
     header = next(rows, [])
-    for name in (TERM, CHOSEN):
-        if name not in header:
-            known = ", ".join(column[:40] for column in header[:60]) or "no columns"
-            raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
-    term_place, chosen_place = header.index(TERM), header.index(CHOSEN)
+    term_place, chosen_place = find_columns(path, header, (TERM, CHOSEN))
+    assert term_place is not None
+    assert chosen_place is not None
     empty = True
     for number, row in enumerate(rows, 2):
         term = row[term_place].strip()

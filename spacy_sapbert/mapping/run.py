@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import LinkOptions
 from . import sssom
-from .columns import PREFIX, find_column, list_cells, list_columns
+from .columns import PREFIX, find_columns, list_cells, list_columns
 from .found import STATUSES, Found
 from .lookup import Query, SavedLookups, map_queries
 from .tables import Cell, find_kind, read_rows, write_table
@@ -120,9 +119,8 @@ def read_terms(
     """
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
-    term = need_column(path, header, columns.term)
-    types = need_column(path, header, columns.types)
-    languages = need_column(path, header, columns.languages)
+    names = (columns.term, columns.types, columns.languages)
+    term, types, languages = find_columns(path, header, names)
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
     assert term is not None
 
@@ -139,17 +137,6 @@ def read_terms(
                 yield Term(Query(part, *allowed), cells)
 
     return [header[column] for column in kept], read()
-
-
-def need_column(path: Path, header: Sequence[str], name: str | None) -> int | None:
-    """Return the place of a column; None if none is named."""
-    if name is None:
-        return None
-    index = find_column(header, name)
-    if index is None:
-        known = ", ".join(column[:40] for column in header[:60]) or "no columns"
-        raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
-    return index
 
 
 def count(

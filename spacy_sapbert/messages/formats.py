@@ -122,9 +122,9 @@ class FormatsErrors:
         "skip` to count such lines and continue."
     )
     E599 = (
-        "{path}: Expected a column {name!r}, but found none; it has {known}. "
-        "Pass the names of its columns as `--text-field` and `--id-field`, and as "
-        "`--keep` those to keep."
+        "{path}: Expected a column {name!r}, but it has {known}. Pass the "
+        "names of its columns as `--text-field` and `--id-field`, and as `--keep` "
+        "those to keep."
     )
     E704 = (
         "{path}:{line}: Expected the text of a mention, but it is blank. Correct the "

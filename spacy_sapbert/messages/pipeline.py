@@ -16,8 +16,8 @@ class PipelineErrors:
         "in row {row}, column {column}. Write CSV or Parquet."
     )
     E443 = (
-        "{path}: Expected a column {name!r}, but got the columns {known}. Name one of "
-        "them, or write a first row with the names of the columns."
+        "{path}: Expected a column {name!r}, but it has {known}. Name one of its "
+        "columns, or write a first row with the names of the columns."
     )
     E444 = (
         "{path}: Expected chosen ids in the column `match_chosen`, but it is empty. "

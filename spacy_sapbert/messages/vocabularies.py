@@ -98,7 +98,7 @@ class VocabulariesErrors:
         "continue."
     )
     E410 = (
-        "{path}:{line}: Expected a table with the columns {columns}, but got: {got}. "
+        "{path}:{line}: Expected a table with the columns {columns}, but it has {got}. "
         "Pass the file as its publisher released it, or another `--format`."
     )
     E411 = (
@@ -120,16 +120,16 @@ class VocabulariesErrors:
     )
     E415 = (
         "{path}:{line}: Expected names of columns in the first row that say which has "
-        "the ids and which the names, but got: {got}. Name them, e.g. `--columns "
+        "the ids and which the names, but it has {got}. Name them, e.g. `--columns "
         "id=Code,name=Preferred`; in a table without names `--columns id=1,name=2`."
     )
     E416 = (
-        "{path}:{line}: Expected a column {name!r}, as `--columns` says, but the "
-        "columns are: {got}. Correct the option."
+        "{path}:{line}: Expected a column {name!r}, as `--columns` says, but it has "
+        "{got}. Correct the option."
     )
     E417 = (
-        "{path}:{line}: Expected one column {name!r}, but several have that name: "
-        "{got}. Rename them, or pass the places of the columns, e.g. `--columns "
+        "{path}:{line}: Expected one column {name!r}, but several of {got} have "
+        "that name. Rename them, or pass the places of the columns, e.g. `--columns "
         "id=1,name=2`, without the first row."
     )
     E418 = (

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -250,8 +251,11 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
         ("n2", "", {"ward": "B"}),
     ]
     assert counts == {"without text": 1}
-    with pytest.raises(SapbertError, match="E599.*'note'.*id, text, ward"):
+    with pytest.raises(SapbertError, match="E599.*'note'.*columns id, text, ward"):
         read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "id"))
+    with pytest.raises(SapbertError, match="E599.*'note'.*3 cells") as caught:
+        read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "nr"))
+    assert "ward" not in str(caught.value)  # without a header it could be a text
     book.active.append([3, "cold", "C", "more"])
     book.save(tmp_path / "notes.xlsx")
     with pytest.raises(SapbertError, match="xlsx:4.*E598|E598.*xlsx:4"):
@@ -274,11 +278,15 @@ def test_read_documents_in_another_encoding(name: str, tmp_path: Path) -> None:
 def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text("note_id;body\n1;fever\n")
-    with pytest.raises(SapbertError, match="E599.*it has body, note_id"):
-        read_linked(path)
-    path.write_text("He has fever, SENTINELTEXT\n")
-    with pytest.raises(SapbertError, match="E599.*another first line"):
-        read_linked(path)
+    with pytest.raises(SapbertError, match="E599.*'bed'.*columns note_id, body"):
+        read_linked(path, columns=Columns("body", keep=("bed",)))
+    with pytest.raises(SapbertError, match="E599.*'text'.*columns note_id, body"):
+        read_linked(path, columns=Columns(id="note_id"))
+    for line in ("He has fever, SENTINELTEXT", "17;SENTINELTEXT;fever", "SENTINELTEXT"):
+        path.write_text(f"{line}\n")
+        with pytest.raises(SapbertError, match="E599.*'text'.*cell") as caught:
+            read_linked(path)
+        assert not re.search("SENTINEL|fever", str(caught.value))
 
 
 def test_read_csv_wrong_quote_spoils_its_row_alone(tmp_path: Path) -> None:

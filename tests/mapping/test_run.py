@@ -135,6 +135,7 @@ def test_map_table_looks_up_equal_terms_once_and_continues(
     assert looked_up == ["fever", "asthma"]
     assert not output.exists()
     saved = tmp_path / "out.csv.lookups"
+    assert saved.stat().st_mode & 0o077 == 0  # it has texts
     saved.write_bytes(saved.read_bytes() + b'{"query": ["ast')  # a half-written line
     stop = 9
     map_table(*arguments)
@@ -275,8 +276,8 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--column", "nope"], r"E443.*'nope'.*nr, term, ward"),
-        (["--column", "term", "--type-column", "x"], r"E443.*'x'"),
+        (["--column", "nope"], r"E443.*'nope', but it has 3 cells in the first row"),
+        (["--column", "Term", "--type-column", "x"], r"E443.*'x'.*nr, term, ward"),
         (["--column", "term", "--encoding", "klingon"], r"E411.*klingon"),
     ],
 )
@@ -286,6 +287,18 @@ def test_map_command_with_wrong_settings_is_an_error(
     result = run(table, "--kb", sample_kb, "-o", tmp_path / "o.csv", *arguments, code=1)
     assert re.search(error, " ".join(result.output.split()))
     assert not list(tmp_path.glob("o.csv*"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet"])
+def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
+    sample_kb: Path, tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"terms.{ending}"
+    write_table(path, ["17", "Zqxwvut", "asthma"], [["18", "Patientname", "fever"]])
+    options = ("--kb", sample_kb, "-o", tmp_path / "o.csv", "--column", "term")
+    output = run(path, *options, code=1).output
+    assert "E443" in output
+    assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
 
 
 def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path):

@@ -1,6 +1,7 @@
 """Tables of one's own: CSV, TSV and Excel."""
 
 import io
+import re
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -113,8 +114,9 @@ def test_read_table_columns_by_place_have_no_header(tmp_path: Path) -> None:
     ("header", "columns", "code"),
     [
         ("a,b", None, "E415"),
+        ("code,words", None, "E415.*the columns code, words"),
         ("a,b", "id=a", "E413"),
-        ("a,b", "id=a,name=c", "E416"),
+        ("a,b", "id=a,name=c", "E416.*the columns a, b"),
         ("a,b", "id=1,name=3", "E416"),
         ("a,b,b", "id=a,name=b", "E417"),
         ("a,b", "id=a,name=a,name=b", "E414"),
@@ -129,6 +131,16 @@ def test_read_table_wrong_columns_are_an_error(
     path = write(tmp_path, f"{header}\n1,2\n")
     with pytest.raises(SapbertError, match=code):
         read(path, columns=columns)
+
+
+@pytest.mark.parametrize("columns", [None, "id=code,name=term", "id=1,name=9"])
+def test_read_table_without_header_does_not_show_its_first_row(
+    columns: str | None, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "17,Zqxwvut,fever\n18,Patientname,asthma\n")
+    with pytest.raises(SapbertError, match="E41[56].*3 cells") as caught:
+        read(path, columns=columns)
+    assert not re.search("Zqxwvut|Patientname|fever|asthma", str(caught.value))
 
 
 def test_read_table_encoding_is_assumed_or_named(tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 from ...errors import Errors, SapbertError
 from ...io.excel import read_workbook
 from ...io.reading import read_line_blocks
-from ...io.tables import split_rows
+from ...io.tables import describe_header, split_rows
 from ..documents import OnError, open_input
-from .rows import COLUMNS, Columns, Row, list_columns
+from .rows import COLUMNS, Columns, Row
 
 DELIMITERS = ",;\t"
-NAME = re.compile(r"\"?\w{1,40}\"?", re.ASCII)  # of a column, not a text
 TEXT_LINES = 20_000  # of a text in quotes
 
 
@@ -80,13 +79,8 @@ def read_csv_rows(
         return
     split = split_header(first.removesuffix("\r"), columns.text)
     if split is None:
-        # Without a header the first line may be the text of a patient.
-        fields = re.split(f"[{DELIMITERS}]", first.strip())
-        named = len(fields) > 1 and all(NAME.fullmatch(field) for field in fields)
-        known = list_columns(fields) if named else "another first line"
-        raise SapbertError(
-            Errors.E599.format(path=path, name=columns.text, known=known)
-        )
+        header = [name.strip('"') for name in re.split(f"[{DELIMITERS}]", first)]
+        raise missing_column(path, header, columns, columns.text)
     header, delimiter = split
     check_header(path, header, columns)
     for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
@@ -102,9 +96,16 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
     """Raise an error if a column that is named is missing."""
     for name in (columns.text, columns.id, *columns.keep):
         if name not in header and name != COLUMNS.id:
-            raise SapbertError(
-                Errors.E599.format(path=path, name=name, known=list_columns(header))
-            )
+            raise missing_column(path, header, columns, name)
+
+
+def missing_column(
+    path: Path, header: Sequence[str], columns: Columns, name: str
+) -> SapbertError:
+    """Return the error of a table without a column that is named."""
+    is_header = not {*header}.isdisjoint((columns.text, columns.id, *columns.keep))
+    known = describe_header([*map(str.strip, header)], is_header=is_header)
+    return SapbertError(Errors.E599.format(path=path, name=name, known=known))
 
 
 def read_excel_rows(

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from ...errors import Errors, SapbertError
 from ...io.reading import UNPACKED_BYTES, UNPACKED_RATIO
-from .rows import COLUMNS, Columns, Row, list_columns
+from ...io.tables import describe_header
+from .rows import COLUMNS, Columns, Row
 
 ROWS_AT_ONCE = 64  # each with a text
 NULL = "__HIVE_DEFAULT_PARTITION__"  # as the value of a partition
@@ -102,6 +103,6 @@ def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str
         if outer in names:
             chosen[outer] = None
         elif name != COLUMNS.id:
-            known = list_columns(names)
+            known = describe_header(sorted(names), is_header=True)
             raise SapbertError(Errors.E599.format(path=path, name=name, known=known))
     return [*chosen]

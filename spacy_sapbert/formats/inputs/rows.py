@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +15,8 @@ from ...io.reading import (
     decode_line,
     read_line_blocks,
 )
-from ...io.terminal import printable
 from ..documents import Document, OnError, open_input
 
-MOST_LISTED = 20  # columns in an error
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
 
 
@@ -174,10 +172,3 @@ def read_json_rows(
                 continue
             if row is not None:
                 yield number, row
-
-
-def list_columns(names: Iterable[str]) -> str:
-    """Return the names of columns for an error, the first of many."""
-    listed = sorted(names)
-    more = ["…"] if len(listed) > MOST_LISTED else []
-    return ", ".join([*map(printable, listed[:MOST_LISTED]), *more])

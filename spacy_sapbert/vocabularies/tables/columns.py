@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
-from ...io.tables import column_key
+from ...io.tables import column_key, describe_header
 from ...linking.sources import SOURCES
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
@@ -165,12 +165,12 @@ def choose_columns(
             name is found.
     """
     keys = [column_key(name) for name in header]
-    shown = shorten([show(name) for name in header])
     if choice is None:
         chosen = guess_columns(keys, header)
         roles = {column.role for column in chosen}
         if ID not in roles or not {NAME, SYNONYMS} & roles:
-            raise SapbertError(Errors.E415.format(path=path, line=line, got=shown))
+            got = describe_header(header, is_header=bool(chosen))
+            raise SapbertError(Errors.E415.format(path=path, line=line, got=got))
         return Columns(chosen, len(header), has_header=True)
     parsed = parse_choice(choice)
     if all(name.isdecimal() and len(name) < 6 for _, _, name in parsed):
@@ -178,8 +178,9 @@ def choose_columns(
             Column(role, int(name) - 1, source or name) for role, source, name in parsed
         ]
         if not all(0 <= column.place < len(header) for column in found):
+            got = describe_header(header, is_header=False)
             raise SapbertError(
-                Errors.E416.format(path=path, line=line, name=choice[:80], got=shown)
+                Errors.E416.format(path=path, line=line, name=choice[:80], got=got)
             )
         return Columns(tuple(map(drop_source, found)), len(header), has_header=False)
     found = []
@@ -188,8 +189,10 @@ def choose_columns(
         same = exact or [p for p, key in enumerate(keys) if key == column_key(name)]
         if len(same) != 1:
             error = Errors.E416 if not same else Errors.E417
+            is_header = any(column_key(other) in keys for _, _, other in parsed)
             values = {"path": path, "line": line, "name": name[:SHOWN]}
-            raise SapbertError(error.format(got=shown, **values))
+            values["got"] = describe_header(header, is_header=is_header)
+            raise SapbertError(error.format(**values))
         found.append(Column(role, same[0], source or find_source(name) or name))
     return Columns(tuple(map(drop_source, found)), len(header), has_header=True)
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...io.excel import read_workbook
-from ...io.tables import Row, column_key, is_utf8, read_decoded, split_rows
+from ...io.tables import (
+    Row,
+    column_key,
+    describe_header,
+    is_utf8,
+    read_decoded,
+    split_rows,
+)
 from ..report import Report, read_good_lines
 
 
@@ -87,7 +94,7 @@ def select_columns(
                 path=path,
                 line=number,
                 columns=" and ".join(missing),
-                got=", ".join(name[:40] for name in header[:60]) or "no table",
+                got=describe_header(header, is_header=len(missing) < len(columns)),
             )
         )
     width = len(header)
