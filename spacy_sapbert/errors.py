@@ -7,6 +7,7 @@ document or a mention; it has lines, offsets and counts instead.
 The texts are in `messages`: those of a package in the module of its name.
 """
 
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,6 +68,12 @@ class Warnings(
     metaclass=_WithCodes,
 ):
     """Every warning, by its code."""
+
+
+def find_place(error: BaseException) -> str:
+    """Return the file and line where an exception was raised; "" = it was not."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def check_range(setting: str, value: float, low: float, high: float) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, find_place
 from ..io import writing
 from ..io.terminal import msg, printable
 from ..io.version import __version__
@@ -28,6 +28,8 @@ try:
 except ImportError:  # an older typer uses click, of which the newer one has a copy
     from click import get_current_context  # type: ignore[no-redef]
 
+# What typer ends a command with itself; the last is its base of wrong options.
+ENDINGS: tuple[Any, ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[2])
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
@@ -110,11 +112,10 @@ def stop_on_signals() -> Iterator[None]:
             raise typer.Exit(BY_SIGNAL + waiting[0])
 
 
-def name_error(error: Exception) -> SapbertError | None:
-    """Return the error with a code for one of the system, of memory or of SQLite.
+def name_error(error: BaseException) -> SapbertError:
+    """Return the error with a code for any other one.
 
-    Returns:
-        None for other errors.
+    Only the system and SQLite have messages without texts of documents.
     """
     if isinstance(error, SapbertError):
         return error
@@ -126,7 +127,9 @@ def name_error(error: Exception) -> SapbertError | None:
     if not isinstance(error, OSError):
         match = RUST_ERROR.search(str(error))
         if match is None:
-            return None
+            traceback.print_tb(error.__traceback__)
+            kind, place = type(error).__name__, find_place(error)
+            return SapbertError(Errors.E024.format(kind=kind, place=place))
         error, place = OSError(int(match[1]), os.strerror(int(match[1]))), "a file"
     try:
         sys.stdout.flush()
@@ -155,15 +158,11 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         number = getattr(error, "number", signal.SIGINT)
         msg.warn("Stopped before it was done.")
         raise typer.Exit(BY_SIGNAL + number) from None
-    except Exception as error:
-        named = name_error(error)
-        if named is None and code == FAILED:
-            raise
-        if named is None:  # Python's own exit code would mean something else
-            traceback.print_exception(error)
-            raise typer.Exit(code) from None
-        msg.fail(named)
-        raise typer.Exit(code) from None
+    except ENDINGS:
+        raise
+    except (Exception, SystemExit) as error:  # a plugin may call `sys.exit`
+        msg.fail(name_error(error))
+        raise typer.Exit(code) from error
 
 
 def format_warning(

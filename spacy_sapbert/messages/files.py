@@ -73,6 +73,11 @@ class FilesErrors:
         "Expected a database that SQLite can read and write, but got: {reason}. Make "
         "space on the disk, or copy or build the knowledge base again."
     )
+    E024 = (
+        "Expected the command to end by itself, but got {kind} at {place}. Its message "
+        "is left out, since it may quote a document. Report the lines above to the "
+        "authors of the package that has this file."
+    )
     E116 = (
         "Expected space for temporary files in {folder}, but got: {reason}. Set "
         "`TMPDIR` to a folder with more space."

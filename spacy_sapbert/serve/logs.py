@@ -7,19 +7,17 @@ an exception only its class and the place in the code, since its text may quote 
 import json
 import logging
 import sys
-import traceback
 import warnings
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from ..errors import find_place
 from .problems import CODE
 
 
 def describe_exception(error: BaseException) -> dict[str, str]:
     """Return the class of an exception and where it was raised, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return {"exception": type(error).__name__, "place": place}
+    return {"exception": type(error).__name__, "place": find_place(error)}
 
 
 class EventLog:

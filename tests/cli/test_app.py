@@ -265,6 +265,38 @@ def test_errors_of_the_system_have_codes(error, expected):
     assert re.match(rf"✘ \[{expected}", result.stderr)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(f"a line: {SENTINEL}"),
+        KeyError(SENTINEL),
+        SystemExit(0),
+        SystemExit(SENTINEL),
+        SystemExit(),
+    ],
+    ids=repr,
+)
+def test_other_errors_have_their_place_and_not_their_text(error):
+    """They may come from plugins and components, and quote a document."""
+    own = make_app(cls=ErrorReportingGroup)
+    own.callback()(lambda: None)
+
+    @own.command()
+    def fail() -> None:
+        try:
+            raise ZeroDivisionError(SENTINEL)
+        except ZeroDivisionError:
+            raise error from None
+
+    result = invoke("fail", app=own)
+    assert (result.exit_code, result.stdout) == (1, "")
+    *frames, last = result.stderr.splitlines()
+    kind = type(error).__name__
+    assert re.match(rf"✘ \[E024\] .* {kind} at {re.escape(__file__)}:\d+", last)
+    assert any("in fail" in line for line in frames)
+    assert SENTINEL not in result.stderr
+
+
 @pytest.mark.usefixtures("new_process")
 def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tmp_path):
     """A file in place of the folder: the tests may run as root."""
