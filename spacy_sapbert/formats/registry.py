@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import Errors, SapbertError
 from ..io.plugins import load_object, load_plugins, require
@@ -25,6 +25,7 @@ RowReader = Callable[..., Iterator[tuple[int, Mapping[str, Any]]]]
 PLUGINS = "spacy_sapbert_formats"  # entry points of other packages: each a `Format`
 
 
+@runtime_checkable
 class Writer(Protocol):
     """The function of a format that writes documents."""
 
@@ -211,7 +212,7 @@ def list_formats(what: str = "") -> dict[str, Format]:
     Args:
         what: A field that they have, e.g. "write"; empty = all.
     """
-    every: dict[str, Format] = {**FORMATS, **load_plugins(PLUGINS)}
+    every = {**FORMATS, **load_plugins(PLUGINS, Format, (*FORMATS,))}
     return {
         name: format
         for name, format in every.items()
@@ -264,12 +265,12 @@ def load_reader(name: str) -> GoldReader:
 
 
 def list_suffixes() -> dict[str, str]:
-    """Return the format of each ending of output files."""
-    return {
-        suffix: name
-        for name, format in list_formats("write").items()
-        for suffix in format.suffixes
-    }
+    """Return the format of each ending of output files, of several the first."""
+    found: dict[str, str] = {}
+    for name, format in list_formats("write").items():
+        for suffix in format.suffixes:
+            found.setdefault(suffix, name)
+    return found
 
 
 def guess_format(path: Path) -> str:

@@ -2,32 +2,67 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from ..errors import Errors, SapbertError, Warnings
 
 
 @cache
-def load_plugins(group: str) -> Mapping[str, Any]:
+def load_plugins(
+    group: str, kind: type, ours: tuple[str, ...], *, subclasses: bool = False
+) -> Mapping[str, Any]:
     """Return the objects of an entry point group, by the names of the entry points.
 
-    One that cannot be imported is left out, with a warning (W024): the formats of
-    other packages still work.
+    One that cannot be imported, is of another type or has a name that is taken is left
+    out, with a warning (W024): the others still work.
+
+    Args:
+        kind: Whose objects they are, a dataclass.
+        ours: Names that no other package may have.
+        subclasses: They are subclasses of `kind` instead of its objects.
     """
     plugins: dict[str, Any] = {}
     for point in entry_points(group=group):
         try:
-            plugins[point.name] = point.load()
-        except Exception as error:  # of any package
-            reason = f"{type(error).__name__}: {error}"
-            values = {"name": point.name, "value": point.value, "reason": reason}
-            text = Warnings.W024.format(group=group, **values)
+            plugin = point.load()
+        except (Exception, SystemExit) as error:  # of any package
+            fault = f"{type(error).__name__}: {error}"
+        else:
+            fault = find_fault(plugin, kind, subclasses=subclasses)
+        if point.name in ours or point.name in plugins:
+            fault = "its name is taken"
+        if fault:
+            values = {"name": point.name, "value": point.value, "kind": kind.__name__}
+            text = Warnings.W024.format(group=group, reason=fault, **values)
             warnings.warn(text, UserWarning, stacklevel=2)
+        else:
+            plugins[point.name] = plugin
     return MappingProxyType(plugins)
+
+
+def find_fault(plugin: Any, kind: Any, *, subclasses: bool) -> str:
+    """Return why an object is not what an entry point names; "" = it is."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    if subclasses:
+        is_kind = isinstance(plugin, type) and issubclass(plugin, kind)
+    else:
+        is_kind = isinstance(plugin, kind)
+    if not is_kind:
+        return f"it is a {type(plugin).__name__}"
+    strict = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    for item in () if subclasses else fields(kind):
+        try:
+            types: TypeAdapter[Any] = TypeAdapter(cast(Any, item.type), config=strict)
+            types.validate_python(getattr(plugin, item.name))
+        except ValidationError:
+            return f"its `{item.name}` has another type"
+    return ""
 
 
 def require(module: str, packages: str) -> Any:

@@ -106,6 +106,6 @@ class FilesErrors:
 
 class FilesWarnings:
     W024 = (
-        "Expected the entry point {name!r} of {group} to be {value}, but importing it "
-        "failed, so it is left out: {reason}. Correct or uninstall its package."
+        "Expected the entry point {name!r} of {group} to name a {kind} in {value}, but "
+        "it is left out: {reason}. Correct or uninstall its package."
     )

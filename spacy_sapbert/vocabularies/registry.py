@@ -213,7 +213,7 @@ RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)")
 
 def list_readers() -> dict[str, Reader]:
     """Return the readers by format, with those of other packages, which come first."""
-    return {**load_plugins(PLUGINS), **READERS}
+    return {**load_plugins(PLUGINS, Reader, (*READERS,)), **READERS}
 
 
 def list_takers(option: str) -> list[str]:

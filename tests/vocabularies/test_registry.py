@@ -444,7 +444,7 @@ def test_reader_of_another_package_is_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = Reader("words", read_words, ("*.words",), ("languages", "type"))
-    monkeypatch.setattr(registry, "load_plugins", lambda group: {"words": reader})
+    monkeypatch.setattr(registry, "load_plugins", lambda *_: {"words": reader})
     path = tmp_path / "x.words"
     path.write_text("pain\nblue fever\nfever\n")
     found, report = read(path, "words", on_error="skip", type="T", languages=["SPA"])

@@ -26,7 +26,8 @@ GRAPH_BYTES = 144
 
 def list_backends() -> dict[str, type[Backend]]:
     """Return the backends by name, with those of other packages."""
-    return {**BACKENDS, **load_plugins(PLUGINS)}
+    others = load_plugins(PLUGINS, Backend, (*BACKENDS,), subclasses=True)
+    return {**BACKENDS, **others}
 
 
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
@@ -53,7 +54,8 @@ def is_usable(name: str) -> bool:
     library = list_backends()[name].library
     try:
         return not library or find_spec(library) is not None
-    except ValueError:  # in `sys.modules`, and made unusable there
+    # in `sys.modules`, and made unusable there; or inside of a package that is missing
+    except (ImportError, ValueError):
         return False
 
 

@@ -21,7 +21,7 @@ TSV = "tsv"
 def list_exports() -> dict[str, tuple[str, str]]:
     """Return the formats of decisions: their media types, and endings of files."""
     media = {
-        name: (format.media, ".zip" if format.folder else format.suffixes[0])
+        name: (format.media, ".zip" if format.folder else "".join(format.suffixes[:1]))
         for name, format in list_formats("media").items()
     }
     return {**media, TSV: ("text/tab-separated-values; charset=utf-8", ".tsv")}
