@@ -1,18 +1,13 @@
-"""The workflow `annotated` of project.yml, from documents to a package that links."""
+"""Annotated documents are split, and what a pipeline finds in them is counted."""
 
 import json
-import shlex
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-import srsly
-from spacy.cli._util import app as spacy_app
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.cli.main import app as package_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.assembly import assemble_pipeline
 from tests.commands import invoke
@@ -30,82 +25,7 @@ from training.detector.evaluate import (
 from training.detector.split import choose_parts, read_annotated_docs, read_docs
 
 ROOT = Path(__file__).parents[3]
-PROJECT = srsly.read_yaml(ROOT / "project.yml")
 SAMPLE = ROOT / "assets" / "sample" / "annotated.txt"
-APPS = {
-    "python -m training ": training_app,
-    "python -m spacy sapbert ": package_app,
-    "python -m spacy ": spacy_app,
-}
-# a training of few steps, which would be over before the rate of learning is high
-RATE = "--training.optimizer.learn_rate."
-SHORT = [f"{RATE}warmup_steps", "1", f"{RATE}initial_rate", "0.005"]
-# the tiny encoder has 64 positions
-SPANS = "--components.transformer.model.get_spans."
-SMALL = {
-    "cpu": [],
-    "transformer": [f"{SPANS}window", "6", f"{SPANS}stride", "5"],
-}
-STEPS = {"cpu": 60, "transformer": 2}
-
-
-def list_commands(**variables: str) -> list[str]:
-    """Return the commands of the workflow, with the values of their variables."""
-    values = {**PROJECT["vars"], **variables}
-    scripts = {command["name"]: command["script"] for command in PROJECT["commands"]}
-    lines = [
-        line for name in PROJECT["workflows"]["annotated"] for line in scripts[name]
-    ]
-    for name, value in values.items():
-        lines = [line.replace(f"${{vars.{name}}}", str(value)) for line in lines]
-    return lines
-
-
-def run(line: str, detector: str) -> None:
-    """Run a command of the workflow in this process; a training takes few steps."""
-    start = next(start for start in APPS if line.startswith(start))
-    words = shlex.split(line.removeprefix(start))
-    if words[0] == "train":
-        steps = STEPS[detector]
-        words += [*SHORT, *SMALL[detector], "--training.max_steps", str(steps)]
-        words += ["--training.eval_frequency", str(steps // 2)]
-    invoke(*words, app=APPS[start], code=0)
-
-
-@pytest.mark.process  # starts none, but takes as long
-@pytest.mark.parametrize("detector", STEPS)
-def test_annotated_documents_become_a_pipeline(
-    detector: str, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    kb = demo_folder / "models" / "sample" / "kb"
-    lines = list_commands(
-        documents=str(SAMPLE),
-        annotated_kb=str(kb),
-        detector=str(ROOT / "training" / "detector" / f"{detector}.cfg"),
-        detector_encoder=str(kb / "v1" / "encoder"),
-    )
-    assert len(lines) == 7
-    for folder in ("packages/annotated", "results/annotated"):
-        Path(folder).mkdir(parents=True)
-    for line in lines:
-        run(line, detector)
-    scores = srsly.read_json("results/annotated/evaluation.json")["scores"]
-    assert scores[FOUND]["gold"] == 56
-    if detector == "cpu":  # the tiny encoder has random weights
-        assert scores[FOUND]["f"]["value"] > 0.6
-        assert scores[LINKED]["f"]["value"] > 0.4
-        low, high = scores[FOUND]["f"]["interval"]
-        assert low < scores[FOUND]["f"]["value"] < high
-    nlp = spacy.load("models/annotated/pipeline")
-    assert nlp.pipe_names[-2:] == ["sapbert_abbreviations", "sapbert_linker"]
-    (wheel,) = Path("packages").rglob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall("site")
-    (folder,) = (path.parent for path in Path("site").rglob("config.cfg"))
-    again = spacy.load(folder)
-    text = "She reports chest pain. Her asthma is stable."
-    assert [e.text for e in nlp(text).ents] == [e.text for e in again(text).ents]
 
 
 def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order() -> None:

@@ -1,0 +1,263 @@
+"""The workflows of project.yml end, typed as the pages show them.
+
+.ci/run types those of the demo, of languages and of hierarchies, with a real encoder.
+"""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import srsly
+from spacy.cli._util import parse_config_overrides
+from thinc.api import Config
+from weasel.util import load_project_config
+
+from training.detector.evaluate import FOUND, LINKED
+from training.encoders.fetch import MODULE, PACKAGE
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "project.yml", *sorted((ROOT / "docs").glob("*.*"))]
+TEXT = "\n".join(path.read_text("utf8") for path in PAGES if path.is_file())
+# variables that the pages set, with their values
+SET = re.findall(r"""--(vars\.\w+) (\\?"[^"]*"|[^\s`'"\\]+)""", TEXT)
+TYPED = {*re.findall(r"spacy project run (\w+)", TEXT)}
+# the tests below type them
+HERE = {"all", "annotated", "open", "serve", "unpack"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the files of the repository that the commands use."""
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "training", folder / "training")
+    shutil.copytree(ROOT / "assets" / "sample", folder / "assets" / "sample")
+    shutil.copy(ROOT / "project.yml", folder)
+    return folder
+
+
+@pytest.fixture
+def load(project: Path) -> Callable[..., dict[str, Any]]:
+    """Reads project.yml as `spacy project run` does."""
+
+    def read(*words: str) -> dict[str, Any]:
+        return load_project_config(project, overrides=parse_config_overrides([*words]))
+
+    return read
+
+
+@pytest.fixture
+def run(project: Path, new_process: Any) -> Callable[..., str]:
+    """Runs `python -m spacy project run` to its end."""
+
+    def run_project(*words: object) -> str:
+        command = [sys.executable, "-m", "spacy", "project", "run", *words]
+        done = new_process.run(command, cwd=project, timeout=900)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+        return done.stdout
+
+    return run_project
+
+
+def test_all_workflows_of_the_pages_are_run() -> None:
+    ci = (ROOT / ".ci" / "run").read_text("utf8")
+    assert {*re.findall(r"spacy project run (\w+)", ci)} | HERE == TYPED
+
+
+@pytest.mark.parametrize("words", [(), *(("--" + name, value) for name, value in SET)])
+def test_lines_of_the_project_are_one_path_or_one_command_each(
+    load: Callable[..., dict[str, Any]], words: tuple[str, ...]
+) -> None:
+    for command in load(*(word.strip('\\"') for word in words))["commands"]:
+        paths = [*command.get("deps", []), *command.get("outputs", [])]
+        assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
+        for line in command["script"]:
+            assert re.match(r"python -m (spacy|training|zipfile) ", line)
+            assert line.count("python -m ") == 1
+
+
+def test_steps_of_workflows_find_what_they_need(
+    load: Callable[..., dict[str, Any]],
+) -> None:
+    """Of the user, of the assets, or of a step before."""
+    project = load()
+    commands = {command["name"]: command for command in project["commands"]}
+    demo = project["workflows"]["demo"]
+    for name, steps in [
+        *project["workflows"].items(),
+        *((command, [command]) for command in ("serve", "unpack", "open")),
+    ]:
+        there = {asset["dest"] for asset in project["assets"]}
+        there.add(project["vars"]["vocabulary"])
+        # the knowledge base of the sample is the default of `annotated`
+        for step in [*demo, *steps] if name == "annotated" else steps:
+            for dep in commands[step].get("deps", []):
+                assert dep in there or (ROOT / dep).exists(), (step, dep)
+            there |= {*commands[step].get("outputs", [])}
+
+
+def shorten(path: Path, **changes: Any) -> None:
+    """Make a training of few steps of a config; it warms up within one of them."""
+    config = Config().from_disk(path, interpolate=False)
+    rate = {"warmup_steps": 1, "initial_rate": 0.005}
+    short = {"training": {**changes, "optimizer": {"learn_rate": rate}}}
+    Config(config).merge(short).to_disk(path)
+
+
+def read_scores(project: Path) -> dict[str, Any]:
+    return srsly.read_json(project / "results/annotated/evaluation.json")["scores"]
+
+
+def check_package(project: Path) -> None:
+    """The pipeline and the wheel of it answer alike."""
+    nlp = spacy.load(project / "models" / "annotated" / "pipeline")
+    assert nlp.pipe_names[-2:] == ["sapbert_abbreviations", "sapbert_linker"]
+    (wheel,) = (project / "packages" / "annotated").rglob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(project / "site")
+    (folder,) = (path.parent for path in (project / "site").rglob("config.cfg"))
+    again = spacy.load(folder)
+    text = "She reports chest pain. Her asthma is stable."
+    assert [e.text for e in nlp(text).ents] == [e.text for e in again(text).ents]
+
+
+def test_annotated_ends_with_a_package(
+    demo_folder: Path, project: Path, run: Callable[..., str]
+) -> None:
+    shutil.copytree(demo_folder / "models", project / "models")
+    detector = project / "training" / "detector" / "cpu.cfg"
+    shorten(detector, max_steps=60, eval_frequency=30)
+    run("annotated", ".")
+    scores = read_scores(project)
+    assert scores[FOUND]["gold"] == 56
+    assert scores[FOUND]["f"]["value"] > 0.6
+    assert scores[LINKED]["f"]["value"] > 0.4
+    low, high = scores[FOUND]["f"]["interval"]
+    assert low < scores[FOUND]["f"]["value"] < high
+    check_package(project)
+    assert run("annotated", ".").count("nothing changed") == 6
+
+
+def test_annotated_ends_with_all_that_its_page_sets(
+    demo_folder: Path, project: Path, run: Callable[..., str]
+) -> None:
+    """With the transformer, one label, and documents and knowledge base of the user."""
+    shutil.copytree(demo_folder / "models" / "sample" / "kb", project / "models" / "kb")
+    (project / "corpus").mkdir()
+    sample = project / "assets" / "sample" / "annotated.txt"
+    sample.rename(project / "corpus" / "mine")
+    detector = project / "training" / "detector" / "transformer.cfg"
+    shorten(detector, max_steps=2, eval_frequency=1)
+    # the tiny encoder has 64 positions
+    config = Config().from_disk(detector, interpolate=False)
+    spans = config["components"]["transformer"]["model"]["get_spans"]
+    spans.update(window=6, stride=5)
+    config.to_disk(detector)
+    values = {
+        "documents": "corpus/mine",
+        "annotated_kb": "models/kb",
+        "split_options": " --label Disease",
+        "detector": "training/detector/transformer.cfg",
+        "detector_encoder": "models/kb/v1/encoder",
+    }
+    assert {f"vars.{name}" for name in values} <= {name for name, _ in SET}
+    run("annotated", ".", *(x for k, v in values.items() for x in (f"--vars.{k}", v)))
+    scores = read_scores(project)
+    assert scores[FOUND]["gold"] == 56
+    assert {name.partition(": ")[2] for name in scores} <= {"", "Disease"}
+    check_package(project)
+
+
+def test_all_ends_with_packages(
+    tiny_encoder: Path, project: Path, run: Callable[..., str]
+) -> None:
+    shutil.copytree(tiny_encoder, project / "models" / "minilm")
+    (project / "assets" / "sample").rename(project / "mine")
+    run("all", ".", "--vars.vocabulary", "mine", "--vars.base", "models/minilm")
+    assert len([*(project / "packages" / "umls").rglob("*.whl")]) == 2
+    nlp = spacy.load(project / "models" / "umls" / "pipeline")
+    assert [ent.kb_id_ for ent in nlp("asthma").ents] == ["C0004096"]
+    mentions = project / "mine" / "mentions.tsv"
+    run("evaluate", ".", "--vars.mentions", mentions)
+    assert (project / "results" / "umls" / "evaluation.json").is_file()
+
+
+def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
+    tiny_encoder: Path, project: Path, run: Callable[..., str]
+) -> None:
+    folder = project / "assets" / "open"
+    folder.mkdir()
+    for name, cui in [("doid", "C0000001"), ("mondo", "C0000002")]:
+        term = f"[Term]\nid: {name}:1\nname: fever {name}\nxref: UMLS_CUI:{cui}\n"
+        (folder / f"{name}.obo").write_text(f"format-version: 1.2\n\n{term}", "utf8")
+    node = {
+        "id": "http://purl.obolibrary.org/obo/HP_1",
+        "lbl": "cough",
+        "type": "CLASS",
+        "meta": {"xrefs": [{"val": "UMLS:C0000003"}]},
+    }
+    graph = {"graphs": [{"nodes": [node], "edges": []}]}
+    (folder / "hp.json").write_text(json.dumps(graph), "utf8")
+    record = (
+        '<DescriptorRecordSet LanguageCode="eng"><DescriptorRecord DescriptorClass="1">'
+        "<DescriptorUI>D000001</DescriptorUI><DescriptorName><String>pain</String>"
+        '</DescriptorName><ConceptList><Concept PreferredConceptYN="Y"><ConceptUI>M1'
+        "</ConceptUI><ConceptName><String>pain</String></ConceptName><TermList><Term>"
+        "<TermUI>T1</TermUI><String>pain</String></Term></TermList></Concept>"
+        "</ConceptList></DescriptorRecord></DescriptorRecordSet>"
+    )
+    (folder / "desc2026.gz").write_bytes(gzip.compress(record.encode()))
+    for name in ("icd10cm", "rxnorm"):
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            archive.writestr("rrf/a.txt", name)
+    run("unpack")
+    assert (folder / "rxnorm" / "rrf" / "a.txt").read_text("utf8") == "rxnorm"
+    run("open", ".", "--vars.base", tiny_encoder)
+    nlp = spacy.load(project / "models" / "open" / "pipeline")
+    ids = [ent.kb_id_ for ent in nlp("fever doid and fever mondo, cough, pain").ents]
+    assert ids == ["C0000001", "C0000002", "C0000003", "MESH:D000001"]
+
+
+def test_serve_answers_until_it_is_stopped(project: Path, new_process: Any) -> None:
+    pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
+    address = ("127.0.0.1", 8080)
+    try:
+        socket.create_server(address).close()
+    except OSError:
+        pytest.skip("another program uses the port 8080")
+    command = [sys.executable, "-m", "spacy", "project", "run", "serve"]
+    # a group of processes, all of which Ctrl-C reaches
+    with (project / "log").open("w") as log:
+        service = new_process.start(
+            command, cwd=project, stdout=log, stderr=log, process_group=0
+        )
+    try:
+        ready = wait_for("http://127.0.0.1:8080/readyz", service)
+        assert ready, (project / "log").read_text("utf8")[-3000:]
+    finally:
+        os.killpg(service.pid, signal.SIGINT)
+        service.wait()
+    socket.create_server(address).close()
+
+
+def wait_for(address: str, service: Any) -> bool:
+    """Return whether a service answers before it ends."""
+    while service.poll() is None:
+        try:
+            with urllib.request.urlopen(address) as reply:
+                return reply.status == 200
+        except OSError:
+            time.sleep(0.5)
+    return False
