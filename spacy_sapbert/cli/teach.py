@@ -27,6 +27,30 @@ if TYPE_CHECKING:
     from ..kb.teaching.report import Accuracy, TeachingReport
 
 MOST_LISTED = 10
+LOST_HEADER = ("mention", "concept", "name", "first_now", "first_now_name", "mentions")
+CONTRADICTIONS_HEADER = ("mention", "concept", "name", "mentions", "documents")
+
+
+def get_name(kb: "KnowledgeBase", cui: str) -> str:
+    """Return the preferred name of a concept; "" if there is none."""
+    concept = kb.concept(cui) if cui else None
+    return concept.name if concept else ""
+
+
+def list_lost(kb: "KnowledgeBase", report: "TeachingReport") -> Iterator[list[str]]:
+    """Yield a row for each mention that was right and is wrong now."""
+    for text, cui, now, mentions in report.lost:
+        yield [text, cui, get_name(kb, cui), now, get_name(kb, now), str(mentions)]
+
+
+def list_contradictions(
+    kb: "KnowledgeBase", report: "TeachingReport"
+) -> Iterator[list[str]]:
+    """Yield a row for each concept of each mention that has several."""
+    for contradiction in report.contradictions:
+        for meaning in contradiction.meanings:
+            counts = [str(meaning.mentions), str(len(meaning.documents))]
+            yield [meaning.text, meaning.cui, get_name(kb, meaning.cui), *counts]
 
 
 def format_share(share: float | None) -> str:
@@ -62,17 +86,11 @@ def teach(
     report: Path | None = typer.Option(None, help="report.json to write."),
     lost: Path | None = typer.Option(
         None,
-        help="CSV to write: mentions that were right before and are wrong now, with "
-        "sentences of the documents.",
+        help="CSV to write: mentions that were right before and are wrong now.",
     ),
     contradictions: Path | None = typer.Option(
         None,
-        help="CSV to write: mentions with different concepts, with sentences.",
-    ),
-    curve: bool = typer.Option(
-        False,
-        "--curve",
-        help="Measure a learning curve too, which takes as long again.",
+        help="CSV to write: mentions with different concepts.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
     force: bool = typer.Option(
@@ -96,12 +114,6 @@ def teach(
 
     `spacy sapbert kb discard-teaching` takes it out again.
     """
-    from ..kb.teaching.tables import (
-        CONTRADICTIONS_HEADER,
-        LOST_HEADER,
-        list_contradictions,
-        list_lost,
-    )
     from ..kb.teaching.teach import teach_documents
 
     check_apart(output, report, lost, contradictions)
@@ -127,7 +139,6 @@ def teach(
         documents,
         output=output,
         add=add,
-        curve=curve,
         force=force,
         progress=not (quiet or as_json),
     )
@@ -139,7 +150,7 @@ def teach(
         (contradictions, CONTRADICTIONS_HEADER, list_contradictions),
     ):
         if path is not None:
-            write_csv(path, header, rows(opened, learned, documents))
+            write_csv(path, header, rows(opened, learned))
     if as_json:
         typer.echo(format_json(data))
     elif not quiet:
@@ -186,24 +197,9 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         table.append(format_accuracy("With the learned order too", learned.after))
     header = ("Right first answers", "all", "seen", "unseen")
     msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
-    if learned.curve:
-        points = [
-            (
-                f"{point.documents:,}",
-                format_share(point.names),
-                format_share(point.after),
-            )
-            for point in learned.curve
-        ]
-        titles = ("Documents learned from", "names", "order too")
-        msg.table(points, header=titles, divider=True, aligns=("r", "r", "r"))
     if learned.after is None:
         msg.info("No order was learned: it does not bring more right answers.")
     else:
-        groups = [(name, f"{lost:+.3f}") for name, lost in learned.groups.items()]
-        msg.table(
-            groups, header=("Brought by", "points"), divider=True, aligns=("l", "r")
-        )
         links = [
             ("Probability below which there is no concept", learned.threshold),
             ("Precision of links", learned.precision),
@@ -219,8 +215,6 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
 
 def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
     """Print which mentions are wrong now, and which have several concepts."""
-    from ..kb.teaching.tables import get_name
-
     by_concept: Counter[str] = Counter()
     for lost in learned.lost:
         by_concept[lost.cui] += lost.mentions
@@ -231,8 +225,7 @@ def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
             for cui, number in by_concept.most_common(MOST_LISTED)
         )
         msg.text(
-            f"Right before and wrong now: {total} of {names}. "
-            "--lost writes them with their sentences."
+            f"Right before and wrong now: {total} of {names}. --lost writes them all."
         )
     if learned.contradictions:
         rows = [

@@ -1,7 +1,7 @@
 """Annotated mentions → candidates and features, without what their own fold says."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +26,6 @@ from ..search import MENTIONS_AT_ONCE
 
 FOLDS = 5
 SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
-# fold: those that its mentions are linked with
-OTHERS = {fold: frozenset(range(FOLDS)) - {fold} for fold in range(FOLDS)}
 
 
 class Example(NamedTuple):
@@ -78,23 +76,18 @@ class FoldCounts:
                 if cui:
                     self.concepts.setdefault(cui, Counter())[fold] += 1
 
-    def counts(self, form: str, folds: Collection[int]) -> Counter[str]:
-        """Return the counts of a form in some folds, by concept."""
+    def counts(self, form: str, fold: int) -> Counter[str]:
+        """Return the counts of a form in the other folds, by concept."""
         counts: Counter[str] = Counter()
-        for (cui, fold), count in self.pairs.get(form, {}).items():
-            if fold in folds:
+        for (cui, other), count in self.pairs.get(form, {}).items():
+            if other != fold:
                 counts[cui] += count
         return counts
 
-    def concept_counts(
-        self, cuis: Sequence[str], folds: Collection[int]
-    ) -> dict[str, int]:
-        """Return the counts of concepts in some folds."""
-        return {
-            cui: sum(self.concepts[cui][fold] for fold in folds)
-            for cui in cuis
-            if cui in self.concepts
-        }
+    def concept_counts(self, cuis: Sequence[str], fold: int) -> dict[str, int]:
+        """Return the counts of concepts in the other folds."""
+        known = {cui: self.concepts[cui] for cui in cuis if cui in self.concepts}
+        return {cui: some.total() - some[fold] for cui, some in known.items()}
 
 
 def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
@@ -127,9 +120,7 @@ class AnnotatedMentions:
     ) -> None:
         self.kb = kb
         self.prior = prior
-        self.documents = len(documents)
         folds = assign_folds(documents)
-        self.folds = {d.note: fold for d, fold in zip(documents, folds, strict=True)}
         self.fold_counts = FoldCounts(documents, folds)
         # What two annotators of a note agree on is one example, so that notes which
         # several have read do not count more than others.
@@ -161,36 +152,24 @@ class AnnotatedMentions:
         features = self.kb.searcher.features(text, pool, Filter())
         return first_answer(self.prior, pool, features, {}, named=named)
 
-    def examples(
-        self, learned: Mapping[int, Collection[int]] = OTHERS
-    ) -> list[Example]:
-        """Compute the features of the candidates of the mentions of some folds.
+    def examples(self) -> list[Example]:
+        """Compute the features of the candidates of all mentions.
 
         Names and counts of the documents of its own fold do not count for a mention:
         otherwise the ranker would learn to rely on them, and fail for new texts.
-
-        Args:
-            learned: For each fold whose mentions are returned, the folds whose names
-                and counts count.
         """
         return [
             example
             for (text, fold), cuis in self.queries.items()
-            if fold in learned
-            for example in self.list_examples(text, fold, learned[fold], cuis)
+            for example in self.list_examples(text, fold, cuis)
         ]
 
     def list_examples(
-        self,
-        text: str,
-        fold: int,
-        learned: Collection[int],
-        cuis: Mapping[str, int],
+        self, text: str, fold: int, cuis: Mapping[str, int]
     ) -> Iterator[Example]:
         """Yield the examples of one text in one fold: one for each annotation.
 
         Args:
-            learned: The folds whose names and counts count.
             cuis: How often the text was annotated with each concept in its fold.
         """
         searcher, fold_counts = self.kb.searcher, self.fold_counts
@@ -200,14 +179,14 @@ class AnnotatedMentions:
             if entry not in provenances:
                 provenance = searcher.find_provenance(entry)
                 if provenance.annotated:
-                    others = fold_counts.counts(name_form(entry.alias), learned)
+                    others = fold_counts.counts(name_form(entry.alias), fold)
                     provenance = provenance._replace(annotated=others[entry.cui] > 0)
                 provenances[entry] = provenance
             return provenances[entry]
 
-        counts = fold_counts.counts(name_form(text), learned)
+        counts = fold_counts.counts(name_form(text), fold)
         pool = pool_concepts(self.nearest[text].found, find_provenance)
-        concept_counts = fold_counts.concept_counts(pool.cuis, learned)
+        concept_counts = fold_counts.concept_counts(pool.cuis, fold)
         features = searcher.features(
             text, pool, Filter(), counts=counts, concept_counts=concept_counts
         )

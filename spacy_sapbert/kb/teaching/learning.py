@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...linking.features import FEATURES, GROUPS
-from ...linking.ranker import Ranker, Weights
+from ...linking.features import FEATURES
+from ...linking.ranker import Ranker
 from ..order.fit import (
     check_right,
     compute_chances,
@@ -110,37 +110,3 @@ def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> flo
     whole = np.append(last[1:] != last[:-1], True)
     best = np.flatnonzero(whole & (f1 == f1[whole].max()))[-1]
     return round(float(last[best]), DIGITS)
-
-
-def measure_groups(
-    examples: Sequence[Example], rankers: Sequence[Ranker | None]
-) -> dict[str, float]:
-    """Return how much accuracy is lost without each group of features.
-
-    The features of the group have their mean, so that they do not order candidates;
-    the weights of the others stay.
-    """
-
-    def measure(names: Sequence[str]) -> float:
-        changed = [ranker and drop_features(ranker, names) for ranker in rankers]
-        return float(check_right(examples, rank_unseen(examples, changed)).mean())
-
-    base = measure(())
-    return {group: round(base - measure(names), 4) for group, names in GROUPS.items()}
-
-
-def drop_features(ranker: Ranker, names: Sequence[str]) -> Ranker:
-    """Return a ranker for which some features do not count."""
-    dropped: dict[str, Weights] = {}
-    for part in ("known", "unknown", "taught"):
-        weights: Weights | None = getattr(ranker, part)
-        if weights is not None:
-            kept = {n: 0.0 if n in names else w for n, w in weights.weight.items()}
-            temperature = 0.0 if "cosine" in names else weights.temperature
-            dropped[part] = Weights(
-                mean=weights.mean,
-                scale=weights.scale,
-                weight=kept,
-                temperature=temperature,
-            )
-    return ranker.model_copy(update=dropped)

@@ -1,6 +1,6 @@
 """What was learned from annotated documents, and what it changes for others."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
@@ -12,18 +12,16 @@ from ...linking.ranker import Ranker
 from ..folder.records import TaughtFile
 from ..order.fit import check_right, compute_chances
 from .documents import AnnotationCounts, Contradiction
-from .examples import FOLDS, AnnotatedMentions, Example
+from .examples import AnnotatedMentions, Example
 from .learning import (
     FEWEST,
     calibrate_ranker,
     count_usable,
     fit_folds,
     fit_ranker,
-    measure_groups,
     rank_unseen,
 )
 
-LEARNED_FOLDS = (1, 2)  # of the points between nothing and cross-validation
 DIGITS = 4
 
 
@@ -48,34 +46,13 @@ class LostMention(NamedTuple):
         text: What the linker searches for.
         cui: The right concept.
         now: The first answer now.
-        folds: How many mentions each fold has; those of other folds are right, or
-            were wrong before.
+        mentions: How often it was annotated with this concept, and is wrong now.
     """
 
     text: str
     cui: str
     now: str
-    folds: Counter[int]
-
-    @property
-    def mentions(self) -> int:
-        """How often it was annotated with this concept, and is wrong now."""
-        return self.folds.total()
-
-
-@dataclass
-class CurvePoint:
-    """The share of right first answers with some documents; NIL is not counted.
-
-    Attributes:
-        documents: Number of documents that were learned from.
-        names: With their mentions as names; None = no mention has a concept.
-        after: With the learned order too; None = no order was learned.
-    """
-
-    documents: int
-    names: float | None
-    after: float | None
+    mentions: int
 
 
 @dataclass
@@ -93,10 +70,7 @@ class TeachingReport:
             was learned from its names, if there is one.
         names: With annotated mentions as names.
         after: With the learned order too; None = no order was learned.
-        groups: Accuracy that is lost without a group of features.
-        curve: The accuracies by number of documents, from none on.
         lost: Mentions that were right before and are wrong now.
-        folds: Fold of each note that was learned from.
         contradictions: Mentions that were annotated with different concepts.
         threshold: Probability below which a mention has no concept.
         precision: Of links at this threshold; `recall` too.
@@ -111,10 +85,7 @@ class TeachingReport:
     before: Accuracy
     names: Accuracy
     after: Accuracy | None = None
-    groups: dict[str, float] = field(default_factory=dict)
-    curve: list[CurvePoint] = field(default_factory=list)
     lost: list[LostMention] = field(default_factory=list)
-    folds: dict[str, int] = field(default_factory=dict)
     contradictions: list[Contradiction] = field(default_factory=list)
     threshold: float | None = None
     precision: float | None = None
@@ -127,11 +98,7 @@ class TeachingReport:
         # `asdict` makes a Counter of tuples of a Counter, and keeps pydantic's models.
         nothing: Any = {"sources": [], "contradictions": [], "lost": []}
         data = asdict(replace(self, counts=AnnotationCounts(), **nothing))
-        del data["folds"]
-        data["lost"] = [
-            {"text": one.text, "cui": one.cui, "now": one.now, "mentions": one.mentions}
-            for one in self.lost
-        ]
+        data["lost"] = [lost._asdict() for lost in self.lost]
         data["contradictions"] = [
             {
                 "mention": contradiction.form,
@@ -167,7 +134,6 @@ def evaluate(
         changed=False,
         before=measure_accuracy(examples, plain),
         names=measure_accuracy(examples, right),
-        folds=mentions.folds,
     )
     ranker: Ranker | None = None
     if count_usable(examples) >= FEWEST:
@@ -178,7 +144,6 @@ def evaluate(
             right = ordered
             ranker = calibrate_ranker(fit_ranker(examples, prior), examples, scores)
             report.after = measure_accuracy(examples, right)
-            report.groups = measure_groups(examples, rankers)
             measure_links(report, ranker, examples, scores)
     first = [example.first for example in examples]
     if ranker is not None:
@@ -187,12 +152,11 @@ def evaluate(
             None if number is None else example.cuis[number]
             for example, number in zip(examples, best, strict=True)
         ]
-    lost: dict[tuple[str, str, str], Counter[int]] = defaultdict(Counter)
+    lost: Counter[tuple[str, str, str]] = Counter()
     for example, was, now, answer in zip(examples, plain, right, first, strict=True):
         if was and not now and example.right is not None:
-            key = (example.text, example.cuis[example.right], answer or "")
-            lost[key][example.fold] += 1
-    found = [LostMention(*key, folds) for key, folds in lost.items()]
+            lost[example.text, example.cuis[example.right], answer or ""] += 1
+    found = [LostMention(*key, mentions) for key, mentions in lost.items()]
     report.lost = sorted(found, key=lambda one: (-one.mentions, one[:3]))
     return ranker, report
 
@@ -225,46 +189,6 @@ def measure_links(
     if nil.any():
         report.nil_precision = share(nil, ~linked)
         report.nil_recall = share(~linked, nil)
-
-
-def measure_curve(
-    mentions: AnnotatedMentions, report: TeachingReport
-) -> list[CurvePoint]:
-    """Measure the points between nothing and cross-validation, which are reported."""
-    after = report.after.all if report.after else None
-    order = after is not None
-    points = [measure_point(mentions, folds, order=order) for folds in LEARNED_FOLDS]
-    most = round(mentions.documents * (FOLDS - 1) / FOLDS)
-    last = CurvePoint(most, report.names.all, after)
-    return [CurvePoint(0, report.before.all, None), *points, last]
-
-
-def measure_point(
-    mentions: AnnotatedMentions, folds: int, *, order: bool = True
-) -> CurvePoint:
-    """Link the mentions of each fold with names, counts and order of some other folds.
-
-    Args:
-        folds: Number of these other folds, 1 to `FOLDS` − 1.
-        order: Whether an order is learned.
-    """
-    named: list[bool] = []
-    ordered: list[bool] = []
-    for fold in range(FOLDS):
-        learned = {(fold + step) % FOLDS for step in range(1, folds + 1)}
-        examples = mentions.examples({fold: learned})
-        unseen = [example for example in examples if not example.nil]
-        named += [example.named for example in unseen]
-        if order:
-            taught = mentions.examples({other: learned - {other} for other in learned})
-            if count_usable(taught) >= FEWEST:
-                ranker = fit_ranker(taught, mentions.prior)
-                scores = [ranker.scores(e.features) for e in unseen]
-                ordered += check_right(unseen, scores).tolist()
-    if len(ordered) < len(named):  # an order that only some of the folds have is none
-        ordered = []
-    shares = [share(np.array(r), np.ones(len(r), bool)) for r in (named, ordered)]
-    return CurvePoint(round(mentions.documents * folds / FOLDS), *shares)
 
 
 def share(right: np.ndarray, chosen: np.ndarray) -> float | None:

@@ -30,7 +30,7 @@ from .documents import (
     resolve_documents,
 )
 from .examples import AnnotatedMentions
-from .report import TeachingReport, evaluate, measure_curve
+from .report import TeachingReport, evaluate
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
 
@@ -47,7 +47,6 @@ class Lesson(NamedTuple):
     edits: Edits
     taught: Sequence[TaughtDocument]
     counts: AnnotationCounts
-    curve: bool
     force: bool
     progress: bool
 
@@ -67,7 +66,6 @@ def teach_documents(
     output: Path | None = None,
     add: bool = False,
     instead_of: str | None = None,
-    curve: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> tuple[KnowledgeBase, TeachingReport]:
@@ -82,7 +80,6 @@ def teach_documents(
         output: A folder for the new version; None = the folder of `kb`.
         add: What it has learned from other documents counts further on.
         instead_of: A source of which no earlier document counts any more.
-        curve: Measure a learning curve too, which takes as long again.
         force: Replace `output`, and change the knowledge base even if nothing gets
             better.
         progress: Show progress bars.
@@ -108,7 +105,7 @@ def teach_documents(
     documents = [*documents]
     earlier = [d for d in edits.taught if d.source != instead_of]
     taught, counts = resolve_documents(documents, find, earlier, add=add)
-    lesson = Lesson(edits, taught, counts, curve, force, progress)
+    lesson = Lesson(edits, taught, counts, force, progress)
     try:
         if output is None:
             with lock_version(kb.version):
@@ -180,8 +177,6 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
             progress=lesson.progress,
         )
         ranker, report = evaluate(mentions, lesson.counts, sources)
-        if lesson.curve:
-            report.curve = measure_curve(mentions, report)
         before, names = report.before.all or 0.0, report.names.all or 0.0
         after = report.after.all if report.after else None
         best = names if report.after is None else after or 0.0

@@ -3,7 +3,6 @@
 import { attempt, get, post, remove } from "./api.js";
 import { countOf, fill, localTime, make, pairs, say, sureButton, table } from "./dom.js";
 import { placesOf } from "./places.js";
-import { plot } from "./plot.js";
 
 const WAIT = 1000;  // milliseconds between two questions
 
@@ -98,7 +97,6 @@ function drawReport(one, fewest) {
       ...(one.after ? [row("With a learned order too", one.after)] : []),
     ], "Right first answers"),
     one.after ? null : make("p", {}, `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`),
-    curve(one.curve),
     ...(one.lost.length ? [
       make("h3", {}, "Right before, wrong now"),
       make("ul", { class: "found" }, ...one.lost.map((/** @type {any} */ lost) =>
@@ -112,16 +110,4 @@ function drawReport(one, fewest) {
       ["Mentions that are linked right", one.recall === null ? "" : share(one.recall)],
     ]),
   ];
-}
-
-/** @param {any[]} points */
-function curve(points) {
-  if (!points.length) return null;
-  const line = (/** @type {string} */ key) => points.filter((one) => one[key] !== null).map((one) => [one.documents, one[key]]);
-  return make("div", {},
-    make("h3", {}, "Learning curve"),
-    plot([{ name: "names", points: line("names") }, { name: "order too", points: line("after") }],
-      { most: points[points.length - 1].documents, title: "Right first answers by notes learned from", across: "notes" }),
-    table(["Notes", "names", "order too"],
-      points.map((one) => [String(one.documents), share(one.names), share(one.after)]), "Learning curve"));
 }

@@ -229,7 +229,6 @@ class Teacher:
             output=folder,
             add=True,  # to what was taught elsewhere
             instead_of=SOURCE,  # a withdrawn decision counts no more
-            curve=True,
             force=force,
         )
         with self.lock:  # `forget` deletes before this, or finds the version
