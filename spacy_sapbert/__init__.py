@@ -24,7 +24,6 @@ PUBLIC = {
     "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.building.build",
-    "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
     "link_files": "pipeline.link_files",
     "load_kb": "kb.knowledge_base",
@@ -43,7 +42,6 @@ __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from .corpora.registry import read_corpus as read_corpus
     from .distributed.link_batches import LinkBatches as LinkBatches
-    from .distributed.local_copy import copy_kb as copy_kb
     from .encoder.encoder import EncoderConfig as EncoderConfig
     from .errors import SapbertError as SapbertError
     from .formats.gold_docs import read_docs as read_docs

@@ -4,17 +4,17 @@ import sys
 
 from datasets import Dataset
 
-from spacy_sapbert import LinkBatches
+from spacy_sapbert import LinkBatches, load_kb
 
 documents, output, kb = sys.argv[1:]
-link = LinkBatches(kb=kb, keep=["ward"])
+# With the digest, the cache of datasets is of this version of the knowledge base.
+link = LinkBatches(kb=kb, kb_digest=load_kb(kb).manifest.digest, keep=["ward"])
 notes = Dataset.from_parquet(documents).with_format("arrow")
 linked = notes.map(
-    link.as_lists,  # the types of datasets have no maps
+    # The types of datasets have no maps.
+    lambda table: link(table).drop_columns(["codes", "candidates"]),
     batched=True,
     batch_size=500,
     remove_columns=notes.column_names,
-    # The cache is used until documents, settings or knowledge base change.
-    new_fingerprint=link.fingerprint(notes._fingerprint),
 )
 linked.to_parquet(output)

@@ -6,8 +6,5 @@
 set -euo pipefail
 export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 part=$(printf 'part-%05d.parquet' "$SLURM_ARRAY_TASK_ID")
-# Once a node: the other tasks wait for the copy, and use it.
-kb=$(python -c 'import sys; from spacy_sapbert import copy_kb; print(copy_kb(*sys.argv[1:]))' \
-    "$3" "${SLURM_TMPDIR:-/tmp}/sapbert-$USER")
 # In parts: a task that is stopped and queued again continues.
-python -m spacy sapbert link "$1/$part" --kb "$kb" --keep ward --output "$2/$part" --shard-size 1000
+python -m spacy sapbert link "$1/$part" --kb "$3" --keep ward --output "$2/$part" --shard-size 1000

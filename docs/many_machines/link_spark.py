@@ -1,4 +1,4 @@
-"""spark-submit link_spark.py DOCUMENTS OUTPUT KB [COPY_TO]: link a Parquet table."""
+"""spark-submit link_spark.py DOCUMENTS OUTPUT KB: link a Parquet table."""
 
 import sys
 
@@ -6,10 +6,10 @@ from pyspark.sql import SparkSession
 
 from spacy_sapbert import LinkBatches
 
-documents, output, kb, *copy_to = sys.argv[1:]
+documents, output, kb = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
 spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 500)
-link = LinkBatches(kb=kb, keep=["ward"], copy_to=copy_to[0] if copy_to else None)
+link = LinkBatches(kb=kb, keep=["ward"])
 notes = spark.read.parquet(documents)
 # Some thousand documents a task: long ones are spread, and little is done again.
 notes = notes.repartition(notes.count() // 5000 + 1)

@@ -2,8 +2,8 @@
 
     engine        a partition: Arrow tables, one document a row
     LinkBatches   pickled: names and settings, no data
-      open_once         the pipeline, opened once a process    distributed.opened
-      plan_chunks       some documents, shortest first         here
+      open_once         the pipeline, opened once a process
+      plan_chunks       some documents, shortest first
       run_batch         Docs, or why there is none             pipeline.batches
       describe_entities → mention_rows → make_batch            formats.entities, .arrow
     engine        Arrow tables, one mention a row, in the order of the documents
@@ -15,9 +15,10 @@ on the partitions.
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,32 +27,28 @@ import pyarrow.compute as pc
 from ..errors import Errors, SapbertError, check_range
 from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
-from ..formats.entities import (
-    COLUMNS,
-    LinkedDoc,
-    describe_entities,
-    mention_rows,
-)
+from ..formats.entities import COLUMNS, LinkedDoc, describe_entities, mention_rows
 from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run
+from ..io.forks import ProcessLock
 from ..io.tables import list_columns
-from ..io.version import __version__
+from ..kb.folder.installed import find_kb
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
-from ..pipeline.running import complete_pipeline
-from .columns import (
-    decode_value,
-    find_column,
-    read_texts,
-    take_rows,
-    without_maps,
-)
-from .opened import OpenedPipeline, open_once
+from ..pipeline.running import NAMES, complete_pipeline, load_pipeline
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from ..pipeline.linker import SapbertLinker
 
 MOST_TOGETHER = 10_000  # documents
 CHARS_TOGETHER = 500_000  # of documents that are in memory as Docs at once
 FAILED = ("id", "error")  # columns of a document that has no mentions because it failed
 ROWS_PER_BATCH = 10_000  # of what is returned to an engine that streams
+MOST_OPENED = 2  # pipelines in a process, which may work for several jobs
+CACHED_STRINGS = 50_000  # of the first documents: one to four for a word
+OPENING = ProcessLock()
 
 
 class LinkBatches:
@@ -71,11 +68,8 @@ class LinkBatches:
         max_chars: Maximum number of characters of a document.
         batch_size: Maximum of documents in memory at once.
         lang: Language of the blank pipeline; None = "en".
-        copy_to: Folder on the local disk of each machine, into which the knowledge base
-            is copied once; see `copy_kb`.
         settings: `kb`, `kb_digest`, `mentions`, `engine` and `precision`, see
-            `complete_pipeline`; and options of linking. With `copy_to`, `kb` may be a
-            URL.
+            `complete_pipeline`; and options of linking.
 
     Raises:
         SapbertError: If a setting is not possible; nothing is opened.
@@ -98,7 +92,6 @@ class LinkBatches:
         max_chars: int = LONGEST,
         batch_size: int = 64,
         lang: str | None = None,
-        copy_to: str | Path | None = None,
         **settings: Any,
     ) -> None:
         given = {n: settings.pop(n) for n in [*settings] if n in OPTIONS}
@@ -109,24 +102,19 @@ class LinkBatches:
         for name in {*settings} - known:
             listed = list_columns(sorted(known | {*OPTIONS}))
             raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
-        if isinstance(keep, str) or len({*keep}) < len(keep):
-            raise SapbertError(Errors.E372.format(got=repr(keep)))
-        if taken := [name for name in keep if name in MENTION_SCHEMA.names]:
-            raise SapbertError(Errors.E372.format(got=repr(taken[0])))
+        taken = [n for n in keep if n in MENTION_SCHEMA.names or [*keep].count(n) > 1]
+        if isinstance(keep, str) or taken:
+            got = keep if isinstance(keep, str) else taken[0]
+            raise SapbertError(Errors.E372.format(got=repr(got)))
         check_range("max_chars", max_chars, 1, LONGEST)
         check_range("batch_size", batch_size, 1, MOST_TOGETHER)
         self.text, self.id, self.keep = text, id, tuple(keep)
         self.candidates = candidates
         self.max_chars = max_chars
         self.batch_size = batch_size
-        settings |= {"pipeline": pipeline, "lang": lang, "copy_to": copy_to}
-        settings["options"] = options
+        settings |= {"pipeline": pipeline, "lang": lang, "options": options}
         # as a text, so that a value that no worker could read is an error here
         self.settings = json.dumps(settings, default=os.fspath, sort_keys=True)
-
-    def open(self) -> OpenedPipeline:
-        """Return the pipeline of this process; see `open_once`."""
-        return open_once(self.settings)
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         """Link the documents of a table.
@@ -153,7 +141,7 @@ class LinkBatches:
         batches: list[pa.RecordBatch] = []
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
         if lengths.any():
-            opened = self.open()
+            opened = open_once(self.settings)
             with opened.use():
                 for chunk in plan_chunks(lengths, most=self.batch_size):
                     for linked, batch in self.link_chunk(opened, chunk, texts, ids):
@@ -173,7 +161,7 @@ class LinkBatches:
             yield from self(batch).combine_chunks().to_batches(ROWS_PER_BATCH)
 
     def link_chunk(
-        self, opened: OpenedPipeline, chunk: np.ndarray, texts: Any, ids: Any
+        self, opened: "OpenedPipeline", chunk: np.ndarray, texts: Any, ids: Any
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the rows of some documents, and the number of the document of each.
 
@@ -199,9 +187,10 @@ class LinkBatches:
             entities = describe_entities(doc, spans_key=key, names=names)
             rows += mention_rows([LinkedDoc(document.id, "", entities)], columns)
             numbers += [number] * len(entities)
-        yield numbers, make_batch(rows, columns, kb_digest=opened.digest)
+        digest = opened.linker.kb.manifest.digest
+        yield numbers, make_batch(rows, columns, kb_digest=digest)
         errors = [*failed.values()]
-        yield [*failed], make_batch(errors, FAILED, kb_digest=opened.digest)
+        yield [*failed], make_batch(errors, FAILED, kb_digest=digest)
 
     def read_text(self, value: pa.Scalar, id: str | None) -> str:
         """Return a text that is UTF-8, not too long, and does not take hours."""
@@ -216,32 +205,6 @@ class LinkBatches:
             raise SapbertError(Errors.E536.format(limit=MOST_RUN, id=id, run=run))
         return text
 
-    def as_lists(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
-        """Link as `__call__` does, with maps as lists of `key` and `value`.
-
-        The types of `datasets` have no maps.
-        """
-        rows = self(table)
-        types = [without_maps(field.type) for field in rows.schema]
-        return rows.cast(pa.schema([*zip(rows.schema.names, types, strict=True)]))
-
-    def fingerprint(self, previous: str) -> str:
-        """Return the fingerprint of the result, for the cache of `datasets`.
-
-        It differs if the settings, the version of this package, the pipeline or the
-        knowledge base do, or `previous`, the fingerprint of the documents.
-        """
-        opened = self.open()
-        described = [
-            previous,
-            {**vars(self), "keep": list(self.keep)},
-            __version__,
-            opened.digest,
-            opened.nlp.meta.get("version"),
-            opened.nlp.config.to_str(),
-        ]
-        return sha256(json.dumps(described).encode()).hexdigest()[:32]
-
     def spark_schema(self, documents: Any = None) -> Any:
         """Return the schema of the rows for `DataFrame.mapInArrow`.
 
@@ -253,6 +216,52 @@ class LinkBatches:
         for name in self.keep:
             schema = schema.add(documents.schema[name])
         return schema
+
+
+class OpenedPipeline:
+    """A pipeline that links, in spaCy's memory zones once it has read many words.
+
+    Without zones a worker keeps each new word until it ends. But in a zone the
+    tokenizer caches no word, and takes 20 times as long for those that are not cached.
+    So the first words of the documents are cached; later ones are freed with a batch.
+    """
+
+    def __init__(self, nlp: "Language", linker: "SapbertLinker") -> None:
+        self.nlp, self.linker = nlp, linker
+        self.lock = ProcessLock()  # memory zones are not for several threads
+        self.strings = len(nlp.vocab.strings)  # when opened
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Keep other threads out while Docs are made and read; then free new words."""
+        with self.lock:
+            cached = len(self.nlp.vocab.strings) - self.strings
+            if cached < CACHED_STRINGS or not hasattr(self.nlp, "memory_zone"):
+                yield
+            else:
+                with self.nlp.memory_zone():
+                    yield
+
+
+def open_once(settings: str) -> OpenedPipeline:
+    """Return the pipeline of `LinkBatches.settings`, opened when first needed."""
+    with OPENING:
+        return open_settings(settings)
+
+
+@lru_cache(maxsize=MOST_OPENED)
+def open_settings(settings: str) -> OpenedPipeline:
+    """Open a pipeline and its knowledge base; see `open_once`."""
+    values: dict[str, Any] = json.loads(settings)
+    name, lang = values.pop("pipeline"), values.pop("lang")
+    if values.get("kb") is not None:
+        find_kb(values["kb"])  # an error here costs nothing; the imports take seconds
+    if name is None:
+        values["mentions"] = values.get("mentions") or NAMES
+    nlp = load_pipeline(name, lang=lang)
+    linker = complete_pipeline(nlp, **values)
+    linker.kb  # noqa: B018 (an error shows before the first document)
+    return OpenedPipeline(nlp, linker)
 
 
 def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
@@ -270,3 +279,45 @@ def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
         end = start + max(1, fitting)
         yield order[start:end]
         start = end
+
+
+def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of a table; none, or several of that name, are an error."""
+    if table.column_names.count(name) != 1:
+        columns = list_columns(sorted(table.column_names))
+        raise SapbertError(Errors.E370.format(name=name, found=columns))
+    return table.column(name)
+
+
+def read_texts(table: pa.Table, name: str, *, numbers: bool = False) -> pa.Array:
+    """Return a column of texts; with `numbers` also one of whole numbers, as texts."""
+    column = find_column(table, name)
+    type = column.type
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    texts = {pa.string(), pa.large_string(), pa.string_view(), pa.null()}
+    if type not in texts and not (numbers and pa.types.is_integer(type)):
+        expected = "texts or whole numbers" if numbers else "texts"
+        values = {"name": name, "expected": expected, "got": column.type}
+        raise SapbertError(Errors.E371.format(**values))
+    # `string` has room for 2 GB, which a dictionary may unpack to
+    return column.cast(type).cast(pa.large_string()).combine_chunks()
+
+
+def take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """Return some rows of a column, which keep its type."""
+    try:
+        return column.take(rows)
+    except pa.ArrowNotImplementedError:  # e.g. of string_view
+        is_binary = pa.types.is_binary_view(column.type)
+        taken = column.cast(pa.large_binary() if is_binary else pa.large_string())
+        return taken.take(rows).cast(column.type)
+
+
+def decode_value(value: pa.Scalar) -> str | None:
+    """Return a text of Arrow; None if it is null or not UTF-8."""
+    try:
+        text: str | None = value.as_py()
+    except UnicodeDecodeError:
+        return None
+    return text

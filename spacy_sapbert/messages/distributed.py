@@ -20,13 +20,3 @@ class DistributedErrors:
         "Split it, or pass a larger `max_chars`, up to 1,000,000."
     )
     E375 = "Expected a text in UTF-8, but it has other bytes. Convert the document."
-    E376 = (
-        "Expected a file of a knowledge base at {path}, but it cannot be read "
-        "({kind}). Check the place, the permissions, and that the library of fsspec "
-        "for it is installed, e.g. s3fs."
-    )
-    E377 = (
-        "Expected {size:,.0f} MB of room in {path} for the knowledge base, but "
-        "{free:,.0f} MB are free. Pass another folder as `copy_to`, or remove copies "
-        "of older versions."
-    )

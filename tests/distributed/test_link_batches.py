@@ -1,4 +1,3 @@
-import json
 import pickle
 import threading
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from spacy.tokens import Doc
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from spacy_sapbert import LinkBatches, SapbertError, __version__  # noqa: E402
-from spacy_sapbert.distributed import opened  # noqa: E402
+from spacy_sapbert.distributed import link_batches  # noqa: E402
+from spacy_sapbert.distributed.link_batches import open_once  # noqa: E402
 from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 from spacy_sapbert.formats.entities import describe_entities  # noqa: E402
 from spacy_sapbert.kb.edits.change import add_concepts  # noqa: E402
@@ -71,7 +71,8 @@ def test_link_batches_pickles_small_and_opens_in_the_process(
     assert len(data) < 2000
     rows = pa.Table.from_batches(pickle.loads(data)(documents.to_batches()))
     assert rows.to_pylist() == expected
-    assert make_link().open() is make_link(max_chars=7).open()
+    first, other = make_link(), make_link(max_chars=7)
+    assert open_once(first.settings) is open_once(other.settings)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -294,33 +295,16 @@ def test_link_batches_from_threads_at_once(
     assert [rows.to_pylist() for rows in found] == [expected] * 4
 
 
-def test_link_batches_fingerprint_is_of_all_that_changes_the_rows(
-    make_link: MakeLink, cold_kb: Path, failing_pipeline: Path
-) -> None:
-    links = [
-        make_link(),
-        make_link(k=2),
-        make_link(kb=cold_kb),
-        make_link(keep=[]),
-        make_link(max_chars=10),
-        make_link(pipeline=failing_pipeline, mentions="names"),
-    ]
-    prints = [link.fingerprint("before") for link in links]
-    assert len({*prints, links[0].fingerprint("other")}) == 7
-    assert make_link().fingerprint("before") == prints[0]
-    assert json.dumps(vars(make_link()))  # plain values only
-
-
 def test_link_batches_new_words_do_not_stay_in_memory(
     make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "CACHED_STRINGS", 250)
+    monkeypatch.setattr(link_batches, "CACHED_STRINGS", 250)
     link = make_link(keep=[], id="id", text="text", k=4)  # not opened before
     sizes = []
     for run in range(6):
         table = make_table(*(f"fever of {run}x{number}" for number in range(100)))
         assert link(table).column("text").to_pylist() == ["fever"] * 100
-        sizes.append(len(link.open().nlp.vocab.strings))
+        sizes.append(len(open_once(link.settings).nlp.vocab.strings))
     # Two tables have more than 250 new strings; those of the others are freed.
     assert sizes[0] < sizes[1]
     assert sizes[1:] == [sizes[1]] * 5
