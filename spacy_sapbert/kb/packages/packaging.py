@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copyfileobj
@@ -12,7 +13,7 @@ from ...errors import Errors, SapbertError
 from ...io.version import __version__
 from ...io.writing import check_outputs, write_atomically
 from ..folder.installed import ENTRY_POINTS
-from ..knowledge_base import load_kb
+from ..knowledge_base import KnowledgeBase, load_kb
 from .copies import save_copy
 from .distribution import check_distribution, current_vocabularies
 
@@ -88,31 +89,42 @@ def package_kb(
     check_outputs(output / f"{module}-{version}-py3-none-any.whl", force=force)
     opened = load_kb(kb)
     check_distribution(current_vocabularies(opened), may_distribute)
-    manifest = opened.manifest
-    with TemporaryDirectory(prefix="sapbert-package-") as temporary:
-        root = Path(temporary)
-        save_copy(opened, root / module / "kb")
-        init = INIT.format(digest=manifest.digest)
-        (root / module / "__init__.py").write_text(init, "utf8")
-        setup = SETUP.format(
-            project=project_name(name),
-            version=version,
-            description=f"{manifest.counts.concepts} concepts for spacy-sapbert, "
-            f"digest {manifest.digest}",
-            module=module,
-            minimum=__version__,
-            group=ENTRY_POINTS,
-            name=name,
-        )
-        (root / "setup.py").write_text(setup, "utf8")
-        # Without isolation the build downloads nothing.
-        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-        wheels = sorted((root / "dist").glob("*.whl"))
-        if done.returncode or not wheels:
-            lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-            raise SapbertError(Errors.E318.format(reason=lines[-1]))
-        wheel = output / wheels[0].name
-        with open(wheels[0], "rb") as built, write_atomically(wheel) as file:
-            copyfileobj(built, file)
-        return wheel
+    try:
+        with TemporaryDirectory(
+            prefix="sapbert-package-", ignore_cleanup_errors=True
+        ) as temporary:
+            built = build_wheel(opened, Path(temporary), name, version)
+            wheel = output / built.name
+            with open(built, "rb") as content, write_atomically(wheel) as file:
+                copyfileobj(content, file)
+    except OSError as error:  # of the output it would be another one
+        folder, reason = tempfile.tempdir or "TMPDIR", error.strerror or error
+        raise SapbertError(Errors.E116.format(folder=folder, reason=reason)) from error
+    return wheel
+
+
+def build_wheel(kb: KnowledgeBase, root: Path, name: str, version: str) -> Path:
+    """Build a wheel in a temporary folder, and return its path."""
+    module, manifest = f"sapbert_kb_{name}", kb.manifest
+    save_copy(kb, root / module / "kb")
+    init = INIT.format(digest=manifest.digest)
+    (root / module / "__init__.py").write_text(init, "utf8")
+    setup = SETUP.format(
+        project=project_name(name),
+        version=version,
+        description=f"{manifest.counts.concepts} concepts for spacy-sapbert, "
+        f"digest {manifest.digest}",
+        module=module,
+        minimum=__version__,
+        group=ENTRY_POINTS,
+        name=name,
+    )
+    (root / "setup.py").write_text(setup, "utf8")
+    # Without isolation the build downloads nothing.
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    wheels = sorted((root / "dist").glob("*.whl"))
+    if done.returncode or not wheels:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+        raise SapbertError(Errors.E318.format(reason=lines[-1]))
+    return wheels[0]
