@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.records import Manifest
+from spacy_sapbert.kb.folder.records import Calibration, Manifest
 
 
 def build_small_kb(
@@ -13,3 +13,21 @@ def build_small_kb(
     """Build with one thread, and without the export of half a second for OpenVINO."""
     build = {"threads": 1, "engine": "torch", **options}
     return build_kb(concepts, folder, str(encoder), **build)
+
+
+def make_calibration() -> Calibration:
+    """Return a calibration to write into knowledge bases."""
+    data = {
+        "criterion": "f1",
+        "threshold": 0.75,
+        "mentions": 1234,
+        "documents": 100,
+        "files": [{"file": "train.tsv", "sha256": "0" * 64}],
+        "precision": 0.9,
+        "recall": 0.8,
+        "f1": 0.847059,
+        "logistic": {"slope": 10.0, "intercept": -7.0},
+        "date": "2026-01-02",
+        "package_version": "0.1.0",
+    }
+    return Calibration.model_validate(data)

@@ -6,24 +6,12 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.kb.folder.records import Calibration
+from tests.building import make_calibration
 
 
 @pytest.fixture(scope="session")
 def calibration() -> Calibration:
-    data = {
-        "criterion": "f1",
-        "threshold": 0.75,
-        "mentions": 1234,
-        "documents": 100,
-        "files": [{"file": "train.tsv", "sha256": "0" * 64}],
-        "precision": 0.9,
-        "recall": 0.8,
-        "f1": 0.847059,
-        "logistic": {"slope": 10.0, "intercept": -7.0},
-        "date": "2026-01-02",
-        "package_version": "0.1.0",
-    }
-    return Calibration.model_validate(data)
+    return make_calibration()
 
 
 @pytest.fixture(scope="session")

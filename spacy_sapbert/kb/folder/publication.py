@@ -8,7 +8,7 @@ import errno
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,17 +92,26 @@ class Draft:
             sync_path(path)
         last = ["v0", *list_folders(self.root)][-1]
         name = f"v{int(last[1:]) + 1}"
-        os.rename(self.path, self.root / name)
-        sync_path(self.root)
-        if current:
-            use_version(self.root, name)
+        # If there is no space for the name, there is no version either.
+        with write_current(self.root, name) if current else nullcontext():
+            os.rename(self.path, self.root / name)
+            sync_path(self.root)
         return read_version(self.root, name)
+
+
+@contextmanager
+def write_current(folder: Path, name: str) -> Iterator[None]:
+    """Write the name of the version that is used from the end of the context on."""
+    with write_atomically(folder / CURRENT) as file:
+        file.write(f"{name}\n".encode("ascii"))
+        file.flush()
+        yield
 
 
 def use_version(folder: Path, name: str) -> None:
     """Make a published version the one that is used."""
-    with write_atomically(folder / CURRENT) as file:
-        file.write(f"{name}\n".encode("ascii"))
+    with write_current(folder, name):
+        pass
 
 
 @contextmanager
