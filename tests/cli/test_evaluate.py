@@ -1,11 +1,16 @@
 import json
+import os
+import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spacy_sapbert.cli.main import app
 from tests.commands import invoke
+from tests.faults import DONE, KILLED, REFUSED, stop_at
 
 SENTINEL = "xyzzy"
 GOLD = f"""mention\tids
@@ -234,3 +239,37 @@ def test_evaluate_prints_no_line_longer_than_80_characters(
     assert max(map(len, result.output.splitlines())) <= 80
     assert "\x1b" not in result.output
     assert "====" not in result.output
+
+
+def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
+    """Stop an evaluation at many writes: each output is whole, or there is none."""
+    from transformers import AutoModel  # noqa: F401, once and not in each fork
+
+    def evaluate(folder: Path) -> None:
+        outputs = ["--output", folder / "e.json", "--predictions", folder / "p.jsonl"]
+        outputs += ["--errors", folder / "e.html", "--errors", folder / "e.jsonl"]
+        app([str(word) for word in ("evaluate", kb, gold, "--quiet", *outputs)])
+
+    assert stop_at("kill", 1000, lambda: evaluate(work / "whole")) == DONE
+    whole = {path.name: path.read_bytes() for path in (work / "whole").iterdir()}
+    assert len(whole) == 4
+    few = range(1, 60, 4)
+    moments = {"kill": few, "full": few, "limit": (1, 700, 2000, 1_000_000)}
+    for how, each in moments.items():
+        ends, written = set(), set()
+        for moment in each:
+            folder = work / "out"
+            ends.add(stop_at(how, moment, lambda: evaluate(folder)))  # noqa: B023
+            for path in folder.glob("[!.]*"):
+                assert path.read_bytes() == whole[path.name], (how, moment)
+                written.add(path.name)
+            shutil.rmtree(folder, ignore_errors=True)
+        assert ends == {DONE, KILLED if how == "kill" else REFUSED}, how
+        assert written == {*whole}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_evaluate_stopped_at_any_write_leaves_whole_outputs(
+    sample_kb: Path, gold_file: Path, tmp_path: Path, new_process: Any
+) -> None:
+    new_process.call(stop_evaluations, sample_kb, gold_file, tmp_path)
