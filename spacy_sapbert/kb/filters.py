@@ -180,7 +180,7 @@ def check_ids(store: Store, filter: Filter) -> None:
         ids = getattr(filter, name)
         unknown = [*dict.fromkeys(ids).keys() - store.known_cuis(ids)]
         if unknown and name == "allow" and len(unknown) == len({*ids}):
-            raise SapbertError(Errors.E470.format(count=len(unknown), got=min(unknown)))
+            raise SapbertError(Errors.E470.format(count=len(unknown)))
         if unknown:
             values = {"count": len(unknown), "total": len(ids), "got": min(unknown)}
             warnings.warn(Warnings.W555.format(name=name, **values), stacklevel=2)

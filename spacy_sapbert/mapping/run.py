@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .columns import PREFIX, find_columns, list_cells, list_columns
@@ -38,9 +40,15 @@ class TermColumns(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A term of a row, and the cells of the row."""
+    """A term of a row.
+
+    Attributes:
+        row: Its row in the table, from 1 = the header.
+        cells: Those of the row.
+    """
 
     query: Query
+    row: int
     cells: list[str]
 
 
@@ -68,7 +76,8 @@ def map_table(
         "empty".
 
     Raises:
-        SapbertError: If a column is missing, or a file is damaged.
+        SapbertError: If a column is missing, a row allows types or languages that the
+            knowledge base lacks, or a file is damaged.
     """
     settings: dict[str, Any] = {
         "input": file_digest(path),
@@ -80,7 +89,11 @@ def map_table(
     header, terms = read_terms(path, columns, encoding)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     queries: dict[Query, None] = {}
+    checked = set[tuple[tuple[str, ...], ...]]()
     for term in terms:
+        if term.query[1:] not in checked:
+            check_allowed(kb, path, term)
+            checked.add(term.query[1:])
         if term.query.term:
             queries[term.query] = None
     saved = SavedLookups(output.with_name(f"{output.name}{SAVED}"), settings)
@@ -129,14 +142,28 @@ def read_terms(
         return tuple(filter(None, map(str.strip, parts)))
 
     def read() -> Iterator[Term]:
-        for row in rows:
+        for number, row in enumerate(rows, 2):
             cells = [row[column] for column in kept]
             allowed = values(row, types), values(row, languages)
             parts = list(split_terms(row[term], columns.separator)) or [""]
             for part in parts:
-                yield Term(Query(part, *allowed), cells)
+                yield Term(Query(part, *allowed), number, cells)
 
     return [header[column] for column in kept], read()
+
+
+def check_allowed(kb: KnowledgeBase, path: Path, term: Term) -> None:
+    """Raise an error if a row allows what the knowledge base lacks.
+
+    A cell is not shown: the column may be a wrong one, with texts of people.
+    """
+    allowed = Filter(types=term.query.types, languages=term.query.languages)
+    try:
+        kb.check_options(LinkOptions(filter=allowed))
+    except SapbertError as error:
+        if not str(error).startswith("[E332]"):
+            raise
+        raise SapbertError(Errors.E445.format(path=path, row=term.row)) from None
 
 
 def count(

@@ -210,7 +210,7 @@ class KbErrors:
     )
     E470 = (
         "Expected `filter.allow` to have ids of the knowledge base, but it has none of "
-        "the {count:,}, e.g. {got}. Correct them, or leave out the filter."
+        "the {count:,}. Correct them, or leave out the filter."
     )
     E550 = (
         "Expected no other process that changes {path}, but there is one. Repeat the "

@@ -23,6 +23,11 @@ class PipelineErrors:
         "{path}: Expected chosen ids in the column `match_chosen`, but it is empty. "
         "Write an id, or NIL, for each term that you have reviewed."
     )
+    E445 = (
+        "{path}: Expected semantic types and languages of the knowledge base in the "
+        "columns that limit each row, but row {row} has another. Correct the cell, or "
+        "name another column."
+    )
     E507 = (
         "Expected a pipeline under {name!r}, but it could not be loaded: {reason} Name "
         "a folder that `nlp.to_disk` wrote, or install the package."

@@ -191,8 +191,9 @@ def test_search_rows_equals_a_plain_search(kb: KnowledgeBase) -> None:
 
 
 def test_ids_that_the_kb_has_not_are_told(kb: KnowledgeBase) -> None:
-    with pytest.raises(SapbertError, match="E470.*none of the 2.*X1"):
+    with pytest.raises(SapbertError, match="E470.*none of the 2") as caught:
         kb.link(["fever"], filter={"allow": ["X2", "X1"]})
+    assert "X1" not in str(caught.value)  # the ids may be a file of anything
     with pytest.warns(UserWarning, match=r"W555.*allow.*none of 1 of the 3, e.g. X1"):
         kb.link(["fever"], filter={"allow": ["C0000001", "R7", "X1"]})
     with pytest.warns(

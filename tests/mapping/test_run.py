@@ -107,9 +107,17 @@ def test_map_table_filters_by_columns(tmp_path, kb):
     found = read_dicts(tmp_path / "o.csv")
     assert found[0]["match_id"] == limited.candidates[0]["cui"]
     assert found[1]["match_id"] == plain.candidates[0]["cui"]
+
+
+@pytest.mark.parametrize("cells", [("T047,Zqxwvut", ""), ("", "Zqxwvut")])
+def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb, cells):
+    rows = [["fever", "T047", ""], ["a; b", "", ""], ["fever", *cells]]
     write_table(tmp_path / "bad.csv", ["term", "types", "lang"], rows)
-    with pytest.raises(SapbertError, match=r"E332.*T999x"):
+    columns = TermColumns("term", "types", "lang", ";")
+    with pytest.raises(SapbertError, match=r"E445.*bad\.csv.* row 4 ") as caught:
         map_table(kb, tmp_path / "bad.csv", tmp_path / "b.csv", columns, LinkOptions())
+    assert "Zqxwvut" not in str(caught.value)  # a cell of any column
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
 
 
 def test_map_table_looks_up_equal_terms_once_and_continues(
