@@ -37,8 +37,9 @@ def list_occurrences(
 ) -> list[Occurrence]:
     """Return the names in a text, also those inside other names."""
     annotated = {*mentions}
+    text = doc.text  # made of all tokens whenever it is read
     return [
-        Occurrence(*place, name_form(doc.text[slice(*place)]), place in annotated)
+        Occurrence(*place, name_form(text[slice(*place)]), place in annotated)
         for place in detector.find_places(doc)
         if doc.char_span(*place)
     ]

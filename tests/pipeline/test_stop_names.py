@@ -1,5 +1,6 @@
 """Names that are mostly not mentions, learned from texts."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,17 @@ def learn(folder: Path, share: float = 0.5, background: tuple[str, ...] = ()) ->
         background=background,
         share=share,
     )
+
+
+def test_a_long_line_takes_time_in_proportion(sample_kb: Path) -> None:
+    """It took a minute when the text was made anew for each name in it."""
+    line = "heart attack (MI) [x] " * 2_000
+    started = time.monotonic()
+    learned = learn_stop_names(
+        spacy.blank("en"), make_detector(sample_kb), [AnnotatedText(line, None)]
+    )
+    assert time.monotonic() - started < 15
+    assert learned == []
 
 
 def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
