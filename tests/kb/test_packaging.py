@@ -138,9 +138,16 @@ def test_package_kb_on_a_full_disk_keeps_the_old_wheel(
 
 
 def test_installed_kb_that_cannot_be_imported_fails_alone(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = {"broken": "no_such_package:folder", "wrong": "math:pi", "bad": "math"}
+    (tmp_path / "kb_that_exits.py").write_text("import sys\nsys.exit(0)\n", "utf8")
+    monkeypatch.syspath_prepend(tmp_path)
+    values = {
+        "broken": "no_such_package:folder",
+        "wrong": "math:pi",
+        "bad": "math",
+        "exits": "kb_that_exits:folder",
+    }
     points = [EntryPoint(name, value, "") for name, value in values.items()]
     monkeypatch.setattr(installed, "entry_points", lambda group: points)
     assert installed.find_kb(sample_kb) == sample_kb

@@ -43,7 +43,7 @@ def find_kb(name: str | Path | None = None) -> Path:
     point = installed[str(name)]
     try:
         return Path(point.load())
-    except Exception as error:  # of its package
+    except (Exception, SystemExit) as error:  # of its package
         values = {"name": point.name, "value": point.value}
         reason = f"{type(error).__name__}: {error}"
         raise SapbertError(Errors.E369.format(**values, reason=reason)) from error
