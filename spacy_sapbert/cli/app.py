@@ -121,6 +121,8 @@ def name_error(error: BaseException) -> SapbertError:
         return error
     if isinstance(error, MemoryError):
         return SapbertError(Errors.E022)
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+        return SapbertError(Errors.E025)
     if isinstance(error, sqlite3.Error):
         return SapbertError(Errors.E023.format(reason=error))
     place = "the standard output or another file"

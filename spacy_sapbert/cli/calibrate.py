@@ -13,7 +13,7 @@ from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
 from .app import app, check_outputs
-from .evaluate import print_links
+from .evaluate import MOST, print_links
 
 # Rows of the table: the key and its words.
 ROWS = {
@@ -61,7 +61,9 @@ def calibrate(
     bars_join_parts: bool = typer.Option(
         False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
-    limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
+    limit: int = typer.Option(
+        0, min=0, max=MOST, help="First mentions of each file; 0 = all."
+    ),
     figure: Path | None = typer.Option(None, help="Figure to write, .png or .svg."),
     check: bool = typer.Option(
         False, "--check", help="Measure the present threshold; no change."

@@ -11,6 +11,7 @@ from ..io.writing import write_atomically, write_json
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
 
+MOST = 1_000_000_000  # mentions of a file
 USED = 1  # number of the threshold in force; see `list_beside`
 
 
@@ -125,7 +126,9 @@ def evaluate(
     back_off: list[Path] = typer.Option(
         [], help="Training mentions to look up first; may be repeated."
     ),
-    limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
+    limit: int = typer.Option(
+        0, min=0, max=MOST, help="First mentions of each file; 0 = all."
+    ),
     recall_queries: int = typer.Option(
         1000, min=0, help="Mentions to compare the index with exact search."
     ),

@@ -58,9 +58,8 @@ def stop_names(
 
     Then: spacy sapbert assemble models/kb models/pipeline --stop-names stop_names.tsv
     """
-    import spacy
-
     from ..pipeline.mention_detector import SapbertMentions
+    from ..pipeline.running import load_pipeline
     from ..pipeline.stop_list import write_stop_names
     from ..pipeline.stop_names import AnnotatedText, learn_stop_names
 
@@ -68,7 +67,7 @@ def stop_names(
     check_range("--share", share, 0, 1)
     if not annotated and not background:
         raise typer.BadParameter("Name annotated files, or a text as --background.")
-    nlp = spacy.blank(lang)
+    nlp = load_pipeline(None, lang=lang)
     detector = SapbertMentions(nlp, kb=kb, short_forms=short_forms)
     detector.open()
 

@@ -32,6 +32,7 @@ from .safety import (
 )
 
 LOADING = ProcessLock()
+LONGEST = 1 << 16  # of `max_length`; encoders have fewer positions
 # Files with the vocabulary of a tokenizer; one of them is there.
 VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model")
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
@@ -96,7 +97,7 @@ def check_settings(data: Any) -> EncoderSettings:
         not isinstance(data, dict)
         or {name: type(value) for name, value in data.items()}
         != {name: type(value) for name, value in expected.items()}
-        or data["max_length"] < 3
+        or not 3 <= data["max_length"] <= LONGEST
     ):
         raise SapbertError(Errors.E202.format(expected=expected))
     if data["pooling"] not in POOLINGS:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..io.progress import show_progress
-from ..io.reading import file_digest
+from ..io.reading import check_file, file_digest
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import Filter
@@ -79,6 +79,7 @@ def map_table(
         SapbertError: If a column is missing, a row allows types or languages that the
             knowledge base lacks, or a file is damaged.
     """
+    check_file(path)
     settings: dict[str, Any] = {
         "input": file_digest(path),
         "kb": kb.manifest.digest,

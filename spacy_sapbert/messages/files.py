@@ -78,6 +78,10 @@ class FilesErrors:
         "is left out, since it may quote a document. Report the lines above to the "
         "authors of the package that has this file."
     )
+    E025 = (
+        "Expected names of files and values on the command line in UTF-8, but one has "
+        "other bytes. Rename the file, or type the value again."
+    )
     E116 = (
         "Expected space for temporary files in {folder}, but got: {reason}. Set "
         "`TMPDIR` to a folder with more space."

@@ -75,6 +75,10 @@ class PipelineErrors:
         "{path}: Expected names that are not marked, one a line, but got none. Write "
         "the file with `spacy sapbert stop-names`, or leave it out."
     )
+    E573 = (
+        "Expected a pipeline that sets entities, but {path} has {component!r} already. "
+        "Name the pipeline that it was made of, or use this one as it is."
+    )
     E601 = (
         "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
         "{got}. Correct it, or remove one of the two."

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Errors, SapbertError
 from ..io.writing import (
     FolderKind,
     check_folder_output,
@@ -15,6 +16,7 @@ from ..kb.packages.packaging import check_package_name, project_name
 if TYPE_CHECKING:
     from spacy.language import Language
 
+ADDED = ("sapbert_abbreviations", "sapbert_linker")  # to every pipeline
 LICENCE = "see the licences of the vocabularies"
 PIPELINE_PARTS = (
     "config.cfg",
@@ -73,19 +75,25 @@ def assemble_pipeline(
         force: Replace an existing folder.
 
     Raises:
-        SapbertError: If the knowledge base is damaged, the output exists, or the name
-            of the package is not valid.
+        SapbertError: If the knowledge base is damaged, the output exists, the detector
+            links already, spaCy lacks the language, or the name of the package is not
+            valid.
 
     Examples:
         >>> assemble_pipeline("models/sample/kb", Path("models/pipeline"))
         >>> spacy.load("models/pipeline").pipe_names
         ['sapbert_abbreviations', 'sapbert_mentions', 'sapbert_linker']
     """
-    import spacy
-
     from .running import load_pipeline
 
-    nlp = spacy.blank(lang) if detector is None else load_pipeline(str(detector))
+    if detector is None:
+        nlp = load_pipeline(None, lang=lang)
+    else:
+        nlp = load_pipeline(str(detector))
+        for component in ADDED:
+            if component in nlp.component_names:
+                values = {"path": detector, "component": component}
+                raise SapbertError(Errors.E573.format(**values))
     kind = PIPELINE_FOLDER if detector is None else detector_folder(nlp)
     check_folder_output(output, kind, force=force)
     opened = load_kb(kb)
@@ -97,7 +105,8 @@ def assemble_pipeline(
         license=LICENCE,
         description=f"Links names of {manifest.counts.concepts:,} concepts ({sources})",
     )
-    nlp.add_pipe("sapbert_abbreviations")
+    abbreviations, links = ADDED
+    nlp.add_pipe(abbreviations)
     if detector is None:
         nlp.add_pipe("sapbert_mentions", config=mentions or {})
     # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
@@ -105,13 +114,13 @@ def assemble_pipeline(
     left_out: list[str] = []
     if not Path(kb).is_dir():
         config["kb"] = str(kb)
-    linker = nlp.add_pipe("sapbert_linker", config=config)
+    linker = nlp.add_pipe(links, config=config)
     if kb_package is not None:
         check_package_name(kb_package)
         package = {"kb": kb_package, "kb_digest": manifest.digest}
-        nlp.get_pipe_config("sapbert_linker").update(package)  # need not be installed
+        nlp.get_pipe_config(links).update(package)  # need not be installed
         nlp.meta["requirements"] = [project_name(kb_package)]
-        left_out = ["sapbert_linker"]  # it has nothing but the knowledge base
+        left_out = [links]  # it has nothing but the knowledge base
     elif Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
     with write_folder_atomically(output, kind) as part:

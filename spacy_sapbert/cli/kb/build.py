@@ -6,7 +6,12 @@ from typing import Any
 
 import typer
 
-from ...encoder.huggingface import EncoderSettings, check_settings, read_settings
+from ...encoder.huggingface import (
+    LONGEST,
+    EncoderSettings,
+    check_settings,
+    read_settings,
+)
 from ...errors import Errors, SapbertError
 from ...io.terminal import msg
 from ...io.writing import check_folder_output
@@ -53,7 +58,9 @@ def build(
     pooling: str | None = typer.Option(
         None, help="cls or mean. [as in the folder of the encoder, else cls]"
     ),
-    max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
+    max_length: int | None = typer.Option(
+        None, min=3, max=LONGEST, help="Tokens of a name. [25]"
+    ),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
     backend: str | None = typer.Option(
         None, help="Index: exact, hnsw or faiss. [by number of names and memory]"

@@ -1,0 +1,102 @@
+"""Bad input to commands is an error with a code or of the usage: no traceback, no hang.
+
+`invoke` raises what a user would see as a traceback.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spacy.tokens import DocBin
+
+from spacy_sapbert.cli.main import app as package_app
+from tests.commands import invoke
+
+SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
+DOCUMENTS = SAMPLE / "annotated.txt"
+NO_UTF8 = os.fsdecode(b"na\xffme")
+HUGE = "9" * 26
+USAGE = "Invalid value"
+Files = dict[str, Path]
+
+
+@pytest.fixture
+def files(
+    sample_kb: Path,
+    concepts_file: Path,
+    annotated_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Files:
+    """Good inputs and bad ones by a name, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    Path("other.spacy").write_bytes(b"no such file")
+    Path("text.txt").write_text("fever", "utf8")
+    Path("table.csv").write_text("a,b\nfever,x\n", "utf8")
+    DocBin().to_disk("empty.spacy")
+    shutil.copytree(sample_kb, NO_UTF8)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe.csv")
+        os.mkfifo("pipe.spacy")
+    return {
+        "KB": sample_kb,
+        "CONCEPTS": concepts_file,
+        "GOLD": annotated_file,
+        "ENCODER": tiny_encoder,
+        "DOCUMENTS": DOCUMENTS,
+    }
+
+
+@pytest.fixture
+def check(files: Files) -> Callable[..., None]:
+    """Runs a command, and checks that its only line on the error output is a code."""
+
+    def run(app: Any, line: list[str], code: str) -> None:
+        words = [files.get(word, word) for word in line]
+        done = invoke(*words, app=app)
+        shown = " ".join(done.output.split())
+        assert code in shown
+        assert done.exit_code in (1, 2), shown
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert "Traceback" not in shown
+
+    return run
+
+
+PACKAGE = [
+    ("E025", ["assemble", "KB", "out", "--name", NO_UTF8]),
+    ("E025", ["convert", "DOCUMENTS", "--format", "pubtator", "--output", "out.spacy"]),
+    ("E025", ["explain", "fever", "--kb", "KB", "--label", NO_UTF8]),
+    ("E025", ["explain", "fever", "--kb", NO_UTF8]),
+    ("E025", ["link", "text.txt", "--kb", NO_UTF8, "--output", "out.jsonl"]),
+    ("E025", ["regress", str(SAMPLE / "cases.yaml"), "--kb", NO_UTF8]),
+    ("E601", ["assemble", "KB", "out", "--lang", "klingon"]),
+    ("E601", ["stop-names", "KB", "out", "GOLD", "--lang", "klingon"]),
+    ("E001", ["map", "pipe.csv", "--column", "a", "--kb", "KB", "--output", "o.csv"]),
+    (USAGE, ["calibrate", "GOLD", "--kb", "KB", "--dry-run", "--limit", HUGE]),
+    (USAGE, ["evaluate", "KB", "GOLD", "--limit", HUGE]),
+    (
+        USAGE,
+        ["kb", "build", "CONCEPTS", "out", "--encoder", "ENCODER"]
+        + ["--max-length", HUGE],
+    ),
+]
+PACKAGE[1][1].extend(["--prefix", NO_UTF8])
+
+
+@pytest.mark.parametrize(("code", "line"), PACKAGE)
+def test_bad_input_of_the_package(
+    check: Callable[..., None], code: str, line: list[str]
+) -> None:
+    check(package_app, line, code)
+
+
+def test_a_pipeline_that_links_already_is_no_detector(
+    check: Callable[..., None], sample_kb: Path
+) -> None:
+    invoke("assemble", sample_kb, "pipeline", app=package_app, code=0)
+    check(package_app, ["assemble", "KB", "out", "--pipeline", "pipeline"], "E573")
