@@ -14,6 +14,7 @@ from spacy.tokens import DocBin
 
 from spacy_sapbert.cli.main import app as package_app
 from tests.commands import invoke
+from training.__main__ import app as training_app
 
 SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
 DOCUMENTS = SAMPLE / "annotated.txt"
@@ -100,3 +101,55 @@ def test_a_pipeline_that_links_already_is_no_detector(
 ) -> None:
     invoke("assemble", sample_kb, "pipeline", app=package_app, code=0)
     check(package_app, ["assemble", "KB", "out", "--pipeline", "pipeline"], "E573")
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("E512", ["split-documents", "other.spacy", "out"]),
+        ("E512", ["evaluate-pipeline", "PIPELINE", "other.spacy", "out"]),
+        ("E001", ["evaluate-pipeline", "PIPELINE", "none.spacy", "out"]),
+        ("E001", ["evaluate-pipeline", "PIPELINE", "pipe.spacy", "out"]),
+        ("E785", ["evaluate-pipeline", "PIPELINE", "empty.spacy", "out"]),
+        (USAGE, ["figures", "names", "CONCEPTS", "o", "--encoder", "ENCODER"]),
+    ],
+)
+def test_bad_input_of_training(
+    check: Callable[..., None], files: Files, code: str, line: list[str]
+) -> None:
+    if "PIPELINE" in line:
+        invoke("assemble", files["KB"], "pipeline", app=package_app, code=0)
+        files["PIPELINE"] = Path("pipeline")
+    more = ["--seed", HUGE] if code == USAGE else []
+    check(training_app, [*line, *more], code)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("E605", ["--device", "klingon"]),
+        ("E605", ["--device", NO_UTF8]),
+        ("E013", ["--corpus", "."]),
+        ("E013", ["--checkpoint", ""]),
+        (USAGE, ["--threads", HUGE]),
+        ("E614", ["--encoder.max_length", HUGE]),
+        ("E614", ["--training.seed", "-1"]),
+        ("E614", ["--training.seed", HUGE]),
+        ("E614", ["--training.optimizer.learning_rate", "-1"]),
+        ("E614", ["--training.optimizer.learning_rate", "NaN"]),
+        ("E614", ["--training.optimizer.weight_decay", "-Infinity"]),
+        ("E615", ["--training.schedule.@schedules", "[1]"]),
+        ("E313", ["--training.schedule.warmup_steps", HUGE]),
+        ("E313", ["--training.miner.margin", "NaN"]),
+        ("E313", ["--training.miner.margin", "Infinity"]),
+        ("E313", ["--training.loss.scale_pos", HUGE]),
+        ("E024", ["--training.miner.@miners", NO_UTF8]),
+    ],
+)
+def test_bad_settings_of_training(
+    check: Callable[..., None], concepts_file: Path, code: str, words: list[str]
+) -> None:
+    invoke("pairs", concepts_file, "pairs.tsv", app=training_app, code=0)
+    start = ["train", "pairs.tsv", "out", "--encoder.base", "ENCODER", "--quiet"]
+    short = ["--training.batch_size", "4", "--training.steps", "1"]
+    check(training_app, [*start, *short, *words], code)

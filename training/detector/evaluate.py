@@ -19,6 +19,7 @@ from spacy_sapbert.io.writing import check_outputs, write_json
 from spacy_sapbert.pipeline.annotations import NIL
 from spacy_sapbert.pipeline.running import load_pipeline
 
+from ..errors import Errors, SapbertError
 from .split import read_docs
 
 RESAMPLES = 2_000
@@ -171,7 +172,10 @@ def evaluate_pipeline(
     corpus/annotated/held_out.spacy results/annotated/evaluation.json
     """
     check_outputs(output, force=force)
-    results = evaluate_docs(load_pipeline(pipeline), read_docs(documents), quiet=quiet)
+    docs = read_docs(documents)
+    if not any(doc.ents for doc in docs):
+        raise SapbertError(Errors.E785.format(part=documents, documents=len(docs)))
+    results = evaluate_docs(load_pipeline(pipeline), docs, quiet=quiet)
     write_json(output, results)
     if quiet:
         return

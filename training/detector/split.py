@@ -15,6 +15,7 @@ from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
 from spacy_sapbert.corpora.convert import LABEL, convert_corpus
 from spacy_sapbert.corpora.registry import read_corpus
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.docbin import read_docbin
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 
@@ -43,8 +44,13 @@ def choose_parts(
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """Read Docs with entities from a `.spacy` file."""
-    return list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+    """Read Docs with entities from a `.spacy` file.
+
+    Raises:
+        SapbertError: If there is no such file, or it is none of spaCy.
+    """
+    documents = read_docbin(path, path.name, spacy.blank("en").vocab)
+    return [document.doc for document in documents if document.doc is not None]
 
 
 def list_files(path: Path) -> list[Path]:

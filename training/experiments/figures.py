@@ -27,6 +27,7 @@ from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names
 from training.errors import Errors, SapbertError
 from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
+from training.trainer.settings import LARGEST_SEED
 
 Output = Annotated[
     Path, typer.Argument(help="File to write as PNG and as SVG, without an ending.")
@@ -34,7 +35,9 @@ Output = Annotated[
 Encoders = Annotated[
     list[str], typer.Option("--encoder", help="NAME=FOLDER; may be repeated.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of what is drawn at random.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of what is drawn at random.")
+]
 
 app = make_app(
     add_completion=False,

@@ -17,6 +17,7 @@ from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output
 from training.data.options import Quiet
+from training.errors import check_choice
 from training.trainer.checkpoints import read_settings
 from training.trainer.distributed import broadcast_number, start_ranks, stop_ranks
 from training.trainer.run import train
@@ -53,7 +54,9 @@ def train_command(
         None, "--config", help="Settings that differ from training/configs/default.cfg."
     ),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 = torch's choice."),
+    threads: int = typer.Option(
+        0, min=0, max=1024, help="CPU threads; 0 = torch's choice."
+    ),
     checkpoint: Path | None = typer.Option(
         None, help="Its folder. [ENCODER-checkpoint]"
     ),
@@ -82,6 +85,8 @@ def train_command(
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
     received = stop_on_signals(stop)
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    check_choice("device", ["auto", "cpu", *(["cuda", *gpus] if gpus else [])], device)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     paths = RunPaths.beside(pairs_path, output, checkpoint, corpus)

@@ -19,7 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from spacy_sapbert.encoder.huggingface import EncoderSettings, read_own_settings
+from spacy_sapbert.encoder.huggingface import (
+    LONGEST,
+    EncoderSettings,
+    read_own_settings,
+)
+from spacy_sapbert.errors import check_range
 from spacy_sapbert.io.reading import check_file
 from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
@@ -27,6 +32,8 @@ from training.losses.registry import Loss, Miner, Schedule, load_registry
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
 Precision = Literal["auto", "bf16", "fp16", "float32"]
 Tracker = Literal["tensorboard", "wandb"]
+LARGEST = 1e9  # number in the config of a registered function
+LARGEST_SEED = 2**32 - 1  # of NumPy
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
@@ -41,6 +48,9 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
         return section
     try:
         name = str(info.field_name)
+        for key, value in section.items():
+            if isinstance(value, (int, float)):
+                check_range(f"training.{name}.{key}", value, -LARGEST, LARGEST)
         return load_registry().resolve({name: section})[name]
     except ConfigValidationError as error:
         problems = "; ".join(
@@ -48,7 +58,7 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
             for each in error.errors
         )
         raise SapbertError(Errors.E615.format(problems=problems)) from None
-    except RegistryError as error:
+    except (RegistryError, TypeError) as error:  # its name may be a list
         raise SapbertError(Errors.E615.format(problems=error)) from None
 
 
@@ -67,7 +77,14 @@ class RunPaths(NamedTuple):
     def beside(
         cls, pairs: Path, encoder: Path, checkpoint: Path | None, corpus: Path | None
     ) -> Self:
-        """Fill in the paths that are not given."""
+        """Fill in the paths that are not given.
+
+        Raises:
+            SapbertError: If one has no name, beside which others are written.
+        """
+        for path in (checkpoint, corpus):
+            if path is not None and not path.name:
+                raise SapbertError(Errors.E013.format(path=path))
         others = (
             path or encoder.with_name(f"{encoder.name}-{name}")
             for name, path in (("checkpoint", checkpoint), ("corpus", corpus))
@@ -95,7 +112,7 @@ class Section(BaseModel):
 class EncoderSection(Section):
     base: str
     pooling: Literal["cls", "mean"] | None
-    max_length: int = Field(ge=3)
+    max_length: int = Field(ge=3, le=LONGEST)
     lowercase: bool | None
     adapter_reduction: int = Field(ge=0)
     adapter_only: bool
@@ -109,12 +126,12 @@ class EncoderSection(Section):
 
 
 class OptimizerSection(Section):
-    learning_rate: float
-    weight_decay: float
+    learning_rate: float = Field(ge=0, allow_inf_nan=False)
+    weight_decay: float = Field(ge=0, allow_inf_nan=False)
 
 
 class TrainingSection(Section):
-    seed: int
+    seed: int = Field(ge=0, le=LARGEST_SEED)
     batch_size: int = Field(ge=2)
     epochs: int = Field(ge=1)
     steps: int = Field(ge=0)
