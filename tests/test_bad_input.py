@@ -143,7 +143,7 @@ def test_bad_input_of_training(
         ("E313", ["--training.miner.margin", "NaN"]),
         ("E313", ["--training.miner.margin", "Infinity"]),
         ("E313", ["--training.loss.scale_pos", HUGE]),
-        ("E024", ["--training.miner.@miners", NO_UTF8]),
+        ("E025", ["--training.miner.@miners", NO_UTF8]),
     ],
 )
 def test_bad_settings_of_training(

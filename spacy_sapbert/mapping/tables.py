@@ -175,7 +175,7 @@ def write_workbook(
             for column, cell in enumerate(row, 1):
                 if is_cut(cell):
                     values = {"most": MOST_UNITS, "row": number, "column": column}
-                    raise SapbertError(Errors.E445.format(path=path, **values))
+                    raise SapbertError(Errors.E447.format(path=path, **values))
             sheet.append([to_cell(cell, bold=number == 1) for cell in row])
     with write_atomically(path) as file:
         book.save(file)

@@ -11,7 +11,7 @@ class PipelineErrors:
         "{path}: Expected at most {rows} rows in a sheet of Excel, but got more. Write "
         "CSV or Parquet."
     )
-    E445 = (
+    E447 = (
         "{path}: Expected at most {most:,} characters in a cell of Excel, but got more "
         "in row {row}, column {column}. Write CSV or Parquet."
     )

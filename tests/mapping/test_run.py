@@ -233,7 +233,7 @@ def test_write_table_refuses_cells_that_excel_would_cut(tmp_path, letter):
     write_table(path, ["nr", "text"], rows[:2])
     assert [*read_rows(path)][1] == ["1", longest]
     path.unlink()
-    with pytest.raises(SapbertError, match="E445.*row 4, column 2") as caught:
+    with pytest.raises(SapbertError, match="E447.*row 4, column 2") as caught:
         write_table(path, ["nr", "text"], rows)
     assert "SENTINEL" not in str(caught.value)
     assert not path.exists()
