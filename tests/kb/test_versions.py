@@ -402,18 +402,20 @@ def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(
     assert load_kb(own_kb).link(["ward 3"])[0].cui == "Award 3"
 
 
-def test_kb_versions_lists_what_each_changed(own_kb: Path) -> None:
+def test_kb_versions_lists_what_each_has(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     remove_concepts(add(kb, "ward 1"), ["C0000005"])
     change_kb(own_kb, index={"ef": 77}, threshold=0.5)
     discard_edits(own_kb)
     history = list_history(own_kb)
-    assert [entry.changes for entry in history] == [
-        ["built or copied: 8 concepts, 21 distinct names"],
-        ["concepts changed or added: 0 → 1"],
-        ["concepts removed, or names of them: 0 → 1"],
-        ["index: hnsw ef 77", f"threshold: {kb.manifest.threshold} → 0.5"],
-        ["all edits discarded"],
+    counts = kb.manifest.counts
+    built, own = (counts.concepts, counts.aliases), kb.ranker and kb.ranker.threshold
+    assert [entry[4:] for entry in history] == [
+        (*built, 0, 0, 0, None, own),
+        (*built, 1, 0, 0, None, own),
+        (*built, 1, 1, 0, None, own),
+        (*built, 1, 1, 0, None, 0.5),
+        (*built, 0, 0, 0, None, 0.5),
     ]
     assert [entry.used for entry in history] == [False] * 4 + [True]
     assert "v5 *" in invoke("kb", "versions", own_kb, code=0).output

@@ -16,10 +16,11 @@ def versions(
     kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """kb/ -> table of its versions, with dates and what each changed
+    """kb/ -> table of its versions, with dates and what each has
 
     Each build, edit and teaching publishes a version, and never changes an older one.
-    `*` marks the version that is used.
+    `*` marks the version that is used; "Changed", "Removed" and "Taught" count what was
+    edited and learned since it was built, "Right" are the first answers after teaching.
 
     Example: spacy sapbert kb versions models/kb
     """
@@ -34,16 +35,17 @@ def versions(
             f"{entry.name} *" if entry.used else entry.name,
             entry.date.strftime("%Y-%m-%d %H:%M"),
             f"{entry.size / 1e6:,.1f} MB",
-            "; ".join(entry.changes),
+            *(f"{n:,}" for n in (entry.concepts, entry.names)),
+            *(f"{n:,}" for n in (entry.changed, entry.removed, entry.taught)),
+            *("–" if n is None else f"{n:.3f}" for n in (entry.right, entry.threshold)),
         )
         for entry in entries
     ]
-    msg.table(
-        rows,
-        header=("Version", "Written", "Own files", "Changed"),
-        divider=True,
-        aligns=("l", "l", "r", "l"),
+    header = (
+        *("Version", "Written", "Own files", "Concepts", "Names"),
+        *("Changed", "Removed", "Taught", "Right", "Threshold"),
     )
+    msg.table(rows, header=header, divider=True, aligns=("l", "l", *["r"] * 8))
 
 
 @kb_app.command("use")

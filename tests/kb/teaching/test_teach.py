@@ -270,11 +270,9 @@ def test_teach_lists_contradictions_and_what_became_wrong(
     assert row["concept"] == "C0000004"
     assert row["first_now"] == "C0000005"
     assert row["mentions"] == "1"
-    history = list_history(own_kb)[-1].changes
-    assert re.search(
-        r"taught: 22 documents, 22 mentions, right first answers 0\.\d+ → 0\.\d+",
-        "; ".join(history),
-    )
+    last = list_history(own_kb)[-1]
+    assert last.taught == 22
+    assert 0 < last.right < 1
 
 
 def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
