@@ -39,6 +39,7 @@ def files(
     Path("text.txt").write_text("fever", "utf8")
     Path("table.csv").write_text("a,b\nfever,x\n", "utf8")
     DocBin().to_disk("empty.spacy")
+    Path("empty.jsonl").touch()
     shutil.copytree(sample_kb, NO_UTF8)
     if hasattr(os, "mkfifo"):
         os.mkfifo("pipe.csv")
@@ -49,6 +50,7 @@ def files(
         "GOLD": annotated_file,
         "ENCODER": tiny_encoder,
         "DOCUMENTS": DOCUMENTS,
+        "EMPTY": Path("empty.jsonl"),
     }
 
 
@@ -111,6 +113,9 @@ def test_a_pipeline_that_links_already_is_no_detector(
         ("E001", ["evaluate-pipeline", "PIPELINE", "none.spacy", "out"]),
         ("E001", ["evaluate-pipeline", "PIPELINE", "pipe.spacy", "out"]),
         ("E785", ["evaluate-pipeline", "PIPELINE", "empty.spacy", "out"]),
+        ("E013", ["evaluate-hierarchy", "ENCODER", "CONCEPTS", "CONCEPTS", ""]),
+        ("E762", ["evaluate-hierarchy", "ENCODER", "EMPTY", "CONCEPTS", "out"]),
+        ("E013", ["figures", "names", "CONCEPTS", ".", "--encoder", "ENCODER"]),
         (USAGE, ["figures", "names", "CONCEPTS", "o", "--encoder", "ENCODER"]),
     ],
 )

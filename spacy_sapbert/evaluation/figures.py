@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import Errors, SapbertError
 from ..io.plugins import require
-from ..io.writing import write_atomically
+from ..io.writing import check_name, write_atomically
 from ..kb.folder.records import Logistic
 from ..linking.probability import TopScores, compute_measures, score_probability
 
@@ -67,7 +67,12 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def name_figures(stem: Path) -> list[Path]:
-    """Return the paths of a figure as PNG and as SVG."""
+    """Return the paths of a figure as PNG and as SVG.
+
+    Raises:
+        SapbertError: If the stem has no name.
+    """
+    check_name(stem)
     return [stem.with_name(f"{stem.name}{ending}") for ending in ENDINGS]
 
 

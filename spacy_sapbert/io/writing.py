@@ -190,6 +190,16 @@ def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
     check_kind(path, kind)
 
 
+def check_name(path: Path) -> None:
+    """Check that a path has a name, beside which others can be written.
+
+    Raises:
+        SapbertError: If it is, e.g., "." or "..".
+    """
+    if path.name in ("", ".."):
+        raise SapbertError(Errors.E013.format(path=path))
+
+
 def check_kind(path: Path, kind: FolderKind) -> None:
     """Check that a folder may be replaced: it is missing, empty, or of a kind.
 
@@ -199,8 +209,7 @@ def check_kind(path: Path, kind: FolderKind) -> None:
         SapbertError: If something in it is not of this kind, or it is a file, or it has
             no name of its own, or it is inside of a folder of this kind.
     """
-    if path.name in ("", ".."):
-        raise SapbertError(Errors.E013.format(path=path))
+    check_name(path)
     for parent in real_place(path).parents:
         if not kind.nested and (parent / kind.mark).is_file():
             raise SapbertError(Errors.E014.format(path=path, parent=parent))

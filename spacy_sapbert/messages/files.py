@@ -41,7 +41,7 @@ class FilesErrors:
         "lost. Name another folder, or remove this one yourself."
     )
     E013 = (
-        "Expected a folder with a name of its own, but got '{path}'. Write the name, "
+        "Expected a path with a name of its own, but got '{path}'. Write the name, "
         "for example `../models/kb`."
     )
     E014 = (

@@ -90,12 +90,12 @@ def assemble_pipeline(
         nlp = load_pipeline(None, lang=lang)
     else:
         nlp = load_pipeline(str(detector))
-        for component in ADDED:
-            if component in nlp.component_names:
-                values = {"path": detector, "component": component}
-                raise SapbertError(Errors.E573.format(**values))
     kind = PIPELINE_FOLDER if detector is None else detector_folder(nlp)
     check_folder_output(output, kind, force=force)
+    for component in ADDED:
+        if component in nlp.component_names:
+            values = {"path": detector, "component": component}
+            raise SapbertError(Errors.E573.format(**values))
     opened = load_kb(kb)
     manifest = opened.manifest
     sources = "; ".join(manifest.sources) or "sources not named"

@@ -14,6 +14,7 @@ from spacy_sapbert.io.plugins import require
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import (
+    check_name,
     check_outputs,
     write_atomically,
     write_json,
@@ -184,6 +185,7 @@ def evaluate_hierarchy_command(
     corpus/concepts.jsonl corpus/held_out.jsonl results/hierarchy.json
     --relations assets/umls
     """
+    check_name(output)
     check_outputs(output, output.with_suffix(".md"), force=force)
     pairs = draw_pairs(concepts, held_out, relations, most=most, seed=seed)
     scores = score_encoder(encoder, pairs)

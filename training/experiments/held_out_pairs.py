@@ -55,7 +55,7 @@ def draw_at_distance(
         elif distance == 2:
             found = draw_one(near, table, rng)
         else:
-            found = table.find("rowid", rng.randint(1, table.count))
+            found = table.find("rowid", rng.randint(1, max(table.count, 1)))
         if found is None:
             return None
         labels = np.array([label, hash_text(found[0])])

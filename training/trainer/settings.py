@@ -26,6 +26,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import check_range
 from spacy_sapbert.io.reading import check_file
+from spacy_sapbert.io.writing import check_name
 from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
@@ -83,8 +84,8 @@ class RunPaths(NamedTuple):
             SapbertError: If one has no name, beside which others are written.
         """
         for path in (checkpoint, corpus):
-            if path is not None and not path.name:
-                raise SapbertError(Errors.E013.format(path=path))
+            if path is not None:
+                check_name(path)
         others = (
             path or encoder.with_name(f"{encoder.name}-{name}")
             for name, path in (("checkpoint", checkpoint), ("corpus", corpus))
