@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
@@ -21,6 +22,7 @@ from spacy_sapbert.kb.folder.versions import (
     read_version,
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -239,6 +241,23 @@ def test_format_manifest_and_parse_manifest_agree_on_the_digest(own_kb: Path) ->
         read_version(own_kb).manifest.model_copy(update=update)
     )
     assert parse_manifest(content, "meta.json").digest == digest
+
+
+@pytest.mark.parametrize("value", [-1, -(10**6), 10**6, (1 << 31) - 1])
+def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(
+    cold_kb: Path, tmp_path: Path, value: int
+) -> None:
+    folder, name = tmp_path / "kb", "overlay/ngrams/rows.npy"
+    save_copy(load_kb(cold_kb), folder)
+    kb = add_concepts(load_kb(folder), [Concept("L1", ["ward one"])])
+    rows = np.lib.format.open_memmap(kb.version.path(name), mode="r+")
+    rows[rows.size // 2] = value
+    rows.flush()
+    with pytest.raises(SapbertError, match=f"E306.*{name}"):
+        load_kb(folder)
+    sign(folder)
+    with pytest.raises(SapbertError, match="E591"):  # and no array of all rows before
+        load_kb(folder).link(["ward onne"])
 
 
 def test_damaged_file_is_named_by_its_path(own_kb: Path) -> None:
