@@ -18,14 +18,23 @@ import pytest
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
-from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
-from spacy_sapbert.kb.folder.publication import draft_version, lock_kb
+from spacy_sapbert.kb.building.export import export_kb
+from spacy_sapbert.kb.edits.change import (
+    add_concepts,
+    discard_edits,
+    discard_teaching,
+    remove_concepts,
+)
+from spacy_sapbert.kb.folder.publication import draft_version, lock_kb, remove_versions
 from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
-from spacy_sapbert.kb.settings import change_kb
+from spacy_sapbert.kb.settings import change_kb, write_calibration
+from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import make_calibration
 from tests.commands import invoke
 
 LOCAL = [
@@ -327,15 +336,49 @@ def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> No
         list(working)
 
 
-def test_edit_of_a_version_that_is_not_used_any_more_is_an_error(
-    own_kb: Path,
+def teach(kb: KnowledgeBase) -> object:
+    mention = AnnotatedMention("bad heart", [["C0000003"]])
+    return teach_documents(kb, [AnnotatedDocument("", "", [mention])], force=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kb: add(kb, "ward 2"),
+        lambda kb: remove_concepts(kb, ["C0000004"]),
+        lambda kb: write_calibration(kb.version, make_calibration()),
+        discard_teaching,
+        teach,
+    ],
+    ids=["add", "remove", "calibrate", "discard-teaching", "teach"],
+)
+def test_change_of_a_version_that_is_not_used_any_more_is_an_error(
+    own_kb: Path, change: Callable[[KnowledgeBase], object]
 ) -> None:
     kb = load_kb(own_kb)
     add(load_kb(own_kb), "ward 1")
     with pytest.raises(SapbertError, match="E338"):
-        add(kb, "ward 2")
+        change(kb)
     assert list_versions(own_kb) == ["v1", "v2"]
     assert not [*own_kb.glob(".version*")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda folder: change_kb(folder, threshold=0.5), export_kb, remove_versions],
+    ids=["set", "export", "gc"],
+)
+def test_change_of_a_folder_is_of_the_version_in_use(
+    own_kb: Path, change: Callable[[Path], object]
+) -> None:
+    """It is read after the folder is locked, so nothing is published in between."""
+    if change is export_kb:
+        pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    add(load_kb(own_kb), "ward 1")
+    with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
+        change(own_kb)
+    change(own_kb)
+    assert "Award 1" in load_kb(own_kb)
 
 
 def test_edit_in_an_unlockable_folder_warns_and_works(
