@@ -323,6 +323,20 @@ def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sample_kb, tmp_path / "own" / "kb"))
 
 
+@pytest.fixture
+def disk(tmp_path: Path, new_process: NewProcess) -> Iterator[Path]:
+    """A disk of its own, which can be full."""
+    if not shutil.which("mount"):
+        pytest.skip("this system cannot mount a disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = ("-t", "tmpfs", "-o", "size=8m", "tmpfs")
+    if new_process.run(["mount", *options, folder]).returncode:
+        pytest.skip("this user cannot mount a disk")
+    yield folder
+    new_process.run(["umount", "-l", folder], check=True)
+
+
 @pytest.fixture(scope="session")
 def letters_order() -> Any:
     """An order of mentions that are no names: by their letters, then by cosine."""

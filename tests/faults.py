@@ -36,6 +36,13 @@ def limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+def fill_disk(disk: Path, free: int) -> None:
+    """Leave some bytes of a disk free, beside a file."""
+    space = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+    with open(disk / "filler", "wb") as filler:
+        os.posix_fallocate(filler.fileno(), 0, space - free)
+
+
 def is_write(event: str, arguments: tuple[Any, ...]) -> bool:
     """Return whether an event of the audit hooks changes files."""
     if event == "open":

@@ -1,5 +1,6 @@
 """Every command that writes follows one rule: an existing output needs `--force`."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import typer
 
 from spacy_sapbert.cli.main import app as package_app
 from tests.commands import invoke
+from tests.faults import fill_disk
 from training.__main__ import app as training_app
 
 APPS = {"sapbert": package_app, "training": training_app}
@@ -303,6 +305,60 @@ def test_output_that_is_an_input_is_an_error_before_anything_is_read(
     assert done.exit_code == (2 if command.startswith("regress") else 1)
     assert "[E016]" in done.output, done.output
     assert {(tmp_path / name).read_text("utf8") for name in names} == {"of hours"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "assemble KB OUT",
+        "concepts CONCEPTS -o OUT.jsonl --report OUT.json",
+        "evaluate KB GOLD --output OUT.json --predictions OUT.jsonl --errors OUT.html",
+        "kb build CONCEPTS OUT --encoder ENCODER --engine torch",
+        "link NOTES --kb KB --output OUT.jsonl",
+        "link NOTES --kb KB --output OUT.parquet",
+        "link NOTES --kb KB --output OUT --format brat",
+        "map GOLD --column mention --kb KB -o OUT.csv",
+        "map GOLD --column mention --kb KB -o OUT.xlsx",
+        "teach KB GOLD --output OUT --force",
+    ],
+)
+def test_full_disk_is_an_error_that_leaves_whole_outputs(
+    command: str,
+    sample_kb: Path,
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    disk: Path,
+) -> None:
+    gold, output = tmp_path / "gold.tsv", disk / "out"
+    rows = (f"{number} fever\tC0000004" for number in range(400))
+    gold.write_text("\n".join(["mention\tids", *rows]), "utf8")
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text('{"text": "Fever and a heart attack."}\n' * 400, "utf8")
+    words = command.replace("KB", str(sample_kb)).replace("GOLD", str(gold))
+    words = words.replace("CONCEPTS", str(concepts_file)).replace("OUT", str(output))
+    words = words.replace("ENCODER", str(tiny_encoder)).replace("NOTES", str(notes))
+    refused: list[dict[str, bytes]] = []
+    for free in (0, 4, 8, 16, 32, 64, 128, 256, 1024, 6000):
+        fill_disk(disk, free << 10)
+        done = invoke(*words.split(), "--quiet")
+        (disk / "filler").unlink()
+        files = [path for path in disk.glob("[!.]*") if path.is_file()]
+        left = {path.name: path.read_bytes() for path in files}
+        if done.exit_code == 0:
+            break
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert "No space left on device" in " ".join(done.output.split())
+        assert ": [(" not in done.output  # the list of an error of shutil
+        assert str(disk) in done.output or command.startswith("kb build")
+        assert not output.exists()
+        refused.append({n: content for n, content in left.items() if "look" not in n})
+        for path in disk.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert done.exit_code == 0, done.output
+    assert refused
+    for each in refused:
+        assert each.items() <= left.items()
 
 
 def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:

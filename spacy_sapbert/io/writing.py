@@ -244,6 +244,8 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
     If the system refused another file, e.g. one that is read meanwhile, that is named.
     """
     reason = error.strerror or error
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        reason = error.args[0][0][-1]  # of the first file of a folder
     if isinstance(error.filename, str):
         path = path.absolute()
         place = Path(error.filename).absolute()

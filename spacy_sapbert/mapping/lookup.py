@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -185,8 +186,12 @@ class SavedLookups:
 
     def write(self, data: dict[str, Any]) -> None:
         line = json.dumps(data, ensure_ascii=True)
-        self.file.write(line.encode("utf8") + b"\n")
-        self.file.flush()
+        try:
+            self.file.write(line.encode("utf8") + b"\n")
+            self.file.flush()
+        except OSError as error:
+            values = {"path": self.path, "reason": error.strerror or error}
+            raise SapbertError(Errors.E020.format(**values)) from error
 
     def add(self, query: Query, found: Found) -> None:
         """Keep a look-up."""
@@ -195,7 +200,8 @@ class SavedLookups:
 
     def close(self) -> None:
         """Close the file; the next run goes on with it."""
-        self.file.close()
+        with suppress(OSError):  # what cannot be written is looked up again
+            self.file.close()
 
     def finish(self) -> None:
         """Delete the file."""

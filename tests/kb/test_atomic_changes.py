@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,8 @@ from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMent
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import make_calibration
-from tests.faults import ENDS, FULL_DISK, REFUSED, stop_copies
+from tests.faults import ENDS, FULL_DISK, REFUSED, fill_disk, stop_copies
 
-DISK_BYTES = 8 << 20
 TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
 LIMITS = [1, 200, 3000, 5000, 20_000, 40_000, 1_000_000]  # bytes of a file
 
@@ -124,20 +123,6 @@ def test_change_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     new_process.call(stop_changes, changed_kb, tmp_path, what)
 
 
-@pytest.fixture
-def disk(tmp_path: Path, new_process: Any) -> Iterator[Path]:
-    """A disk of its own, which can be full."""
-    if not shutil.which("mount"):
-        pytest.skip("this system cannot mount a disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    options = ("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs")
-    if new_process.run(["mount", *options, folder]).returncode:
-        pytest.skip("this user cannot mount a disk")
-    yield folder
-    new_process.run(["umount", "-l", folder], check=True)
-
-
 def export(folder: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
     export_kb(folder)
@@ -145,13 +130,6 @@ def export(folder: Path) -> None:
 
 def package(folder: Path) -> None:
     package_kb(folder, folder.parent, name="x", version="1.0", force=True)
-
-
-def fill(disk: Path, free: int) -> None:
-    """Leave some bytes of a disk free."""
-    space = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
-    with open(disk / "filler", "wb") as filler:
-        os.posix_fallocate(filler.fileno(), 0, space - free)
 
 
 @pytest.mark.parametrize("what", [*CHANGES, "export", "package"])
@@ -166,7 +144,7 @@ def test_change_on_a_full_disk_leaves_the_old_or_the_new_kb(
     refused = 0
     for free in (*range(0, 64, 4), *range(64, 2048, 64)):
         shutil.copytree(changed_kb, folder)
-        fill(disk, free << 10)
+        fill_disk(disk, free << 10)
         message = None
         try:
             change(folder)
