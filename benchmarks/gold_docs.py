@@ -11,13 +11,13 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import (
     SCORE_DIGITS,
     combine_parts,
     score_ranking,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve
+from spacy_sapbert.evaluation.score_mentions import no_gold_mentions
 from spacy_sapbert.formats.gold_docs import read_docs
 
 GOLD = "gold"  # the span group of gold mentions
@@ -82,7 +82,7 @@ def read_corpus(
             corpus.docs.append(doc)
             corpus.golds.extend(by_place[e.start, e.end, e.label_] for e in doc.ents)
     if not any(gold.parts for gold in corpus.golds):
-        raise SapbertError(Errors.E708.format(path=path, mentions=mentions))
+        raise no_gold_mentions(path=path, mentions=mentions)
     return corpus._replace(mentions=mentions)
 
 

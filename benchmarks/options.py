@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.errors import no_known_mentions
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
 from spacy_sapbert.evaluation.compare import mcnemar_test
 from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
@@ -88,7 +88,7 @@ def read_gold_file(
         without_id += sum(not part for part in parts)
     judged = sum(bool(part) for gold in golds for part in gold)
     if not judged:
-        raise SapbertError(Errors.E730.format(mentions=mentions))
+        raise no_known_mentions(mentions=mentions)
     summary = (
         f"{len(docs):,} documents, {judged:,} of {mentions:,} mentions scored, "
         f"{without_id:,} without an id, coverage {judged / (mentions - without_id):.3f}"

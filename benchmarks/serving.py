@@ -18,7 +18,6 @@ import numpy as np
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.io.terminal import msg
 
@@ -66,7 +65,7 @@ def serve(kb: Path, options: Sequence[str]) -> Iterator[int]:
                 port = int(json.loads(line)["url"].rpartition(":")[2])
                 break
         if not port:
-            raise SapbertError(line.strip())
+            raise RuntimeError(line.strip())
         threading.Thread(target=service.stderr.read, daemon=True).start()
         yield port
     finally:

@@ -4,6 +4,7 @@ What the code declares is not copied by hand: a part stands between
 `<!-- name: start -->` and `<!-- name: end -->`.
 """
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,6 @@ from typing import Any
 from typer.main import get_command
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
@@ -22,6 +22,8 @@ from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.registry import READERS
 
 DOCS = Path(__file__).parent
+PACKAGE = DOCS.parent / "spacy_sapbert"
+CODE = re.compile(r"\[?([EW]\d{3})(?:\] )?")
 
 
 def make_table(*rows: tuple[str, ...]) -> str:
@@ -103,16 +105,65 @@ def describe_command(command: Any, name: str) -> Iterator[str]:
     yield from (text for text in commands if "Example: " not in text)
 
 
-def list_messages(messages: type) -> str:
-    """Return a table of the errors or the warnings, by code."""
-    codes = sorted(code for code in dir(messages) if re.fullmatch(r"[EW]\d{3}", code))
-    rows = [("code", "text")]
-    for code in codes:
-        text = getattr(messages, code).removeprefix(f"[{code}] ")
-        rows.append(
-            (code, re.sub(r"\{([a-z_]+)[^{}]*\}", r"*\1*", text).replace("|", "\\|"))
-        )
-    return make_table(*rows)
+def name_value(node: ast.expr) -> str:
+    """Return a word for a value: `path` for `str(path)`, `names` for `names[0]`."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr="name" | "path"):
+            return name
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return {"number": "line", "lineno": "line"}.get(name, name)
+        case ast.Call(args=[first, *_]):
+            return name_value(first)
+        case ast.Call(func=ast.Attribute(value=value)) | ast.Subscript(value=value):
+            return name_value(value)
+        case ast.BinOp(left=value) | ast.BoolOp(values=[value, *_]):
+            return name_value(value)
+    return next(iter(re.findall(r"[A-Za-z]\w*", ast.unparse(node))), "value")
+
+
+def read_text(node: ast.expr) -> str | None:
+    """Return a text of the code, with names in italics for what it holds."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        text = read_text(node.func.value) if node.func.attr == "format" else None
+        return text and re.sub(r"\{(\w+)[^{}]*\}", r"*\1*", text)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts: list[str] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            parts.append(f"*{name_value(part.value).lower()}*")
+        elif isinstance(part, ast.Constant):
+            parts.append(part.value)
+    return "".join(parts)
+
+
+def read_messages(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the code and the text of each error and warning in the code of a folder."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            first = read_text(node.args[0])
+            found = CODE.match(first or "")
+            if first and found and found.end() < len(first) and first[0] == "[":
+                yield found[1], first[found.end() :]
+            elif first and found and found[0] == first and len(node.args) > 1:
+                text = read_text(node.args[1])
+                if text is not None:
+                    yield found[1], text
+
+
+def list_messages(kind: str) -> str:
+    """Return a table of the errors, "E", or the warnings, "W", by code."""
+    messages = dict(sorted({*read_messages(PACKAGE)}, reverse=True))
+    rows = [
+        (code, text.replace("|", "\\|"))
+        for code, text in sorted(messages.items())
+        if code[0] == kind
+    ]
+    return make_table(("code", "text"), *rows)
 
 
 def list_causes() -> str:
@@ -142,8 +193,8 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
         },
         DOCS / "reference.md": {"commands": list_commands()},
         DOCS / "errors.md": {
-            "errors": list_messages(Errors),
-            "warnings": list_messages(Warnings),
+            "errors": list_messages("E"),
+            "warnings": list_messages("W"),
         },
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},

@@ -1,73 +1,40 @@
-"""The wording and the code of every error and warning.
+"""The error of this package, and errors that several packages raise.
 
-Each text has the form *Expected X, but got Y.*, then how to put it right, with the
-command or the setting in backticks. No message has the text of a
-document or a mention; it has lines, offsets and counts instead.
-
-The texts are in `messages`: those of a package in the module of its name.
+Each text stands where it is raised, with its code: *Expected X, but got Y.*, then how
+to put it right, with the command or the setting in backticks. No message has the text
+of a document or a mention; it has lines, offsets and counts instead. docs/errors.md
+lists all.
 """
 
 import traceback
 from collections.abc import Sequence
-from typing import Any
-
-from .messages.cli import CliErrors
-from .messages.distributed import DistributedErrors
-from .messages.encoder import EncoderErrors, EncoderWarnings
-from .messages.evaluation import EvaluationErrors
-from .messages.files import FilesErrors, FilesWarnings
-from .messages.formats import FormatsErrors, FormatsWarnings
-from .messages.kb import KbErrors, KbWarnings
-from .messages.linking import LinkingErrors
-from .messages.pipeline import PipelineErrors, PipelineWarnings
-from .messages.serve import ServeErrors
-from .messages.vocabularies import VocabulariesErrors
+from typing import Any, Self
 
 
 class SapbertError(ValueError):
-    """An error of input, settings or files; the message has the fix."""
+    """An error of input, settings or files; the message has the fix.
+
+    Attributes:
+        code: For example "E310".
+        text: The message without its code.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.text}"
+
+    @classmethod
+    def of(cls, error: "SapbertError", *values: Any, **named: Any) -> Self:
+        """Return an error of this class with the code and text of another."""
+        return cls(error.code, error.text, *values, **named)
 
 
 class UnknownConceptError(SapbertError, KeyError):
     """A knowledge base has no concept with an id."""
-
-    __str__ = ValueError.__str__  # that of KeyError shows a representation
-
-
-class _WithCodes(type):
-    def __getattribute__(cls, code: str) -> Any:
-        text = super().__getattribute__(code)
-        if code.startswith("_") or not isinstance(text, str):
-            return text
-        return f"[{code}] {text}"
-
-
-class Errors(
-    FilesErrors,
-    LinkingErrors,
-    KbErrors,
-    EncoderErrors,
-    VocabulariesErrors,
-    FormatsErrors,
-    PipelineErrors,
-    EvaluationErrors,
-    DistributedErrors,
-    ServeErrors,
-    CliErrors,
-    metaclass=_WithCodes,
-):
-    """Every error, by its code."""
-
-
-class Warnings(
-    FilesWarnings,
-    KbWarnings,
-    EncoderWarnings,
-    FormatsWarnings,
-    PipelineWarnings,
-    metaclass=_WithCodes,
-):
-    """Every warning, by its code."""
 
 
 def find_place(error: BaseException) -> str:
@@ -80,7 +47,9 @@ def check_range(setting: str, value: float, low: float, high: float) -> None:
     """Raise an error if a number is not from `low` to `high`."""
     if not low <= value <= high:
         raise SapbertError(
-            Errors.E313.format(setting=setting, low=low, high=high, value=value)
+            "E313",
+            f"Expected {setting} from {low} to {high}, but got {value!r}. Correct "
+            f"`{setting}`.",
         )
 
 
@@ -88,5 +57,134 @@ def check_choice(setting: str, known: Sequence[Any], value: Any) -> None:
     """Raise a SapbertError if a setting has none of the known values."""
     if value not in known:
         raise SapbertError(
-            Errors.E605.format(setting=setting, known=known, value=value)
+            "E605",
+            f"Expected {setting} to be one of {known}, but got {value!r}. Correct "
+            f"`--{setting}`.",
         )
+
+
+def missing_file(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E001", f"Expected a file at {path}, but found none. Check the path."
+    )
+
+
+def not_written(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E004",
+        f"Expected to write {path}, but the system refused: {reason}. Nothing was "
+        "left under that name. Choose a folder with enough space that you may write "
+        "to.",
+    )
+
+
+def refused_by_system(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E020",
+        f"Expected to read or write {path}, but the system refused: {reason}. Correct "
+        "its permissions, or make space for it.",
+    )
+
+
+def missing_in_folder(*, file: object, folder: object) -> SapbertError:
+    return SapbertError(
+        "E108",
+        f"Expected {file} in {folder}, but found none. Pass the folder that contains "
+        "it, or the file itself.",
+    )
+
+
+def unknown_on_error(*, value: object) -> SapbertError:
+    return SapbertError(
+        "E112", f"Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
+    )
+
+
+def unexpected_line(*, path: object, line: object, expected: object) -> SapbertError:
+    return SapbertError(
+        "E117",
+        f"{path}:{line}: Expected {expected}, but got something else. Correct the "
+        "line, or pass `--on-error skip` to count such lines and continue.",
+    )
+
+
+def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertError:
+    return SapbertError(
+        "E121",
+        f"{path}:{line}: Expected elements that are nested at most {limit} deep, but "
+        "got a deeper one. Check that this is the right file.",
+    )
+
+
+def too_many_names(*, limit: int, cui: object) -> SapbertError:
+    return SapbertError(
+        "E123",
+        f"Expected a concept of at most {limit:,} names and other values, but {cui!r} "
+        "has more. Check that the vocabulary is what it should be.",
+    )
+
+
+def wrong_request(*, expected: object) -> SapbertError:
+    return SapbertError(
+        "E457",
+        f"Expected {expected}, but got something else. See /openapi.json, or the "
+        "schema of the tool.",
+    )
+
+
+def too_much_in_request(*, limit: int, what: object, got: int) -> SapbertError:
+    return SapbertError(
+        "E458",
+        f"Expected at most {limit:,} {what} in a request, but got {got:,}. Send "
+        "several requests.",
+    )
+
+
+def needs_text(*, format: object) -> SapbertError:
+    return SapbertError(
+        "E503",
+        f"Expected a format that can leave the text out, but got {format}. Choose "
+        "another `--format`, or remove `--no-text`.",
+    )
+
+
+def too_long(*, path: object, line: object, limit: object) -> SapbertError:
+    return SapbertError(
+        "E506",
+        f"{path}:{line}: Expected a document of at most {limit} characters, but got a "
+        "longer one. Split it.",
+    )
+
+
+def missing_column(*, path: object, name: object, known: object) -> SapbertError:
+    return SapbertError(
+        "E599",
+        f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
+        "its columns as `--text-field` and `--id-field`, and as `--keep` those to "
+        "keep.",
+    )
+
+
+def blank_mention(*, path: object, line: object) -> SapbertError:
+    return SapbertError(
+        "E704",
+        f"{path}:{line}: Expected the text of a mention, but it is blank. Correct the "
+        "line, or remove it.",
+    )
+
+
+def no_known_mentions(*, mentions: object) -> SapbertError:
+    return SapbertError(
+        "E730",
+        f"Expected mentions that the dictionary knows, but none of {mentions} is "
+        "left. Name the dictionary that they were annotated with, or `--aliases`, or "
+        "`--prefix`.",
+    )
+
+
+def no_annotated_mentions(*, part: object, documents: object) -> SapbertError:
+    return SapbertError(
+        "E785",
+        f"Expected mentions in {part}, but there are none of the {documents} "
+        "documents. Annotate more documents, or choose larger shares.",
+    )

@@ -12,12 +12,17 @@ from confection import Config
 from spacy_sapbert.corpora.convert import make_blank
 from spacy_sapbert.encoder.hub import check_published
 from spacy_sapbert.encoder.huggingface import check_encoder_name
+from spacy_sapbert.errors import (
+    SapbertError,
+    missing_file,
+    not_written,
+    refused_by_system,
+)
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.packages.packaging import check_package_name, check_version
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
-from training.errors import Errors, SapbertError
 from training.trainer.settings import complete_encoder, parse_overrides, read_config
 
 FOLDERS = ("corpus", "models", "packages")  # in which the steps write
@@ -29,7 +34,7 @@ def list_tables(vocabulary: Path) -> list[Path]:
     if guess_format(vocabulary) == "rrf":
         tables = find_table(vocabulary, "MRCONSO")
         if not tables:
-            raise SapbertError(Errors.E001.format(path=vocabulary / "MRCONSO.RRF"))
+            raise missing_file(path=vocabulary / "MRCONSO.RRF")
         return tables
     return [vocabulary] if vocabulary.is_file() else [*vocabulary.iterdir()]
 
@@ -37,7 +42,7 @@ def list_tables(vocabulary: Path) -> list[Path]:
 def check_readable(path: Path) -> None:
     """Raise a SapbertError if a file cannot be read."""
     if not os.access(path, os.R_OK):
-        raise SapbertError(Errors.E020.format(path=path, reason="Permission denied"))
+        raise refused_by_system(path=path, reason="Permission denied")
 
 
 def check_writable(folder: Path) -> None:
@@ -46,7 +51,7 @@ def check_writable(folder: Path) -> None:
     place = next(each for each in (path, *path.parents) if each.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         reason = "Permission denied" if place.is_dir() else f"{place} is a file"
-        raise SapbertError(Errors.E004.format(path=folder, reason=reason))
+        raise not_written(path=folder, reason=reason)
 
 
 def check_base(config: Config) -> None:
@@ -63,7 +68,13 @@ def check_wheels() -> None:
     """Raise a SapbertError if a package of the step `package` is missing."""
     missing = [name for name in WHEELS if find_spec(name) is None]
     if missing:
-        raise SapbertError(Errors.E626.format(missing=" and ".join(missing)))
+        raise SapbertError(
+            "E626",
+            (
+                "Expected the packages that build a wheel, but {missing} is not "
+                "installed. Run `pip install build 'setuptools>=70.1'`."
+            ).format(missing=" and ".join(missing)),
+        )
 
 
 def check_command(

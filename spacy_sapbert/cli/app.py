@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import Errors, SapbertError, find_place
+from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
 from ..io.terminal import msg, printable
 from ..io.version import __version__
@@ -120,18 +120,36 @@ def name_error(error: BaseException) -> SapbertError:
     if isinstance(error, SapbertError):
         return error
     if isinstance(error, MemoryError):
-        return SapbertError(Errors.E022)
+        return SapbertError(
+            "E022",
+            "Expected enough memory, but the system has none left. Close other "
+            "programs, pass a smaller `--batch-size` or `--n-process`, or use a "
+            "machine with more.",
+        )
     if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
-        return SapbertError(Errors.E025)
+        return SapbertError(
+            "E025",
+            "Expected names of files and values on the command line in UTF-8, but "
+            "one has other bytes. Rename the file, or type the value again.",
+        )
     if isinstance(error, sqlite3.Error):
-        return SapbertError(Errors.E023.format(reason=error))
+        return SapbertError(
+            "E023",
+            f"Expected a database that SQLite can read and write, but got: {error}. "
+            "Make space on the disk, or copy or build the knowledge base again.",
+        )
     place = "the standard output or another file"
     if not isinstance(error, OSError):
         match = RUST_ERROR.search(str(error))
         if match is None:
             traceback.print_tb(error.__traceback__)
             kind, place = type(error).__name__, find_place(error)
-            return SapbertError(Errors.E024.format(kind=kind, place=place))
+            return SapbertError(
+                "E024",
+                f"Expected the command to end by itself, but got {kind} at {place}. "
+                "Its message is left out, since it may quote a document. Report the "
+                "lines above to the authors of the package that has this file.",
+            )
         error, place = OSError(int(match[1]), os.strerror(int(match[1]))), "a file"
     try:
         sys.stdout.flush()
@@ -141,8 +159,8 @@ def name_error(error: BaseException) -> SapbertError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno is None:  # of a library, with a text of its own
         place = "a file"
-    return SapbertError(
-        Errors.E020.format(path=error.filename or place, reason=error.strerror or error)
+    return refused_by_system(
+        path=error.filename or place, reason=error.strerror or error
     )
 
 
@@ -235,7 +253,11 @@ def keep_inputs(*outputs: Path | None) -> None:
         place = writing.real_place(output)
         for path in inputs:
             if writing.real_place(path).is_relative_to(place):
-                raise SapbertError(Errors.E016.format(path=output, other=path))
+                raise SapbertError(
+                    "E016",
+                    f"Expected to write {output}, but {path}, which is read, would be "
+                    "lost. Name another place.",
+                )
 
 
 def make_app(**options: Any) -> typer.Typer:

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import typer
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..io.terminal import format_json, msg
 from ..kb.folder.installed import find_kb
-from ..kb.folder.publication import check_writable
+from ..kb.folder.publication import check_writable, read_only_kb
 from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import load_kb
+from ..kb.settings import has_learned_order
 from ..linking.probability import score_probability
 from .app import app, check_outputs
 from .evaluate import MOST, print_links
@@ -96,7 +97,7 @@ def calibrate(
     folder = find_kb(kb)
     if not keep:
         if kb is None or not Path(kb).is_dir():  # an installed one
-            raise SapbertError(Errors.E586.format(path=folder))
+            raise read_only_kb(path=folder)
         check_writable(folder)
     if figure is not None:
         from ..evaluation.figures import check_figure, draw_calibration, save_figure
@@ -108,7 +109,7 @@ def calibrate(
     opened = load_kb(folder)
     manifest, ranker = opened.manifest, opened.ranker
     if manifest.has_ranker and not check:
-        raise SapbertError(Errors.E364.format(path=folder))
+        raise has_learned_order(path=folder)
     known: Calibration | float | None = None
     ordered = ranker is not None
     if check:
@@ -118,7 +119,12 @@ def calibrate(
         elif manifest.threshold is not None:  # a cosine, which comes before the order
             ordered = False
     if check and known is None:
-        raise SapbertError(Errors.E587.format(path=folder))
+        raise SapbertError(
+            "E587",
+            f"Expected a knowledge base with a threshold to check, but {folder} has "
+            "none. Calibrate it with `spacy sapbert calibrate` and without `--check` "
+            "first.",
+        )
     top = evaluation.score_top1(
         opened,
         files,

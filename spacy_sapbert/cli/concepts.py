@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.progress import show_progress
 from ..io.terminal import msg, printable
 from ..io.writing import write_atomically, write_json
@@ -190,7 +190,11 @@ def main(
     --retired replaced.tsv -o concepts.jsonl
     """
     if (output is None) != describe or (describe and (report or conflicts)):
-        raise SapbertError(Errors.E423)
+        raise SapbertError(
+            "E423",
+            "Expected either `--output` with the file to write or `--describe`, "
+            "which writes nothing, no report and no conflicts. Pass one of them.",
+        )
     check_outputs(output, report, conflicts, force=force)
     with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
         reports = [

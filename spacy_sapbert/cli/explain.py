@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from wasabi import table
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.terminal import format_json, printable
 from ..pipeline.annotations import NIL
 from .app import app
@@ -152,7 +152,11 @@ def explain(
     from ..pipeline.running import complete_pipeline, load_pipeline
 
     def fail(what: str, got: str) -> SapbertError:
-        return SapbertError(Errors.E540.format(expected=what, got=got))
+        return SapbertError(
+            "E540",
+            f'Expected {what}, but got {got}. Write it like `--context "No [[MI]] on '
+            'the echo."`.',
+        )
 
     mention, text, start = place_mention(mention, context, fail)
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.reading import read_lines
 from .concepts import split_values
 
@@ -40,7 +40,11 @@ def read_ids(path: Path) -> list[str]:
         if not line.strip() or cui.startswith("#"):
             continue
         if len(cui.split()) != 1:
-            raise SapbertError(Errors.E516.format(path=path, line=number))
+            raise SapbertError(
+                "E516",
+                f"{path}:{number}: Expected one id, optionally followed by a tab and "
+                "a comment, but got a blank in the id. Correct the line.",
+            )
         ids[cui] = None
     return list(ids)
 
@@ -73,7 +77,11 @@ def gather_filter(
         "deny": None if deny is None else read_ids(deny),
     }
     if allow is not None and not given["allow"]:
-        raise SapbertError(Errors.E517.format(path=allow))
+        raise SapbertError(
+            "E517",
+            f"Expected at least one id in {allow}, but got none. Add one, or remove "
+            "`--allow` to allow every concept.",
+        )
     if all(values is None for values in given.values()):
         return None
     return {name: values for name, values in given.items() if values}

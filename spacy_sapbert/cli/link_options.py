@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..linking.options import OPTIONS
 from .concepts import split_values
 
@@ -42,7 +42,11 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
     for setting in given:
         name, equals, value = setting.partition("=")
         if not name or not equals or not value:
-            raise SapbertError(Errors.E541)
+            raise SapbertError(
+                "E541",
+                "Expected `--setting` as NAME=VALUE, but got something else. Write "
+                "it like `--setting k=5`; a value is a text, or JSON.",
+            )
         try:
             settings[name] = json.loads(value)
         except (ValueError, RecursionError):  # or lists in each other without end

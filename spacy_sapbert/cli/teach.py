@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.gold import NIL
 from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
@@ -166,7 +166,12 @@ def teach(
                 "changes it."
             )
     if output is not None and not learned.changed:
-        raise SapbertError(Errors.E365.format(path=output))
+        raise SapbertError(
+            "E365",
+            "Expected annotated mentions that bring more right answers, but these do "
+            f"not, so {output} was not written. Pass more of them, or `--force` to "
+            "write it.",
+        )
 
 
 def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from ..formats.brat import Entities, list_annotations, read_entities
+from ..errors import SapbertError
+from ..formats.brat import Entities, list_annotations, read_entities, wrong_annotation
 from ..formats.documents import read_text
 from ..formats.gold import LONGEST, parse_fragments, place_fragments
 from ..io.reading import read_lines
@@ -45,7 +45,7 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
         if joint.group() == "+":
             parts.append([])
         position = joint.end()
-    raise SapbertError(Errors.E719.format(path=path, line=number, expected=EXPECTED))
+    raise wrong_annotation(path=path, line=number, expected=EXPECTED)
 
 
 def read_cadec(path: Path) -> Iterator[GoldDocument]:
@@ -79,22 +79,23 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
             fields = line.split("\t", 2)
             match = PLACED.fullmatch(fields[1]) if len(fields) == 3 else None
             if match is None or not fields[0].startswith("TT"):
-                raise SapbertError(
-                    Errors.E719.format(path=concepts, line=number, expected=EXPECTED)
-                )
+                raise wrong_annotation(path=concepts, line=number, expected=EXPECTED)
             parts = split_concepts(concepts, number, match[1])
             fragments = parse_fragments(concepts, number, match[2])
             offsets = place_fragments(concepts, number, text, fragments, fields[2])
             key = fields[0].strip()[1:]
             if key not in entities:
                 raise SapbertError(
-                    Errors.E720.format(path=concepts, line=number, file=file)
+                    "E720",
+                    f"{concepts}:{number}: Expected the line to name a mention of "
+                    f"{file}, but it names another. Correct the line.",
                 )
             if key in found:
+                first = found[key].line
                 raise SapbertError(
-                    Errors.E721.format(
-                        path=concepts, line=number, first=found[key].line
-                    )
+                    "E721",
+                    f"{concepts}:{number}: Expected each annotation once, but it has "
+                    f"the name of the one in line {first}. Rename one of them.",
                 )
             start, end, mention = offsets
             type = entities[key].type

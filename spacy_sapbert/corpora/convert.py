@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import ID
 from ..io.writing import write_atomically
 from .registry import GoldDocument
@@ -112,7 +112,12 @@ def make_blank(lang: str) -> "Language":
         return spacy.blank(lang)
     except ImportError as error:
         reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
+        raise SapbertError(
+            "E723",
+            "Expected a language that spaCy can make a pipeline for, but got "
+            f"{lang!r}: {reason} Correct `--lang`, or install what it needs; `xx` is "
+            "any language.",
+        ) from None
 
 
 def write_docs(
@@ -157,7 +162,11 @@ def convert_corpus(
     """
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))
-        raise SapbertError(Errors.E722.format(known=known, path=output))
+        raise SapbertError(
+            "E722",
+            f"Expected an output that ends with one of {known}, but got {output}. "
+            "Correct `--output`.",
+        )
     counts: Counter[str] = Counter()
     counted = count_mentions(documents, counts, linked_only=linked_only)
     with write_atomically(output) as file:

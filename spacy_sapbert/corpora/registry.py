@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.gold import GoldDocument, GoldSpan
 from ..formats.registry import FORMATS as INSTALLED
 from ..formats.registry import load_reader as load_installed
@@ -37,7 +37,12 @@ Reader = Callable[..., Iterator[GoldDocument]]
 def load_reader(format: str) -> Reader:
     """Import the reader of a format, a key of `FORMATS`."""
     if format not in FORMATS:
-        raise SapbertError(Errors.E710.format(known=", ".join(FORMATS), format=format))
+        known = ", ".join(FORMATS)
+        raise SapbertError(
+            "E710",
+            f"Expected one of the corpus formats {known}, but got {format!r}. Correct "
+            "`--format`.",
+        )
     target = FORMATS[format]
     if target is None:
         return load_installed(format)
@@ -85,11 +90,15 @@ def read_corpus(
     for option in options:
         if option not in known:
             raise SapbertError(
-                Errors.E711.format(
+                "E711",
+                (
+                    "Expected one of the options of the format {format} ({known}), but "
+                    "got `--{option}`. Remove it."
+                ).format(
                     format=format,
                     known=", ".join(name.replace("_", "-") for name in known) or "none",
                     option=option.replace("_", "-"),
-                )
+                ),
             )
     return finish_documents(path, reader(path, **options), prefix, drop_prefix)
 
@@ -111,4 +120,8 @@ def finish_documents(
         ]
         yield document._replace(spans=spans)
     if not seen:
-        raise SapbertError(Errors.E707.format(path=path))
+        raise SapbertError(
+            "E707",
+            f"Expected gold mentions in {path}, but it has none. Pass the file that "
+            "has them.",
+        )

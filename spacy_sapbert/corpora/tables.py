@@ -5,7 +5,12 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from ..errors import Errors, SapbertError, check_choice
+from ..errors import (
+    SapbertError,
+    blank_mention,
+    check_choice,
+    missing_in_folder,
+)
 from ..evaluation.gold_mentions import (
     BARS,
     looks_like_ids,
@@ -39,13 +44,9 @@ def check_fields(
     """Raise a SapbertError if a line has another number of fields."""
     if len(fields) != expected:
         raise SapbertError(
-            Errors.E703.format(
-                path=path,
-                line=number,
-                expected=expected,
-                separator=separator,
-                got=len(fields),
-            )
+            "E703",
+            f"{path}:{number}: Expected {expected} fields with {separator} between "
+            f"them, but got {len(fields)}. Correct the line.",
         )
 
 
@@ -54,7 +55,7 @@ def make_span(
 ) -> GoldSpan:
     """Return a mention without a type; an empty one raises a SapbertError."""
     if not mention:
-        raise SapbertError(Errors.E704.format(path=path, line=number))
+        raise blank_mention(path=path, line=number)
     return GoldSpan(*place, "", mention, split_ids(ids), number)
 
 
@@ -102,7 +103,9 @@ def read_tsv(
     if language is not None and not found:
         known = ", ".join(sorted(languages - {""})) or "none"
         raise SapbertError(
-            Errors.E724.format(path=path, language=language, known=known)
+            "E724",
+            f"{path}: Expected mentions with {language!r} in the column `lang`, but "
+            f"got none: the languages there are {known}. Correct `--language`.",
         )
 
 
@@ -112,7 +115,7 @@ def list_concept_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob("*.concept"))
     if not files:
-        raise SapbertError(Errors.E108.format(file="`.concept` files", folder=path))
+        raise missing_in_folder(file="`.concept` files", folder=path)
     return files
 
 
@@ -148,7 +151,7 @@ def read_biosyn_concepts(
             offsets = parse_offsets(file, number, start, end)
             names = [name.strip() for name in mention.split("|")]
             if not all(names):
-                raise SapbertError(Errors.E704.format(path=file, line=number))
+                raise blank_mention(path=file, line=number)
             parts = split_ids(ids, bars_join_parts=True)
             if split_composites and 1 < len(names) == len(parts):
                 for name, part in zip(names, parts, strict=True):
@@ -180,7 +183,12 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
     for number, line in iter_lines(path):
         ids, *rest = line.split(BARS, 2)  # a context may have bars
         if not rest or (looks_like_ids(rest[0]) and not looks_like_ids(ids)):
-            raise SapbertError(Errors.E715.format(path=path, line=number))
+            raise SapbertError(
+                "E715",
+                f"{path}:{number}: Expected `id||mention` or `id||mention||context`, "
+                "but got something else. Correct the line; `--format tsv` reads "
+                "`mention||id`.",
+            )
         mention, text = rest[0].strip(), ""
         span = make_span(path, number, mention, ids)
         if len(rest) > 1:
@@ -188,7 +196,11 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
             before, _, marked = context.partition(OPEN)
             inside, _, after = marked.partition(CLOSE)
             if context.count(OPEN) != 1 or marked.count(CLOSE) != 1 or CLOSE in before:
-                raise SapbertError(Errors.E716.format(path=path, line=number))
+                raise SapbertError(
+                    "E716",
+                    f"{path}:{number}: Expected a context with one `<tgt>` and one "
+                    "`</tgt>` after it, but got something else. Correct the line.",
+                )
             text = before + inside + after
             offsets = len(before), len(before) + len(inside)
             start, end, _ = place_mention(path, number, text, offsets, mention)
@@ -227,7 +239,10 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
             columns = row
             if not set(wanted) <= set(columns):
                 raise SapbertError(
-                    Errors.E718.format(path=path, line=number, wanted=wanted)
+                    "E718",
+                    f"{path}:{number}: Expected a header with tabs and the columns "
+                    f"{wanted}, but got another. Name a file of COMETA as it was "
+                    "published.",
                 )
             continue
         check_fields(path, number, row, len(columns))

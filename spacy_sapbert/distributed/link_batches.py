@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import SapbertError, check_range
 from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
 from ..formats.entities import COLUMNS, LinkedDoc, describe_entities, mention_rows
 from ..formats.gold import LONGEST
-from ..formats.inputs.checks import MOST_RUN, measure_run
+from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
 from ..io.forks import ProcessLock
 from ..io.tables import list_columns
 from ..kb.folder.installed import find_kb
@@ -101,11 +101,19 @@ class LinkBatches:
         known = {*arguments} - {"options", "detection"}
         for name in {*settings} - known:
             listed = list_columns(sorted(known | {*OPTIONS}))
-            raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
+            raise SapbertError(
+                "E373",
+                f"Expected settings among {listed}, but got {repr(name)}. Correct the "
+                "name.",
+            )
         taken = [n for n in keep if n in MENTION_SCHEMA.names or [*keep].count(n) > 1]
         if isinstance(keep, str) or taken:
             got = keep if isinstance(keep, str) else taken[0]
-            raise SapbertError(Errors.E372.format(got=repr(got)))
+            raise SapbertError(
+                "E372",
+                "Expected `keep` to have columns once, which the rows have not of "
+                f"their own, but got {repr(got)}. Correct it, or rename the column.",
+            )
         check_range("max_chars", max_chars, 1, LONGEST)
         check_range("batch_size", batch_size, 1, MOST_TOGETHER)
         self.text, self.id, self.keep = text, id, tuple(keep)
@@ -196,13 +204,22 @@ class LinkBatches:
         """Return a text that is UTF-8, not too long, and does not take hours."""
         length = pc.utf8_length(value).as_py()
         if length > self.max_chars:
-            raise SapbertError(Errors.E374.format(limit=self.max_chars, length=length))
+            raise SapbertError(
+                "E374",
+                f"Expected a document of at most {self.max_chars:,} characters, but "
+                f"it has {length:,}. Split it, or pass a larger `max_chars`, up to "
+                "1,000,000.",
+            )
         text = decode_value(value)
         if text is None:
-            raise SapbertError(Errors.E375)
+            raise SapbertError(
+                "E375",
+                "Expected a text in UTF-8, but it has other bytes. Convert the "
+                "document.",
+            )
         run = measure_run(text)
         if run > MOST_RUN:
-            raise SapbertError(Errors.E536.format(limit=MOST_RUN, id=id, run=run))
+            raise too_many_signs(limit=MOST_RUN, id=id, run=run)
         return text
 
     def spark_schema(self, documents: Any = None) -> Any:
@@ -285,7 +302,11 @@ def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; none, or several of that name, are an error."""
     if table.column_names.count(name) != 1:
         columns = list_columns(sorted(table.column_names))
-        raise SapbertError(Errors.E370.format(name=name, found=columns))
+        raise SapbertError(
+            "E370",
+            f"Expected one column {name!r} in the documents, but they have {columns}. "
+            "Pass the names of their columns as `text`, `id` and `keep`.",
+        )
     return table.column(name)
 
 
@@ -298,8 +319,11 @@ def read_texts(table: pa.Table, name: str, *, numbers: bool = False) -> pa.Array
     texts = {pa.string(), pa.large_string(), pa.string_view(), pa.null()}
     if type not in texts and not (numbers and pa.types.is_integer(type)):
         expected = "texts or whole numbers" if numbers else "texts"
-        values = {"name": name, "expected": expected, "got": column.type}
-        raise SapbertError(Errors.E371.format(**values))
+        raise SapbertError(
+            "E371",
+            f"Expected {expected} in the column {name!r}, but its type is "
+            f"{column.type}. Convert the column, or pass another as `text` or `id`.",
+        )
     # `string` has room for 2 GB, which a dictionary may unpack to
     return column.cast(type).cast(pa.large_string()).combine_chunks()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import SapbertError, check_range
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -52,11 +52,18 @@ def make_adapter(model: Any, reduction: int) -> "nn.ModuleDict":
 
     config = model.config
     if config.model_type not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
         raise SapbertError(
-            Errors.E209.format(known=", ".join(ARCHITECTURES), got=config.model_type)
+            "E209",
+            f"Expected an encoder of the architecture {known} for an adapter, but got "
+            f"{config.model_type}. Choose another base, or train all of its weights.",
         )
     if hasattr(model, "sapbert_adapter"):
-        raise SapbertError(Errors.E213)
+        raise SapbertError(
+            "E213",
+            "Expected an encoder without an adapter, but it has one. Load the "
+            "encoder that the adapter was trained in.",
+        )
     width = config.hidden_size
     check_range("reduction", reduction, 1, width)
 
@@ -151,7 +158,11 @@ def read_adapter(folder: Path) -> SavedAdapter:
         if isinstance(error, ValidationError):
             problem = error.errors(include_input=False)[0]
             reason = f"`{'.'.join(map(str, problem['loc']))}`: {problem['msg']}"
-        raise SapbertError(Errors.E210.format(path=path, reason=reason)) from None
+        raise SapbertError(
+            "E210",
+            f"{path}: Expected the description of an adapter, but: {reason}. Save or "
+            "copy the adapter again, or update spacy-sapbert if a newer one made it.",
+        ) from None
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
@@ -172,5 +183,13 @@ def attach_adapter(model: Any, folder: Path) -> None:
         reason = f"{error}."
         if isinstance(error, RuntimeError):  # of torch: it names a hundred weights
             reason = "its weights have other names or shapes than this encoder needs."
-        raise SapbertError(Errors.E211.format(path=path, reason=reason)) from error
+        raise wrong_adapter(path=path, reason=reason) from error
     place_adapter(model, adapter, reduction)
+
+
+def wrong_adapter(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E211",
+        f"{path}: Expected the weights of an adapter, but: {reason} Copy the adapter "
+        "again, or put it into the encoder that it was trained in.",
+    )

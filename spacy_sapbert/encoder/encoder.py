@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import SapbertError, check_range
 from ..io.forks import ProcessLock, make_fork_safe
 from ..linking.text import clean_text
 from .huggingface import EncoderSettings, read_settings
@@ -76,9 +76,17 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise SapbertError(Errors.E220.format(known=ENGINES, engine=self.engine))
+            raise SapbertError(
+                "E220",
+                f"Expected an engine among {ENGINES}, but got {self.engine!r}. "
+                "Correct the engine of the encoder.",
+            )
         if self.precision not in PRECISIONS:
-            raise SapbertError(Errors.E204.format(precision=self.precision))
+            raise SapbertError(
+                "E204",
+                "Expected a precision of 'float32' or 'bf16', but got "
+                f"{self.precision!r}. Correct `precision` in the encoder's settings.",
+            )
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
 
 
@@ -203,7 +211,10 @@ class Encoder:
         # Libraries read outside of their weights, or raise an error without a name.
         if (largest := int(ids.max())) >= self.engine.vocabulary:
             raise SapbertError(
-                Errors.E232.format(limit=self.engine.vocabulary, got=largest)
+                "E232",
+                f"Expected token ids below {self.engine.vocabulary}, the number that "
+                f"the encoder has, but its tokenizer made {largest}. Copy the encoder "
+                "again, with its own tokenizer.",
             )
         with self.lock:
             states = self.engine.states(ids, mask)
@@ -252,7 +263,10 @@ def measure_width(engine: Engine, length: int, name: str | Path) -> int:
     """Return the columns of a vector of the encoder `name`, from a trial."""
     if 0 < engine.positions < length:
         raise SapbertError(
-            Errors.E230.format(limit=engine.positions, name=name, got=length)
+            "E230",
+            f"Expected a `max_length` of at most {engine.positions}, the positions of "
+            f"the encoder {name}, but got {length}. Correct it in sapbert.json or "
+            "with `--max-length`.",
         )
     ids = np.full((1, length), engine.tokenizer.pad_id + 1)  # any but padding
     try:
@@ -261,7 +275,12 @@ def measure_width(engine: Engine, length: int, name: str | Path) -> int:
     except Exception as error:  # the libraries raise almost any
         shape, reason = (), " ".join(str(error).split())[:300]
     if len(shape) != 3 or shape[:2] != ids.shape:
-        raise SapbertError(Errors.E231.format(name=name, reason=reason))
+        raise SapbertError(
+            "E231",
+            "Expected token states for a name of `max_length` tokens from the "
+            f"encoder {name}, but it failed: {reason} Lower `max_length`, or choose "
+            "another encoder.",
+        )
     return int(shape[2])
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .encoder import GRAPH_FILE, Encoder, EncoderConfig
 from .huggingface import EncoderSettings, load_model
-from .openvino_engine import import_openvino, open_exported
+from .openvino_engine import import_openvino, not_for_openvino, open_exported
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -37,7 +37,12 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
         raise OSError(errno.ENOSPC, reason) from error
     cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
-        raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))
+        raise SapbertError(
+            "E224",
+            "Expected vectors like the encoder's own from OpenVINO (cosine above "
+            f"{LEAST_COSINE}), but the least cosine is {cosine:.4f}. Use the engine "
+            '"torch" for this encoder.',
+        )
     return cosine
 
 
@@ -82,7 +87,7 @@ def convert_graph(model: Any, folder: Path) -> Any:
             operation.set_friendly_name(f"{operation.get_type_name()}_{number}")
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E223.format(path=folder, reason=reason)) from error
+        raise not_for_openvino(path=folder, reason=reason) from error
     finally:
         logging.set_verbosity(verbosity)
     return graph

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
+from .safety import no_weights
 
 SECONDS = 5.0
 # Files of configuration and of tokenizers, also in the folders of sentence-transformers
@@ -85,9 +86,9 @@ def check_published(name: str) -> Answer:
     answer = ask_hub(name)
     if answer.problem is None:
         if ADAPTER_WEIGHTS not in answer.files and not choose_weights(answer.files):
-            raise SapbertError(Errors.E206.format(path=name))
+            raise no_weights(path=name)
     elif find_cached(name) is None:
-        raise SapbertError(Errors.E634.format(name=name, reason=answer.problem))
+        raise not_on_hub(name=name, reason=answer.problem)
     return answer
 
 
@@ -111,4 +112,13 @@ def fetch_encoder(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=needed))
     except Exception as error:  # of requests or httpx, by the version
         reason = f"its files could not be fetched ({type(error).__name__})."
-        raise SapbertError(Errors.E634.format(name=name, reason=reason)) from error
+        raise not_on_hub(name=name, reason=reason) from error
+
+
+def not_on_hub(*, name: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E634",
+        f"Expected an encoder folder or a hub id, but {name!r} is no folder, and was "
+        f"not found on the hub: {reason} Nor is it in the cache of the hub. Check the "
+        "name and the network, or name a folder that `save_pretrained` wrote.",
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..io.plugins import require
 from ..io.writing import FolderKind
@@ -82,7 +82,9 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
         try:
             return asdict(check_settings(json.loads(path.read_text("utf8"))))
         except (ValueError, OSError, RecursionError) as error:
-            raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
+            raise SapbertError(
+                "E201", f"{path}: Expected the settings of an encoder, but: {error}"
+            ) from None
     if has_adapter(folder) and not has_weights(folder):
         find_base(folder)  # names what is wrong with it
         return read_own_settings(Path(str(read_adapter(folder).base)))
@@ -99,10 +101,19 @@ def check_settings(data: Any) -> EncoderSettings:
         != {name: type(value) for name, value in expected.items()}
         or not 3 <= data["max_length"] <= LONGEST
     ):
-        raise SapbertError(Errors.E202.format(expected=expected))
+        raise SapbertError(
+            "E202",
+            f"Expected settings like {expected}, but got something else. Train or "
+            "copy the encoder again.",
+        )
     if data["pooling"] not in POOLINGS:
         known = " or ".join(sorted(POOLINGS))
-        raise SapbertError(Errors.E635.format(known=known, pooling=data["pooling"]))
+        pooling = data["pooling"]
+        raise SapbertError(
+            "E635",
+            f"Expected a pooling of {known}, but got {pooling!r}. Correct "
+            "`--pooling`, or `pooling` in the settings of the encoder.",
+        )
     return EncoderSettings(**data)
 
 
@@ -133,7 +144,7 @@ def read_modules(folder: Path) -> dict[str, Path]:
     elif not all(MODULE_FOLDER.fullmatch(name) for name in modules.values()):
         reason = "it names a folder that is not beside it"
     if reason is not None:
-        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+        raise wrong_sentence_transformer(path=path, reason=reason)
     return {kind: folder / name for kind, name in modules.items()}
 
 
@@ -146,7 +157,7 @@ def read_modules_pooling(folder: Path) -> str | None:
     if others := sorted(modules.keys() - MODULES):
         reason = f"it has a part {others[0]!r}"
         path = folder / MODULES_FILE
-        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+        raise wrong_sentence_transformer(path=path, reason=reason)
     if "Pooling" not in modules:
         return None
     path = modules["Pooling"] / CONFIG_FILE
@@ -160,7 +171,7 @@ def read_modules_pooling(folder: Path) -> str | None:
     names |= {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
     if not isinstance(mode, str) or mode not in names:
         reason = f"its pooling is {modes}"
-        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+        raise wrong_sentence_transformer(path=path, reason=reason)
     return names[mode]
 
 
@@ -177,7 +188,11 @@ def check_encoder_name(name: str) -> None:
         return
     in_folder = path.parent != Path() and path.parent.is_dir()
     if path.is_absolute() or name.startswith(".") or path.exists() or in_folder:
-        raise SapbertError(Errors.E208.format(path=path))
+        raise SapbertError(
+            "E208",
+            f"Expected an encoder folder at {path}, but found none. Check the path, "
+            "or name a hub id.",
+        )
 
 
 def locate_encoder(name: str) -> Path:
@@ -203,7 +218,11 @@ def find_base(folder: Path) -> Path:
             raise ValueError(f"{base} has an adapter itself.")
     except ValueError as error:  # SapbertError is one too
         path = folder / ADAPTER_FILE
-        raise SapbertError(Errors.E212.format(path=path, reason=error)) from None
+        raise SapbertError(
+            "E212",
+            f"{path}: Expected the encoder that the adapter was trained in, but: "
+            f"{error} Correct `base` in this file to its folder or hub id.",
+        ) from None
     return located
 
 
@@ -237,8 +256,8 @@ def load_encoder(name: str) -> tuple[Any, Any]:
         except Exception:
             if any(any(source.glob(file)) for file in VOCABULARIES):
                 raise
-            raise SapbertError(
-                Errors.E203.format(name=name, reason="it has no `tokenizer.json`.")
+            raise encoder_not_loaded(
+                name=name, reason="it has no `tokenizer.json`."
             ) from None
     return tokenizer, load_model(str(folder))
 
@@ -267,7 +286,12 @@ def load_model(name: str, *, trusted: bool = True) -> Any:
     for path in pickled:
         check_pickled(path)
     if pickled:  # one warning, even if there are shards
-        warn(Warnings.W600.format(path=pickled[0]), stacklevel=2)
+        warn(
+            "[W600] Expected weights in safetensors, but got the pickled weights "
+            f"{pickled[0]}. They are read as weights alone, without running code; "
+            "what is written is safetensors.",
+            stacklevel=2,
+        )
     # transformers changes torch for all threads while it creates a model.
     with LOADING, name_damage(name):
         model, info = AutoModel.from_pretrained(
@@ -298,7 +322,7 @@ def name_damage(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # they raise almost any for a damaged file
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
+        raise encoder_not_loaded(name=name, reason=reason) from error
 
 
 def save_encoder(
@@ -339,3 +363,21 @@ def save_encoder(
     if adapter_base is not None or hasattr(model, "sapbert_adapter"):
         save_adapter(folder, model, base=adapter_base)
     write_settings(folder, settings)
+
+
+def encoder_not_loaded(*, name: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E203",
+        f"Expected an encoder under {name!r}, but it could not be loaded: {reason} "
+        "Name a folder that `save_pretrained` wrote, or a hub id with the network on.",
+    )
+
+
+def wrong_sentence_transformer(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E234",
+        f"{path}: Expected an encoder of sentence-transformers with the parts "
+        f"`Transformer`, `Pooling` (cls or mean) and `Normalize`, but {reason}. "
+        "Choose another encoder; or write `sapbert.json` into its folder, with "
+        "`pooling`, `max_length` and `lowercase`, to run the `Transformer` alone.",
+    )

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io import forks
 from .encoder import EXPORTED, GRAPH_FILE
 from .huggingface import EncoderSettings
@@ -52,7 +52,11 @@ def import_openvino() -> Any:
     try:
         import openvino
     except ImportError:
-        raise SapbertError(Errors.E221) from None
+        raise SapbertError(
+            "E221",
+            "Expected OpenVINO for this encoder, but it is not installed. Run `pip "
+            'install "openvino>=2024.4"`, or choose the engine "torch".',
+        ) from None
     finally:
         if withheld:
             del sys.modules[CONVERTER]
@@ -66,7 +70,7 @@ def open_engine(
     import_openvino()
     folder = Path(source)
     if not (folder / EXPORTED / GRAPH_FILE).is_file():
-        raise SapbertError(Errors.E222.format(path=folder))
+        raise not_exported(path=folder)
     if not trusted:
         check_encoder_folder(folder, trusted=False)
     return open_exported(folder / EXPORTED, folder, settings, precision)
@@ -102,7 +106,7 @@ def check_graph(path: Path) -> None:
             check_layer(layer, weights)
     except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
         reason = f"it has no {error}." if isinstance(error, KeyError) else f"{error}."
-        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
+        raise not_for_openvino(path=path, reason=reason) from None
 
 
 def check_layer(layer: ElementTree.Element, weights: int) -> None:
@@ -172,9 +176,7 @@ class OpenVinoEngine:
                 compiled = openvino.Core().compile_model(self.graph, "CPU", settings)
             except RuntimeError as error:
                 reason = str(error).strip().splitlines()[-1]
-                raise SapbertError(
-                    Errors.E223.format(path=self.graph, reason=reason)
-                ) from None
+                raise not_for_openvino(path=self.graph, reason=reason) from None
             self.opened, self.process = compiled.create_infer_request(), os.getpid()
         return self.opened
 
@@ -195,3 +197,21 @@ class OpenVinoEngine:
         )
         states: np.ndarray = outputs[0]
         return states[:, :length]
+
+
+def not_exported(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E222",
+        f"Expected an encoder exported for OpenVINO in {path}, but found none. Run "
+        "`spacy sapbert kb export` on the knowledge base, or choose the engine "
+        '"torch".',
+    )
+
+
+def not_for_openvino(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E223",
+        f"{path}: Expected an encoder that OpenVINO can run, but: {reason} Export it "
+        "again with the version of OpenVINO that is installed here, or choose the "
+        'engine "torch".',
+    )

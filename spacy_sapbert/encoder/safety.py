@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
-from .adapters import has_adapter, read_adapter
+from .adapters import has_adapter, read_adapter, wrong_adapter
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer_config.json"
@@ -64,7 +64,9 @@ def read_json(path: Path) -> dict[str, Any]:
         if not isinstance(data, dict):
             raise ValueError("it is not a JSON object")
     except (ValueError, OSError, RecursionError) as error:
-        raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
+        raise SapbertError(
+            "E201", f"{path}: Expected the settings of an encoder, but: {error}"
+        ) from None
     return data
 
 
@@ -103,11 +105,11 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
         adapter = read_adapter(folder)
         path = folder / ADAPTER_WEIGHTS
         if not path.is_file():
-            raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
+            raise wrong_adapter(path=path, reason="it is missing.")
         if not trusted and adapter.base is not None:
             refuse(folder / "adapter.json", "its `base` is not null")
     elif not has_weights(folder):
-        raise SapbertError(Errors.E206.format(path=folder))
+        raise no_weights(path=folder)
     index, shard = INDEX_FILE, SHARD
     if not has_safetensors(folder):
         index, shard = PICKLED_INDEX, PICKLED_SHARD
@@ -117,7 +119,12 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
             refuse(folder / index, reason)
     for name in (CONFIG_FILE, TOKENIZER_FILE):
         if "auto_map" in read_json(folder / name):
-            raise SapbertError(Errors.E207.format(path=folder / name))
+            raise SapbertError(
+                "E207",
+                f"{folder / name}: Expected an encoder that needs no code of its "
+                "own, but it has an `auto_map`. Foreign code is not run; choose "
+                "another encoder.",
+            )
     if not trusted:
         check_contained(folder)
 
@@ -138,7 +145,12 @@ def check_contained(folder: Path) -> None:
 
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise the error of an encoder that needs something outside of its folder."""
-    raise SapbertError(Errors.E225.format(path=path, reason=reason))
+    raise SapbertError(
+        "E225",
+        f"{path}: Expected an encoder that needs nothing outside of its folder, but "
+        f"{reason}. Save the encoder again with `save_pretrained`, or choose another "
+        "one.",
+    )
 
 
 def check_pickled(path: Path) -> None:
@@ -156,7 +168,12 @@ def check_pickled(path: Path) -> None:
         if not all(isinstance(value, torch.Tensor) for value in weights.values()):
             raise TypeError
     except Exception as error:  # torch raises almost any for a damaged file
-        raise SapbertError(Errors.E233.format(path=path)) from error
+        raise SapbertError(
+            "E233",
+            f"{path}: Expected pickled weights and nothing else, but it is damaged or "
+            "has something else, which is not opened, as it could run code. Copy the "
+            "file again, or choose an encoder with safetensors.",
+        ) from error
 
 
 def is_needed(name: str) -> bool:
@@ -175,10 +192,18 @@ def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
     """
     if needed := sorted(filter(is_needed, missing)):
         raise SapbertError(
-            Errors.E226.format(name=name, count=len(needed), example=needed[0])
+            "E226",
+            f"Expected all weights of the encoder {name}, but {len(needed)} are "
+            f"missing, e.g. {needed[0]}. Save the encoder again with "
+            "`save_pretrained`; if its weights have a prefix such as `module.`, "
+            "remove it.",
         )
     if bad := find_bad_weight(model):
-        raise SapbertError(Errors.E227.format(name=name, weight=bad[0], problem=bad[1]))
+        raise SapbertError(
+            "E227",
+            f"Expected trained weights in the encoder {name}, but {bad[0]} is "
+            f"{bad[1]}. Train or copy the encoder again.",
+        )
 
 
 def find_bad_weight(model: Any) -> tuple[str, str] | None:
@@ -197,3 +222,11 @@ def find_bad_weight(model: Any) -> tuple[str, str] | None:
         if low == high == 0 and is_matrix and is_needed(name):
             return name, ALL_ZERO
     return None
+
+
+def no_weights(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E206",
+        f"Expected weights in {path}, in safetensors or in `pytorch_model.bin`, but "
+        "found none. Copy the encoder again, or save it with `save_pretrained`.",
+    )

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .safety import TOKENIZER_FILE, read_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
 
     path = folder / FILE
     if not path.is_file():
-        raise SapbertError(Errors.E205.format(name=folder))
+        raise no_fast_tokenizer(name=folder)
     with name_panics(path):
         backend = Tokenizer.from_file(str(path))
     settings_path = folder / TOKENIZER_FILE
@@ -70,7 +70,7 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
         number = backend.token_to_id(text) if isinstance(text, str) else None
         if number is None:
             reason = "it names a special token that the tokenizer does not have"
-            raise SapbertError(Errors.E228.format(path=settings_path, reason=reason))
+            raise wrong_tokenizer(path=settings_path, reason=reason)
         return number
 
     ids = {role: read_id(settings[role]) for role in ROLES if settings.get(role)}
@@ -91,4 +91,21 @@ def name_panics(path: Path | str) -> Iterator[None]:
             reason = "the library that reads it failed"
         else:
             raise
-        raise SapbertError(Errors.E228.format(path=path, reason=reason)) from None
+        raise wrong_tokenizer(path=path, reason=reason) from None
+
+
+def no_fast_tokenizer(*, name: object) -> SapbertError:
+    return SapbertError(
+        "E205",
+        f"Expected an encoder with a fast tokenizer, but {name} has none. Save it "
+        "once with `AutoTokenizer.from_pretrained(…, "
+        "use_fast=True).save_pretrained(…)`.",
+    )
+
+
+def wrong_tokenizer(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E228",
+        f"{path}: Expected a tokenizer that the library tokenizers can run, but "
+        f"{reason}. Choose another encoder, or save it again with `save_pretrained`.",
+    )

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
 from .huggingface import EncoderSettings, load_encoder, load_model
-from .tokenizer import NameTokenizer, load_tokenizer, make_tokenizer
+from .tokenizer import NameTokenizer, load_tokenizer, make_tokenizer, no_fast_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,7 +25,7 @@ def open_engine(
         if trusted:
             tokenizer, model = load_encoder(str(source))
             if not tokenizer.is_fast:
-                raise SapbertError(Errors.E205.format(name=source))
+                raise no_fast_tokenizer(name=source)
             names = make_tokenizer(
                 tokenizer.backend_tokenizer,
                 tokenizer.all_special_ids,

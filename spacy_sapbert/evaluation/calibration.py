@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.version import __version__
@@ -44,7 +44,12 @@ def parse_criterion(text: str) -> tuple[str, float]:
     name, _, level = text.partition("=")
     match = PRECISION.fullmatch(text)
     if text not in ("f1", "accuracy") and not (match and float(level)):
-        raise SapbertError(Errors.E581.format(value=text))
+        raise SapbertError(
+            "E581",
+            "Expected `--criterion` to be f1, accuracy or precision=NUMBER with a "
+            f"number above 0 and up to 1, but got {text!r}. Correct it, like "
+            "`--criterion precision=0.95`.",
+        )
     return name, float(level or 0)
 
 
@@ -145,7 +150,13 @@ def choose_threshold(top: TopScores, criterion: str) -> float:
     if name != "precision":
         return float(thresholds[np.argmax(values)])
     if values.max() < level:
-        raise SapbertError(Errors.E585.format(level=level, best=float(values.max())))
+        best = float(values.max())
+        raise SapbertError(
+            "E585",
+            f"Expected a threshold with a precision of {level:g}, but the highest "
+            f"precision of any is {best:.4f}. Choose a lower precision, or "
+            "`--criterion f1`.",
+        )
     return float(thresholds[np.argmax(values >= level)])
 
 
@@ -185,10 +196,20 @@ def calibrate(
     answered = np.isfinite(top.scores)
     scores, right = top.scores[answered], top.right[answered]
     if len(scores) < FEWEST_MENTIONS:
-        raise SapbertError(Errors.E582.format(fewest=FEWEST_MENTIONS, got=len(scores)))
+        raise SapbertError(
+            "E582",
+            f"Expected at least {FEWEST_MENTIONS} annotated mentions that get an "
+            f"answer, but got {len(scores)}. Name more files of mentions, or raise "
+            "`--limit`.",
+        )
     if right.all() or not right.any():
         which = "right" if right.all() else "wrong"
-        raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
+        raise SapbertError(
+            "E583",
+            f"Expected right and wrong answers to {len(scores)} mentions, but all are "
+            f"{which}. Name mentions that are annotated with ids of this knowledge "
+            "base, or of which it has aliases in `--aliases`.",
+        )
     if ordered and known is not None:  # the probability of the knowledge base itself
         logistic = Logistic(slope=1, intercept=0)
         if isinstance(known, Calibration):
@@ -202,7 +223,12 @@ def calibrate(
         curve = fit_logistic(scores, right)
         logistic = Logistic(slope=curve.slope, intercept=curve.intercept)
         if scores[0] == scores[-1] or logistic.slope <= 0:
-            raise SapbertError(Errors.E584)
+            raise SapbertError(
+                "E584",
+                "Expected right answers to have higher scores than wrong ones, but "
+                "they have not. Check that the mentions are annotated with ids of "
+                "this knowledge base.",
+            )
         if known is None:
             threshold = choose_threshold(top, criterion)
         else:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.plugins import require
 from ..io.reading import file_digest, read_lines
 from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
@@ -90,13 +90,17 @@ def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Predict
         if row is None:
             expected = "`file`, `line`, `cuis` and as many `scores`"
             raise SapbertError(
-                Errors.E741.format(path=path, line=number, expected=expected)
+                "E741",
+                f"{path}:{number}: Expected a prediction as JSON with {expected}, but "
+                "got something else. Make the file again with `spacy sapbert "
+                "evaluate … --predictions`.",
             )
         if (row.file, row.line) in predictions:
             raise SapbertError(
-                Errors.E742.format(
-                    path=path, line=number, file=row.file, gold_line=row.line
-                )
+                "E742",
+                f"{path}:{number}: Expected one prediction for each mention, but got "
+                f"a second one for line {row.line} of {row.file}. Make the file again "
+                "with `spacy sapbert evaluate … --predictions`.",
             )
         pairs = zip(row.cuis, row.scores, strict=True)
         answers = [Answer(n, aliases.get(c, c), s) for n, (c, s) in enumerate(pairs)]
@@ -123,16 +127,24 @@ def check_predictions(
     for (file, line), prediction in predictions.items():
         if (file, line) not in golds and not (partial and file in files):
             raise SapbertError(
-                Errors.E743.format(
-                    path=path, line=prediction.number, file=file, gold_line=line
-                )
+                "E743",
+                f"{path}:{prediction.number}: Expected a prediction for a mention "
+                f"that is judged, but got one for line {line} of {file}. Name the "
+                "gold files, `--limit` and `--distinct` that the predictions were "
+                "made with.",
             )
     missing = [key for key in golds if key not in predictions]
     if missing:
         file, line = missing[0]
         counts = {"missing": f"{len(missing):,}", "mentions": f"{len(golds):,}"}
         raise SapbertError(
-            Errors.E744.format(path=path, file=file, gold_line=line, **counts)
+            "E744",
+            (
+                "{path}: Expected a prediction for each mention that is judged, but "
+                "got none for {missing} of {mentions}, the first on line {gold_line} "
+                "of {file}. Name the gold files, `--limit` and `--distinct` that the "
+                "predictions were made with."
+            ).format(path=path, file=file, gold_line=line, **counts),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.html import load_templates
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
@@ -176,8 +176,11 @@ def check_errors_path(path: Path) -> None:
     """Raise an error if errors cannot be written to such a file."""
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
-        what = {"option": "--errors", "known": known, "path": path}
-        raise SapbertError(Errors.E580.format(**what))
+        option = "--errors"
+        raise SapbertError(
+            "E580",
+            f"Expected `{option}` to end with {known}, but got {path}. Correct it.",
+        )
 
 
 def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.reading import file_digest
 from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
@@ -127,8 +127,13 @@ def check_coverage(
     other = kb.other_prefix(example)
     if other is not None or len(golds) >= MANY:
         hint = f" It has {other!r}." if other else ""
-        values = {"path": path, "count": len(golds), "example": example, "hint": hint}
-        raise SapbertError(Errors.E725.format(**values))
+        raise SapbertError(
+            "E725",
+            f"{path}: Expected mentions with ids of the knowledge base, but none of "
+            f"{len(golds):,} has one, e.g. {example!r}.{hint} Use the vocabulary of "
+            "the annotations, or change the ids with `spacy sapbert convert "
+            "--prefix` or `--drop-prefix`.",
+        )
 
 
 def evaluate_kb(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.plugins import require
 from ..io.writing import check_name, write_atomically
 from ..kb.folder.records import Logistic
@@ -46,8 +46,10 @@ def check_figure(path: Path) -> None:
     """
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
+        option = "--figure"
         raise SapbertError(
-            Errors.E580.format(option="--figure", known=known, path=path)
+            "E580",
+            f"Expected `{option}` to end with {known}, but got {path}. Correct it.",
         )
     open_figure(1, 1)
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, blank_mention
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
 from ..io.reading import read_lines
 from ..mapping.reviewed import is_mapped, read_reviewed
@@ -45,7 +45,11 @@ def check_names(paths: Sequence[Path]) -> None:
     names = [path.name for path in paths]
     for number, name in enumerate(names):
         if name in names[:number]:
-            raise SapbertError(Errors.E740.format(name=name))
+            raise SapbertError(
+                "E740",
+                f"Expected files of different names, but got {name} twice. Rename "
+                "one: results name files without their folders.",
+            )
 
 
 def fold_text(text: str) -> str:
@@ -69,7 +73,12 @@ def read_header(path: Path, number: int, line: str) -> list[str] | None:
         return columns
     if BARS in line:
         return None
-    raise SapbertError(Errors.E701.format(path=path, line=number))
+    raise SapbertError(
+        "E701",
+        f"{path}:{number}: Expected a header with tabs between the columns and "
+        "`mention` and `ids` among them, or lines `mention||id`, but got something "
+        "else. Convert the file to one of the two.",
+    )
 
 
 def split_row(
@@ -90,13 +99,17 @@ def split_row(
     fields = line.split(separator)
     if len(fields) != expected:
         raise SapbertError(
-            Errors.E703.format(
+            "E703",
+            (
+                "{path}:{line}: Expected {expected} fields with {separator} between "
+                "them, but got {got}. Correct the line."
+            ).format(
                 path=path,
                 line=number,
                 expected=expected,
                 separator="tabs" if columns else f"`{BARS}`",
                 got=len(fields),
-            )
+            ),
         )
     if columns:
         row = dict(zip(columns, fields, strict=True))
@@ -104,9 +117,13 @@ def split_row(
     else:
         doc, (mention, ids) = "", fields
         if looks_like_ids(mention) and not looks_like_ids(ids) and ids not in NO_ID:
-            raise SapbertError(Errors.E702.format(path=path, line=number))
+            raise SapbertError(
+                "E702",
+                f"{path}:{number}: Expected `mention||id`, but the ids come first. "
+                "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
+            )
     if not mention.strip():
-        raise SapbertError(Errors.E704.format(path=path, line=number))
+        raise blank_mention(path=path, line=number)
     return doc, mention, ids
 
 
@@ -144,7 +161,11 @@ def read_mentions(
         parts = split_ids(ids, bars_join_parts=bars_join_parts)
         yield GoldMention(number, doc, mention, parts)
     if not seen:
-        raise SapbertError(Errors.E707.format(path=path))
+        raise SapbertError(
+            "E707",
+            f"Expected gold mentions in {path}, but it has none. Pass the file that "
+            "has them.",
+        )
 
 
 def read_aliases(path: Path) -> dict[str, str]:
@@ -167,14 +188,16 @@ def read_aliases(path: Path) -> dict[str, str]:
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise SapbertError(
-                Errors.E705.format(path=path, line=number, got=len(fields))
+                "E705",
+                f"{path}:{number}: Expected an id, a tab and the id that it is an "
+                f"alias of, but got {len(fields)} fields. Correct the line.",
             )
         alias, other = fields
         if direct.setdefault(alias, other) != other:
             raise SapbertError(
-                Errors.E706.format(
-                    path=path, line=number, cui=alias, first=direct[alias], second=other
-                )
+                "E706",
+                f"{path}:{number}: Expected {alias} to be an alias of one id, but it "
+                f"is one of {direct[alias]} and of {other}. Remove one of the lines.",
             )
     replaced_by: dict[str, str] = {}
     for start in direct:

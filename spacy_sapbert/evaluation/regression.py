@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..errors import Errors, SapbertError
+from ..errors import too_long
 from ..formats.documents import Document
 from ..formats.entities import NIL, LinkedEntity, describe_entities
 from ..pipeline.batches import find_linker, run_alone
@@ -62,9 +62,7 @@ def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
     text, start, end = case.text, case.start, case.start + len(case.mention)
     label = case.label or LABEL
     if len(text) > nlp.max_length:
-        raise SapbertError(
-            Errors.E506.format(path=case.path, line=case.line, limit=nlp.max_length)
-        )
+        raise too_long(path=case.path, line=case.line, limit=nlp.max_length)
     doc = nlp.make_doc(text)
     span = doc.char_span(start, end, label=label)
     if span is None:

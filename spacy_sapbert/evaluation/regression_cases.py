@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import read_text
 from ..formats.entities import NIL
 from ..kb.database import is_encodable
@@ -49,7 +49,9 @@ def read_cases(path: Path) -> Iterator[Case]:
     """
     documents = read_documents(path)
     if not documents or not documents[0].value:
-        raise SapbertError(Errors.E568.format(path=path))
+        raise SapbertError(
+            "E568", f"Expected at least one case in {path}, but it has none. Add one."
+        )
     if len(documents) > 1:
         raise case_error(path, documents[1], "one list in the file", "a second one")
     check_node(path, documents[0], "a list of cases", "sequence")
@@ -66,7 +68,11 @@ def read_documents(path: Path) -> list[Any]:
     from srsly.ruamel_yaml import BaseLoader, compose_all
 
     if path.is_file() and path.stat().st_size > MAX_BYTES:
-        raise SapbertError(Errors.E569.format(path=path, limit=MAX_BYTES))
+        raise SapbertError(
+            "E569",
+            f"Expected a file of at most {MAX_BYTES} bytes at {path}, but got a "
+            "larger one. Split it; `spacy sapbert regress` reads several files.",
+        )
     text = read_text(path, longest=MAX_BYTES)
     try:
         return list(compose_all(text, Loader=BaseLoader))
@@ -76,8 +82,11 @@ def read_documents(path: Path) -> list[Any]:
         if "end of stream" in reason:
             mark = getattr(error, "context_mark", None) or mark
         before = text[: getattr(mark or error, "index" if mark else "position", 0)]
+        line = before.count("\n") + 1
         raise SapbertError(
-            Errors.E566.format(path=path, line=before.count("\n") + 1, reason=reason)
+            "E566",
+            f"{path}:{line}: Expected YAML, but {reason}. Correct it; quotes around "
+            "the value often help.",
         ) from None
 
 
@@ -85,7 +94,9 @@ def case_error(path: Path, node: Any, expected: str, got: str) -> SapbertError:
     """Return the error of a node."""
     line = node.start_mark.line + 1
     return SapbertError(
-        Errors.E567.format(path=path, line=line, expected=expected, got=got)
+        "E567",
+        f"{path}:{line}: Expected {expected}, but got {got}. Correct the case; `spacy "
+        "sapbert regress --help` shows one.",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.progress import show_progress
 from .accuracy import (
     COMPOSITES,
@@ -73,8 +73,11 @@ def make_evaluation_settings(
         SapbertError: If `composite` is unknown.
     """
     if composite not in COMPOSITES:
+        setting = "composite"
         raise SapbertError(
-            Errors.E605.format(setting="composite", known=COMPOSITES, value=composite)
+            "E605",
+            f"Expected {setting} to be one of {COMPOSITES}, but got {composite!r}. "
+            f"Correct `--{setting}`.",
         )
     ks = tuple(dict.fromkeys((1, k)))
     return EvaluationSettings(ks, composite, **settings)
@@ -108,7 +111,7 @@ def select_mentions(
             known.add(key)
             selected.append(gold)
     if not selected:
-        raise SapbertError(Errors.E708.format(path=path, mentions=counts["mentions"]))
+        raise no_gold_mentions(path=path, mentions=counts["mentions"])
     return selected, counts
 
 
@@ -175,3 +178,11 @@ def list_predictions(
         cuis, scores = [cui for _, cui in best], [score for score, _ in best]
         rows.append({"file": file, "line": gold.line, "cuis": cuis, "scores": scores})
     return rows
+
+
+def no_gold_mentions(*, path: object, mentions: object) -> SapbertError:
+    return SapbertError(
+        "E708",
+        f"Expected gold mentions with an id in {path}, but got none in {mentions} "
+        "mentions. Name another file, or raise `--limit`.",
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.json_members import JSONError, read_members
 from ..io.xml_blocks import read_children
 from .documents import OnError, raise_error
@@ -281,8 +281,11 @@ def read_collection(
     number = 1
 
     def fail(expected: str) -> SapbertError:
-        values = {"path": path, "format": format, "number": number}
-        return SapbertError(Errors.E532.format(expected=expected, **values))
+        return SapbertError(
+            "E532",
+            f"{path}: Expected {format}, with {expected}, but document {number} has "
+            "another structure. Check `format`, or export the file again.",
+        )
 
     for document in parse(path, fail):
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, missing_in_folder, needs_text
 from ..io.reading import read_lines
 from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
@@ -50,13 +50,13 @@ def list_annotations(folder: Path) -> list[Path]:
         return [folder.with_suffix(".ann")]
     files = sorted(folder.rglob("*.ann"))
     if not files:
-        raise SapbertError(Errors.E108.format(file="`.ann` files", folder=folder))
+        raise missing_in_folder(file="`.ann` files", folder=folder)
     return files
 
 
 def bad_line(path: Path, number: int, expected: str) -> SapbertError:
     """Return the error of an invalid line."""
-    return SapbertError(Errors.E719.format(path=path, line=number, expected=expected))
+    return wrong_annotation(path=path, line=number, expected=expected)
 
 
 def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
@@ -104,8 +104,11 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
             raise bad_line(path, number, "one of T N R E A M * # first")
         name, span = read_entity(path, number, line, text)
         if name in entities:
+            first = entities[name].line
             raise SapbertError(
-                Errors.E721.format(path=path, line=number, first=entities[name].line)
+                "E721",
+                f"{path}:{number}: Expected each annotation once, but it has the name "
+                f"of the one in line {first}. Rename one of them.",
             )
         entities[name] = span
     return entities, normalisations
@@ -128,7 +131,11 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
             raise bad_line(path, number, "`N1`, `Reference T1 SOURCE:ID`")
         _, name, cui = words
         if name not in entities:
-            raise SapbertError(Errors.E720.format(path=path, line=number, file=path))
+            raise SapbertError(
+                "E720",
+                f"{path}:{number}: Expected the line to name a mention of {path}, but "
+                "it names another. Correct the line.",
+            )
         span = entities[name]
         cui = cui.removeprefix(RESOURCE)
         known = [each for part in span.parts for each in part]
@@ -261,7 +268,7 @@ def write_docs(
 ) -> None:
     """Write a text and a file of annotations for each; see `registry.Writer`."""
     if not include_text:
-        raise SapbertError(Errors.E503.format(format="brat"))
+        raise needs_text(format="brat")
     losses, taken = Losses(), Losses()
     for doc in docs:
         text = doc.text
@@ -278,3 +285,11 @@ def write_docs(
         (folder / f"{name}.ann").write_bytes(annotations.encode("utf8"))
     losses["documents of one name numbered"] = taken.total()
     warn_losses("brat", losses)
+
+
+def wrong_annotation(*, path: object, line: object, expected: object) -> SapbertError:
+    return SapbertError(
+        "E719",
+        f"{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "
+        "something else. Correct the line.",
+    )

@@ -6,7 +6,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.reading import BLOCK_BYTES, read_blocks
 from .documents import ID, Document
 
@@ -36,10 +36,21 @@ def load_docbin(path: Path) -> bytes:
         size += len(unpacker.decompress(rest, BLOCK_BYTES))
         rest = unpacker.unconsumed_tail
         if size > max(UNPACKED_BYTES, UNPACKED_RATIO * len(packed)):
-            raise SapbertError(Errors.E533.format(path=path, ratio=UNPACKED_RATIO))
+            raise SapbertError(
+                "E533",
+                f"{path}: Expected a `.spacy` file that unpacks to at most "
+                f"{UNPACKED_RATIO} times its size, because it is unpacked in memory, "
+                "but got more. If it is not a damaged or hostile file, write the "
+                "documents into several files.",
+            )
     most = max(VALUES, size // BYTES_A_VALUE)
     if not has_few_values(zlib.decompress(packed), most):
-        raise SapbertError(Errors.E534.format(path=path, limit=most))
+        raise SapbertError(
+            "E534",
+            f"{path}: Expected a `.spacy` file of at most {most:,} texts, numbers and "
+            "lists, because it is unpacked in memory, but got more. If it is not a "
+            "damaged or hostile file, write the documents into several files.",
+        )
     return packed
 
 
@@ -112,8 +123,12 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
         except SapbertError:
             raise
         except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
+            kind = type(error).__name__
             raise SapbertError(
-                Errors.E512.format(path=path, number=number, kind=type(error).__name__)
+                "E512",
+                f"{path}: Expected documents as `DocBin.to_disk` writes them, but "
+                f"document {number} cannot be read ({kind}). Write or copy the file "
+                "again.",
             ) from None
         if doc is None:
             return

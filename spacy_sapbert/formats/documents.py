@@ -8,8 +8,16 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
-from ..errors import Errors, SapbertError
-from ..io.reading import BLOCK_BYTES, UTF8_MARK, UTF16_MARKS, read_blocks
+from ..errors import SapbertError, too_long
+from ..io.reading import (
+    BLOCK_BYTES,
+    UTF8_MARK,
+    UTF16_MARKS,
+    damaged_gzip,
+    not_utf8,
+    not_utf8_but_utf16,
+    read_blocks,
+)
 from ..io.tables import decode_blocks, is_utf8
 from .gold import GoldSpan
 
@@ -92,23 +100,19 @@ def read_text(path: Path, *, longest: int, encoding: str = "utf-8") -> str:
                 break
     except (EOFError, zlib.error) as error:
         line = data.count(b"\n") + 1
-        raise SapbertError(
-            Errors.E008.format(path=path, line=line, reason=error)
-        ) from None
+        raise damaged_gzip(path=path, line=line, reason=error) from None
     if data.startswith(UTF16_MARKS):
-        raise SapbertError(Errors.E006.format(path=path))
+        raise not_utf8_but_utf16(path=path)
     data = data.removeprefix(UTF8_MARK)
-    too_long = SapbertError(Errors.E506.format(path=path, line=1, limit=longest))
+    longer = too_long(path=path, line=1, limit=longest)
     if len(data) > BYTES_PER_CHARACTER * longest:
-        raise too_long
+        raise longer
     try:
         text = data.decode("utf8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         offset = error.start - (data.rfind(b"\n", 0, error.start) + 1)
-        raise SapbertError(
-            Errors.E009.format(path=path, line=line, offset=offset)
-        ) from None
+        raise not_utf8(path=path, line=line, offset=offset) from None
     if len(text) > longest:
-        raise too_long
+        raise longer
     return text

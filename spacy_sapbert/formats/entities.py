@@ -11,7 +11,6 @@ from urllib.parse import quote
 from spacy.tokens import Doc, Span
 from typing_extensions import TypedDict
 
-from ..errors import Warnings
 from .documents import FIELDS
 from .gold import NIL
 
@@ -271,4 +270,9 @@ def warn_losses(format: str, losses: Losses) -> None:
     """Warn once of what was changed."""
     changes = ", ".join(f"{count} {what}" for what, count in losses.items() if count)
     if changes:
-        warnings.warn(Warnings.W520.format(format=format, losses=changes), stacklevel=3)
+        warnings.warn(
+            f"[W520] Expected documents that {format} can hold as they are, but: "
+            f"{changes}. Choose another format to lose nothing; docs/formats.md "
+            "describes each format.",
+            stacklevel=3,
+        )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, blank_mention
 from ..io.reading import RECORD_BYTES, RECORD_VALUES
 
 NIL = "NIL"
@@ -84,7 +84,11 @@ def check_count(path: Path, number: int, mentions: Sized) -> None:
         SapbertError: If it has too many.
     """
     if len(mentions) >= MENTIONS:
-        raise SapbertError(Errors.E535.format(path=path, line=number, limit=MENTIONS))
+        raise SapbertError(
+            "E535",
+            f"{path}:{number}: Expected at most {MENTIONS:,} mentions in a document, "
+            "but got more. Check that the file is what it should be.",
+        )
 
 
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
@@ -127,7 +131,7 @@ def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, i
         return NOWHERE
     if NUMBER.fullmatch(start) and NUMBER.fullmatch(end) and int(start) < int(end):
         return int(start), int(end)
-    raise SapbertError(Errors.E714.format(path=path, line=number))
+    raise wrong_offsets(path=path, line=number)
 
 
 def place_mention(
@@ -149,13 +153,11 @@ def place_mention(
     """
     mention = mention.strip()
     if not mention:
-        raise SapbertError(Errors.E704.format(path=path, line=number))
+        raise blank_mention(path=path, line=number)
     start, end = offsets
     written = text[start:end] if start >= 0 else ""
     if written.strip() != mention:
-        raise SapbertError(
-            Errors.E713.format(path=path, line=number, start=start, end=end)
-        )
+        raise mention_not_in_text(path=path, line=number, start=start, end=end)
     start += len(written) - len(written.lstrip())
     return start, start + len(mention), mention
 
@@ -171,7 +173,7 @@ def parse_fragments(path: Path, number: int, field: str) -> Fragments:
         start, _, end = fragment.strip().partition(" ")
         offsets = parse_offsets(path, number, start, end)
         if offsets == NOWHERE:
-            raise SapbertError(Errors.E714.format(path=path, line=number))
+            raise wrong_offsets(path=path, line=number)
         fragments.append(offsets)
     return fragments
 
@@ -191,13 +193,29 @@ def place_fragments(
         SapbertError: If it is blank, or differs from the text; neither is quoted.
     """
     if not mention.strip():
-        raise SapbertError(Errors.E704.format(path=path, line=number))
+        raise blank_mention(path=path, line=number)
     start, end = fragments[0][0], fragments[-1][1]
     pairs = zip(fragments, fragments[1:], strict=False)
     in_order = all(first_fragment[1] <= other[0] for first_fragment, other in pairs)
     written = " ".join(text[first:last] for first, last in fragments if in_order)
     if written.split() != mention.split() or end > len(text):
-        raise SapbertError(
-            Errors.E713.format(path=path, line=number, start=start, end=end)
-        )
+        raise mention_not_in_text(path=path, line=number, start=start, end=end)
     return start, end, mention.strip()
+
+
+def mention_not_in_text(
+    *, path: object, line: object, start: object, end: object
+) -> SapbertError:
+    return SapbertError(
+        "E713",
+        f"{path}:{line}: Expected the mention from character {start} to {end} of the "
+        "text, but something else is there. Correct the offsets or the mention.",
+    )
+
+
+def wrong_offsets(*, path: object, line: object) -> SapbertError:
+    return SapbertError(
+        "E714",
+        f"{path}:{line}: Expected two whole numbers as offsets, the start below the "
+        "end, but got something else. Correct the line.",
+    )

@@ -13,7 +13,6 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
-from ..errors import Warnings
 from .entities import NamedDoc
 from .gold import GoldDocument, GoldSpan, choose_kb_id
 from .inputs.files import detect_format
@@ -179,7 +178,14 @@ def make_gold_docs(
     finally:
         if counts["widened"] or counts["overlapping"]:
             warnings.warn(
-                Warnings.W530.format(path=path, spans_key=spans_key, **counts),
+                (
+                    (
+                        "[W530] {path}: Expected mentions of whole tokens, one at a "
+                        "place, but of {mentions} {widened} do not begin and end "
+                        "with tokens and {overlapping} overlap a longer one. These "
+                        "are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
+                    ).format(path=path, spans_key=spans_key, **counts)
+                ),
                 stacklevel=2,
             )
 

@@ -8,10 +8,10 @@ from typing import IO, Annotated, Any, Required
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .documents import OnError, raise_error
 from .entities import LinkedDoc
-from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans
+from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans, mention_not_in_text
 from .inputs.rows import COLUMNS, make_document, read_json_rows
 
 
@@ -66,7 +66,12 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
     """
 
     def fail(expected: str) -> SapbertError:
-        return SapbertError(Errors.E531.format(path=path, line=line, expected=expected))
+        return SapbertError(
+            "E531",
+            f"{path}:{line}: Expected `entities` as a list of JSON objects with "
+            f"{expected}, but got something else. Correct the line, or write the file "
+            "again with `spacy sapbert link … --format jsonl`.",
+        )
 
     def read_entity(entity: Any) -> GoldSpan:
         try:
@@ -81,9 +86,7 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
             raise fail("`start` and `end` inside the text")
         mention = text[start:end]
         if fields.get("text", mention) != mention:
-            raise SapbertError(
-                Errors.E713.format(path=path, line=line, start=start, end=end)
-            )
+            raise mention_not_in_text(path=path, line=line, start=start, end=end)
         parts = [[cui]] if cui else []
         return GoldSpan(start, end, fields.get("label", ""), mention, parts, line)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import IO, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, needs_text
 from ..io.version import __version__
 from .entities import LinkedDoc, LinkedEntity, blank_breaks
 
@@ -56,7 +56,7 @@ def write_docs(
             whole number, or a `note_nlp_id` has more than 32 bits.
     """
     if not include_text:
-        raise SapbertError(Errors.E503.format(format="omop"))
+        raise needs_text(format="omop")
     now = datetime.now(UTC)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
@@ -66,7 +66,12 @@ def write_docs(
             note = parse_note_id(doc.id)
             for entity in doc.entities:
                 if first_id > MAX_ROW:
-                    raise SapbertError(Errors.E379.format(limit=MAX_ROW))
+                    raise SapbertError(
+                        "E379",
+                        f"Expected at most {MAX_ROW:,} as a `note_nlp_id`, which is "
+                        "an integer of 32 bits in OMOP, but got more mentions. Pass "
+                        "a lower `--first-id`, or empty the table.",
+                    )
                 writer.writerow(
                     [
                         first_id,
@@ -99,9 +104,9 @@ def parse_note_id(id: Any) -> int:
     text = str(id)
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
-        raise SapbertError(Errors.E378.format(limit=MAX_NOTE))
+        raise wrong_note_id(limit=MAX_NOTE)
     if not -MAX_NOTE <= int(text) <= MAX_NOTE:
-        raise SapbertError(Errors.E378.format(limit=MAX_NOTE))
+        raise wrong_note_id(limit=MAX_NOTE)
     return int(text)
 
 
@@ -127,3 +132,12 @@ def format_modifiers(entity: LinkedEntity) -> str:
     names = ("cui", "score", "probability")
     values = {name: entity[name] for name in names}  # type: ignore[literal-required]
     return ",".join(f"{k}={v}" for k, v in values.items() if v is not None)
+
+
+def wrong_note_id(*, limit: int) -> SapbertError:
+    return SapbertError(
+        "E378",
+        "Expected the id of each document to be the `note_id` of OMOP, a whole "
+        f"number of at most {limit:,}, but got another. Pass the column of the ids as "
+        "`--id-field`.",
+    )

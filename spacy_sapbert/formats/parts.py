@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, not_written
 from ..io.writing import fcntl, lock_handle, write_atomically, write_json
 from .documents import Document
 
@@ -103,12 +103,16 @@ def read_state(folder: Path) -> OutputState | None:
         # left by a run that was killed before its first state was written
         started = f".{STATE_FILE}."
         if any(not entry.name.startswith(started) for entry in folder.iterdir()):
-            raise SapbertError(Errors.E561.format(path=folder))
+            raise other_files(path=folder)
         return None
     with suppress(OSError, ValidationError):
         if path.is_file():  # reading a pipe would block
             return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
-    raise SapbertError(Errors.E562.format(path=path))
+    raise SapbertError(
+        "E562",
+        f"{path}: Expected the state of an output in parts, but it cannot be read. "
+        "Pass another `--output`, or remove the folder.",
+    )
 
 
 def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:
@@ -130,7 +134,12 @@ def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputS
         differing += [key for key in old if key not in command]
         if differing:
             settings = ", ".join(f"`{key}`" for key in differing)
-            raise SapbertError(Errors.E560.format(path=folder, settings=settings))
+            raise SapbertError(
+                "E560",
+                f"Expected {folder} to be written by this command, but it was started "
+                f"with another {settings}. Pass another `--output`, the old settings, "
+                "or `--force`.",
+            )
         return state
     if state is not None:
         # The parts before the state that lists them; the last may not be listed yet.
@@ -160,14 +169,16 @@ def lock_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except FileExistsError:
-        raise SapbertError(Errors.E561.format(path=folder)) from None
+        raise other_files(path=folder) from None
     except OSError as error:
-        raise SapbertError(
-            Errors.E004.format(path=folder, reason=error.strerror)
-        ) from None
+        raise not_written(path=folder, reason=error.strerror) from None
     try:
         if not lock_handle(handle) and fcntl is not None:
-            raise SapbertError(Errors.E565.format(path=folder))
+            raise SapbertError(
+                "E565",
+                f"Expected no other run that writes to {folder}, but there is one. "
+                "Wait until it has finished, or pass another `--output`.",
+            )
         yield
     finally:
         os.close(handle)
@@ -183,14 +194,17 @@ def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
     size = path.stat().st_size if path.is_file() else None
     if size != part["bytes"]:
         state = "there is none" if size is None else f"it has {size}"
+        expected = part["bytes"]
         raise SapbertError(
-            Errors.E563.format(path=path, expected=part["bytes"], found=state)
+            "E563",
+            f"Expected {path} with {expected} bytes, as it was written, but {state}. "
+            "Restore it, or pass `--force` to start again.",
         )
     seen = hashlib.sha256()
     for _ in pass_documents(documents, seen):
         pass
     if seen.hexdigest() != part["input"]:
-        raise SapbertError(Errors.E564.format(path=path))
+        raise other_input(path=path)
 
 
 def write_parts(
@@ -226,7 +240,7 @@ def write_parts(
             break
         if state["finished"]:
             last = folder / state["parts"][-1]["file"] if number else folder
-            raise SapbertError(Errors.E564.format(path=last))
+            raise other_input(path=last)
         path = folder / part_name(number, suffix)
         seen = hashlib.sha256()
         rest = chain([first], islice(stream, size - 1))
@@ -245,3 +259,19 @@ def write_parts(
     if not state["finished"]:
         state["finished"] = True
         write_json(state_file, state)
+
+
+def other_files(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E561",
+        f"Expected {path} to be an empty folder, or an output of this command, but it "
+        "has other files, which were not changed. Pass another `--output`.",
+    )
+
+
+def other_input(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E564",
+        f"Expected the documents from which {path} was written, but the input has "
+        "changed. Restore the input, or pass `--force` to start again.",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, needs_text, too_long
 from ..io.reading import decode_line, read_line_blocks
 from .documents import OnError, open_input, raise_error
 from .entities import (
@@ -57,7 +57,12 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
     Args:
         got: What was found; never the text of the line.
     """
-    return SapbertError(Errors.E712.format(path=path, line=number, got=got))
+    return SapbertError(
+        "E712",
+        f"{path}:{number}: Expected `id|t|title`, `id|a|abstract`, or an id, start, "
+        f"end, mention, type and ids with tabs between them, but got {got}. Correct "
+        "the line.",
+    )
 
 
 class DocumentLines:
@@ -126,9 +131,7 @@ def split_documents(
             else:
                 add_line(shown, number, line, doc)
             if doc is not None and len(doc.text) > longest:
-                raise SapbertError(
-                    Errors.E506.format(path=shown, line=number, limit=longest)
-                )
+                raise too_long(path=shown, line=number, limit=longest)
         except SapbertError as error:
             doc, skipping = None, True
             on_error(error)
@@ -242,7 +245,7 @@ def write_docs(
     tabs, become blanks one by one, so that the offsets are those of the text.
     """
     if not include_text:
-        raise SapbertError(Errors.E503.format(format="pubtator"))
+        raise needs_text(format="pubtator")
     losses: Losses = Losses()
     for doc in docs:
         key = clean_id(doc.id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.plugins import load_object, load_plugins, require
 from ..io.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
@@ -231,8 +231,17 @@ def load_function(name: str, what: str) -> Any:
     """
     formats = list_formats(what)
     if name not in formats:
-        text = Errors.E501 if what == "write" else Errors.E530
-        raise SapbertError(text.format(known=sorted(formats), name=name))
+        known = sorted(formats)
+        if what == "write":
+            raise SapbertError(
+                "E501",
+                f"Expected a format of {known}, but got {name!r}. Correct `--format`.",
+            )
+        raise SapbertError(
+            "E530",
+            f"Expected a format that can be read, one of {known}, but got {name!r}. "
+            "Pass another `format`.",
+        )
     check_library(name)
     return load_object(getattr(formats[name], what), __package__)
 
@@ -284,7 +293,9 @@ def guess_format(path: Path) -> str:
     if suffix not in known:
         formats = [*list_formats("write")]
         raise SapbertError(
-            Errors.E502.format(path=path, known=sorted(known), formats=formats)
+            "E502",
+            f"Expected a file that ends with one of {sorted(known)}, but got {path}. "
+            f"Rename it, or choose one of {formats} with `--format`.",
         )
     return known[suffix]
 
@@ -299,12 +310,12 @@ def check_folder(path: Path, suffix: str) -> None:
         SapbertError: If it is a file, or a folder with other files.
     """
     if path.exists() and not path.is_dir():
-        raise SapbertError(Errors.E522.format(path=path, found="a file"))
+        raise output_has_files(path=path, found="a file")
     for file in path.rglob("*"):
         partner = file.with_suffix(".txt" if file.suffix == suffix else suffix)
         known = file.suffix in (".txt", suffix) and partner.is_file()
         if not file.is_dir() and not known:
-            raise SapbertError(Errors.E522.format(path=path, found="one with others"))
+            raise output_has_files(path=path, found="one with others")
 
 
 @contextmanager
@@ -319,7 +330,11 @@ def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
     """
     if folder_ending := list_formats()[format].folder:
         if path is None:
-            raise SapbertError(Errors.E520.format(format=format))
+            raise SapbertError(
+                "E520",
+                f"Expected a folder as `--output`, because {format} writes files for "
+                "each document, but got none. Pass one.",
+            )
         check_folder(path, folder_ending)
         with write_folder_atomically(path, None) as folder:
             yield folder
@@ -370,3 +385,12 @@ def write_linked(
     linked = describe_docs(named, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
     with open_target(path, format) as target:
         writer(linked, target, **options)
+
+
+def output_has_files(*, path: object, found: object) -> SapbertError:
+    return SapbertError(
+        "E522",
+        f"Expected {path} not to exist, or a folder with only `.txt` and `.ann` "
+        f"files, because its content is replaced, but it is {found}. Pass another "
+        "path.",
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 
 
 def map_arrays(
@@ -31,5 +31,13 @@ def map_arrays(
         except Exception as error:  # numpy raises almost any for a damaged header
             reason = f"it cannot be read ({type(error).__name__})"
         if reason is not None:
-            raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+            raise damaged_arrays(path=paths[name], reason=reason)
     return arrays
+
+
+def damaged_arrays(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E591",
+        f"{path}: Expected character n-grams of the names of this knowledge base, but "
+        f"{reason}. Copy or build the knowledge base again.",
+    )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .plugins import require
 from .reading import (
     BLOCK_BYTES,
@@ -39,7 +39,7 @@ def check_workbook(path: Path, archive: zipfile.ZipFile) -> None:
     """
     members = archive.infolist()
     if len(members) > MEMBERS:
-        raise SapbertError(Errors.E418.format(path=path, reason="too many parts"))
+        raise wrong_workbook(path=path, reason="too many parts")
     # what is read of a member ends at its declared size
     unpacked = sum(member.file_size for member in members)
     check_unpacked(path, path.stat().st_size, unpacked)
@@ -48,12 +48,12 @@ def check_workbook(path: Path, archive: zipfile.ZipFile) -> None:
             member.file_size > SHARED_BYTES
         ):
             reason = f"more than {SHARED_BYTES >> 20} MiB of texts; save it as CSV"
-            raise SapbertError(Errors.E418.format(path=path, reason=reason))
+            raise wrong_workbook(path=path, reason=reason)
         if not member.filename.lower().endswith((".xml", ".rels", ".vml")):
             continue
         with archive.open(member) as file:
             if reason := find_hostile(file):
-                raise SapbertError(Errors.E418.format(path=path, reason=reason))
+                raise wrong_workbook(path=path, reason=reason)
 
 
 def find_hostile(file: IO[bytes]) -> str:
@@ -134,7 +134,7 @@ def read_workbook(
         ) as error:
             # the errors of openpyxl for invalid XML and for parts that do not exist
             reason = f"it is damaged ({type(error).__name__})"
-            raise SapbertError(Errors.E418.format(path=path, reason=reason)) from None
+            raise wrong_workbook(path=path, reason=reason) from None
 
 
 def text_of(cell: Any) -> str:
@@ -144,3 +144,11 @@ def text_of(cell: Any) -> str:
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     return str(cell).encode("utf8", "replace").decode("utf8").strip()
+
+
+def wrong_workbook(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E418",
+        f"{path}: Expected a workbook of Excel, but got: {reason}. Save it as CSV in "
+        "UTF-8 and pass that file.",
+    )

@@ -8,13 +8,15 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
 from .reading import (
     RECORD_BYTES,
     RECORD_VALUES,
     SEPARATORS,
     USUAL_BYTES,
     UTF16_MARKS,
+    damaged_gzip,
+    not_utf8,
+    not_utf8_but_utf16,
     read_blocks,
     record_error,
 )
@@ -77,7 +79,7 @@ def decode_blocks(path: Path) -> Iterator[str]:
     try:
         for number, block in enumerate(read_blocks([path])):
             if not number and block[:2] in UTF16_MARKS:
-                raise SapbertError(Errors.E006.format(path=path))
+                raise not_utf8_but_utf16(path=path)
             pending = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(block)
@@ -86,18 +88,14 @@ def decode_blocks(path: Path) -> Iterator[str]:
                 good = block[: max(start, 0)]
                 ended = good.count(b"\n")
                 offset = start - good.rfind(b"\n") - 1 if ended else column + start
-                raise SapbertError(
-                    Errors.E009.format(path=path, line=line + ended, offset=offset)
-                ) from None
+                raise not_utf8(path=path, line=line + ended, offset=offset) from None
             ended = block.count(b"\n")
             line += ended
             column = len(block) - block.rfind(b"\n") - 1 + (0 if ended else column)
             if text:
                 yield text
     except (EOFError, zlib.error) as error:
-        raise SapbertError(
-            Errors.E008.format(path=path, line=line, reason=error)
-        ) from None
+        raise damaged_gzip(path=path, line=line, reason=error) from None
 
 
 class MemberReader:

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, cast
 
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import SapbertError
 
 
 @cache
@@ -37,8 +37,11 @@ def load_plugins(
         if point.name in ours or point.name in plugins:
             fault = "its name is taken"
         if fault:
-            values = {"name": point.name, "value": point.value, "kind": kind.__name__}
-            text = Warnings.W024.format(group=group, reason=fault, **values)
+            text = (
+                f"[W024] Expected the entry point {point.name!r} of {group} to name a "
+                f"{kind.__name__} in {point.value}, but it is left out: {fault}. "
+                "Correct or uninstall its package."
+            )
             warnings.warn(text, UserWarning, stacklevel=2)
         else:
             plugins[point.name] = plugin
@@ -77,8 +80,11 @@ def require(module: str, packages: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        values = {"library": module, "packages": packages, "reason": error}
-        raise SapbertError(Errors.E521.format(**values)) from None
+        raise SapbertError(
+            "E521",
+            f"Expected {module} to be installed, but got: {error}. Run `pip install "
+            f"{packages}`.",
+        ) from None
 
 
 def load_object(target: Any, package: str | None) -> Any:

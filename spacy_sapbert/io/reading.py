@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, missing_file
 
 BLOCK_BYTES = 1 << 18
 GZIP = 31  # window bits of zlib for data with a gzip header
@@ -36,9 +36,12 @@ def check_file(path: Path) -> None:
         SapbertError: If it does not exist or is a folder.
     """
     if path.is_dir():
-        raise SapbertError(Errors.E002.format(path=path))
+        raise SapbertError(
+            "E002",
+            f"Expected a file at {path}, but it is a folder. Name a file inside it.",
+        )
     if not path.is_file():
-        raise SapbertError(Errors.E001.format(path=path))
+        raise missing_file(path=path)
 
 
 def check_not_empty(path: Path, what: str) -> None:
@@ -49,9 +52,7 @@ def check_not_empty(path: Path, what: str) -> None:
     """
     check_file(path)
     if not path.stat().st_size:
-        raise SapbertError(
-            Errors.E597.format(path=path, what=what, found="the file is empty")
-        )
+        raise wrong_content(path=path, what=what, found="the file is empty")
 
 
 def open_to_read(path: Path) -> BinaryIO:
@@ -65,7 +66,8 @@ def open_to_read(path: Path) -> BinaryIO:
         return open(path, "rb")
     except OSError as error:
         raise SapbertError(
-            Errors.E010.format(path=path, reason=error.strerror)
+            "E010",
+            f"Expected to read {path}, but the system refused: {error.strerror}.",
         ) from None
 
 
@@ -76,7 +78,7 @@ def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
         SapbertError: If it is more than the limits of this module.
     """
     if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
-        raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
+        raise unpacks_to_too_much(path=path, ratio=UNPACKED_RATIO)
 
 
 def is_too_large(record: bytes) -> bool:
@@ -99,8 +101,12 @@ def check_record(record: bytes, path: Path, line: int) -> None:
 
 def record_error(path: Path, line: int) -> SapbertError:
     """Return the error of a record that is too large."""
-    limits = {"bytes": RECORD_BYTES, "values": RECORD_VALUES}
-    return SapbertError(Errors.E007.format(path=path, line=line, **limits))
+    return SapbertError(
+        "E007",
+        f"{path}:{line}: Expected lines or records of at most {RECORD_BYTES:,} bytes "
+        f"and {RECORD_VALUES:,} values, but got a larger one. Check that the file is "
+        "what it should be.",
+    )
 
 
 def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
@@ -176,7 +182,7 @@ def read_line_blocks(
             if first:
                 first = False
                 if block.startswith(UTF16_MARKS):
-                    raise SapbertError(Errors.E006.format(path=path))
+                    raise not_utf8_but_utf16(path=path)
                 block = block.removeprefix(UTF8_MARK)
             rest.append(block)
             rest_bytes += len(block)
@@ -194,9 +200,7 @@ def read_line_blocks(
             yield number, lines
             number += len(lines)
     except (EOFError, zlib.error) as error:
-        raise SapbertError(
-            Errors.E008.format(path=path, line=number, reason=error)
-        ) from None
+        raise damaged_gzip(path=path, line=number, reason=error) from None
     if line := b"".join(rest):
         check_record(line, path, number)
         yield number, [line.removesuffix(b"\r")]
@@ -214,9 +218,7 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
     try:
         return line.decode("utf8")
     except UnicodeDecodeError as error:
-        raise SapbertError(
-            Errors.E009.format(path=path, line=number, offset=error.start)
-        ) from None
+        raise not_utf8(path=path, line=number, offset=error.start) from None
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -237,3 +239,45 @@ def file_digest(path: Path) -> str:
     """Return the sha256 of a file in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def not_utf8_but_utf16(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E006",
+        f"{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
+        "utf-8`.",
+    )
+
+
+def damaged_gzip(*, path: object, line: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E008",
+        f"{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
+        f"this line ({reason}). Fetch or copy the file again.",
+    )
+
+
+def not_utf8(*, path: object, line: object, offset: object) -> SapbertError:
+    return SapbertError(
+        "E009",
+        f"{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of "
+        "the line. Pass its `--encoding` if the command has this option; else "
+        "convert the file, e.g. with `iconv -f latin1 -t utf-8`, or correct the line.",
+    )
+
+
+def unpacks_to_too_much(*, path: object, ratio: object) -> SapbertError:
+    return SapbertError(
+        "E011",
+        f"{path}: Expected a packed file that unpacks to at most {ratio} times its "
+        "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
+        "with `gunzip`, and pass the unpacked file.",
+    )
+
+
+def wrong_content(*, path: object, what: object, found: object) -> SapbertError:
+    return SapbertError(
+        "E597",
+        f"{path}: Expected {what}, but {found}. Check that this is the right file, or "
+        "write or copy it again.",
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .formulas import defuse
 from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
 from .terminal import printable
@@ -123,7 +123,11 @@ def decode_blocks(
         b"a".decode(encoding, "ignore")  # `zip`, which encodes bytes, is an error
         decoder = codecs.getincrementaldecoder(encoding)()
     except (LookupError, UnicodeError, ValueError):
-        raise SapbertError(Errors.E411.format(encoding=encoding[:40])) from None
+        raise SapbertError(
+            "E411",
+            "Expected `--encoding` to be a text encoding that Python has, but got "
+            f"{encoding[:40]!r}. Pass e.g. `cp1252`, `latin-1` or `utf-16`.",
+        ) from None
     offset = 0
     try:
         for block in blocks:
@@ -133,8 +137,12 @@ def decode_blocks(
         if text := decoder.decode(b"", True):
             yield text.encode("utf8")
     except UnicodeError:
-        values = {"path": path, "encoding": encoding, "offset": offset}
-        raise SapbertError(Errors.E412.format(**values)) from None
+        raise SapbertError(
+            "E412",
+            f"{path}: Expected text in {encoding}, as `--encoding` says, but got "
+            f"other bytes after offset {offset}. Pass the encoding in which the file "
+            "was saved.",
+        ) from None
 
 
 def is_utf8(encoding: str) -> bool:

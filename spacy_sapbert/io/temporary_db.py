@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 
 
 @contextmanager
@@ -20,8 +20,8 @@ def open_temporary_db() -> Iterator[sqlite3.Connection]:
     try:
         folder = tempfile.TemporaryDirectory(prefix="sapbert-")
     except OSError as error:
-        raise SapbertError(
-            Errors.E116.format(folder=os.environ.get("TMPDIR"), reason=error.strerror)
+        raise no_temporary_space(
+            folder=os.environ.get("TMPDIR"), reason=error.strerror
         ) from error
     try:
         with folder as name:
@@ -39,6 +39,12 @@ def open_temporary_db() -> Iterator[sqlite3.Connection]:
             finally:
                 database.close()
     except sqlite3.Error as error:
-        raise SapbertError(
-            Errors.E116.format(folder=tempfile.gettempdir(), reason=error)
-        ) from error
+        raise no_temporary_space(folder=tempfile.gettempdir(), reason=error) from error
+
+
+def no_temporary_space(*, folder: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E116",
+        f"Expected space for temporary files in {folder}, but got: {reason}. Set "
+        "`TMPDIR` to a folder with more space.",
+    )

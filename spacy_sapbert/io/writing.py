@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, not_written, refused_by_system
 
 try:
     import fcntl
@@ -118,11 +118,20 @@ def check_replaceable(path: Path) -> None:
         mode = path.stat().st_mode
         linked = path.is_symlink() and Path("/dev") in path.absolute().parents
         if linked or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise SapbertError(Errors.E021.format(path=path))
+            raise SapbertError(
+                "E021",
+                f"Expected to write a file or folder at {path}, but it is a device, a "
+                "pipe or a socket, which cannot be replaced. Name another place; a "
+                "command without `--output` writes to the standard output.",
+            )
     place = real_place(path)
     for folder in (place, *place.parents):
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
-            raise SapbertError(Errors.E014.format(path=path, parent=folder))
+            raise SapbertError(
+                "E014",
+                f"Expected to write outside of {folder}, whose files must not change, "
+                f"but got {path}. Name another place.",
+            )
 
 
 def real_place(path: Path) -> Path:
@@ -146,7 +155,11 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
     for path in files:
         check_existing(path, force=force)
         if os.path.isdir(path) and not path.is_symlink():
-            raise SapbertError(Errors.E002.format(path=path))
+            raise SapbertError(
+                "E002",
+                f"Expected a file at {path}, but it is a folder. Name a file inside "
+                "it.",
+            )
         check_replaceable(path)
         try:
             with suppress(FileNotFoundError):  # its folder is made
@@ -156,7 +169,7 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
                 pass
         except OSError as error:
             reason = error.strerror or error
-            raise SapbertError(Errors.E004.format(path=path, reason=reason)) from error
+            raise not_written(path=path, reason=reason) from error
 
 
 def check_apart(*paths: Path | None) -> None:
@@ -166,14 +179,23 @@ def check_apart(*paths: Path | None) -> None:
         place = real_place(path)
         for other, other_place in places:
             if place.is_relative_to(other_place) or other_place.is_relative_to(place):
-                raise SapbertError(Errors.E015.format(path=path, other=other))
+                raise SapbertError(
+                    "E015",
+                    f"Expected outputs in different places, but {path} and {other} "
+                    "are one place, or one is inside of the other. Name another "
+                    "place for one of them.",
+                )
         places.append((path, place))
 
 
 def check_existing(path: Path, *, force: bool) -> None:
     """Raise an error if an output exists and may not be replaced."""
     if not force and os.path.lexists(path):
-        raise SapbertError(Errors.E003.format(path=path))
+        raise SapbertError(
+            "E003",
+            f"Expected to write {path}, but it exists already. Remove it, name "
+            "another place, or pass `--force` (in Python `force=True`).",
+        )
 
 
 def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
@@ -197,7 +219,11 @@ def check_name(path: Path) -> None:
         SapbertError: If it is, e.g., "." or "..".
     """
     if path.name in ("", ".."):
-        raise SapbertError(Errors.E013.format(path=path))
+        raise SapbertError(
+            "E013",
+            f"Expected a path with a name of its own, but got '{path}'. Write the "
+            "name, for example `../models/kb`.",
+        )
 
 
 def check_kind(path: Path, kind: FolderKind) -> None:
@@ -212,12 +238,20 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     check_name(path)
     for parent in real_place(path).parents:
         if not kind.nested and (parent / kind.mark).is_file():
-            raise SapbertError(Errors.E014.format(path=path, parent=parent))
+            raise SapbertError(
+                "E014",
+                f"Expected to write outside of {parent}, whose files must not change, "
+                f"but got {path}. Name another place.",
+            )
     if path.is_symlink() or not path.exists():
         return
     foreign = find_foreign(path, kind)
     if foreign is not None:
-        raise SapbertError(Errors.E012.format(path=path, kind=kind.name, found=foreign))
+        raise SapbertError(
+            "E012",
+            f"Expected {path} to be {kind.name} or an empty folder, but {foreign}, "
+            "which would be lost. Name another folder, or remove this one yourself.",
+        )
 
 
 def find_foreign(path: Path, kind: FolderKind) -> str | None:
@@ -253,8 +287,8 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
         beside = place.is_relative_to(path.parent) and inner
         own = beside and inner[0].startswith((f".{path.name}.", path.name))
         if not own and place not in path.parents:
-            return SapbertError(Errors.E020.format(path=place, reason=reason))
-    return SapbertError(Errors.E004.format(path=path, reason=reason))
+            return refused_by_system(path=place, reason=reason)
+    return not_written(path=path, reason=reason)
 
 
 def lock_handle(handle: int) -> bool:

@@ -7,11 +7,13 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .reading import (
     RECORD_BYTES,
     RECORD_VALUES,
     USUAL_BYTES,
+    damaged_gzip,
+    not_utf8_but_utf16,
     read_blocks,
     record_error,
 )
@@ -38,7 +40,11 @@ def make_parser(
     parser.buffer_text = True
 
     def refuse_entity(*_: Any) -> None:
-        raise SapbertError(Errors.E152.format(path=path, line=parser.CurrentLineNumber))
+        raise SapbertError(
+            "E152",
+            f"{path}:{parser.CurrentLineNumber}: Expected XML that declares no "
+            "entities, but it declares or uses one. Replace each entity by its text.",
+        )
 
     def check_entity(name: str, is_parameter: int, value: str | None, *_: Any) -> None:
         if is_parameter or value is None or "&" in value:
@@ -67,7 +73,7 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[N
     try:
         for block in read_blocks([path]):
             if not fed and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise SapbertError(Errors.E006.format(path=path))
+                raise not_utf8_but_utf16(path=path)
             fed += len(block)
             found = sum(map(block.count, MARKS))
             marks = found + (marks if begin() == begun else 0)
@@ -76,21 +82,25 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[N
                 raise record_error(path, parser.CurrentLineNumber)
             parser.Parse(block, False)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES:
-                values = {"line": parser.CurrentLineNumber, "limit": TOKEN_BYTES >> 20}
-                raise SapbertError(Errors.E427.format(path=path, **values))
+                raise SapbertError(
+                    "E427",
+                    f"{path}:{parser.CurrentLineNumber}: Expected tags and comments "
+                    f"of at most {TOKEN_BYTES >> 20} MiB, but got a larger one. Check "
+                    "that the file is what it should be.",
+                )
             yield
         parser.Parse(b"", True)
         yield
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise SapbertError(
-            Errors.E150.format(path=path, line=error.lineno, reason=reason)
+            "E150",
+            f"{path}:{error.lineno}: Expected complete XML in UTF-8, but it is "
+            f"truncated or damaged here ({reason}). Download or copy the file again.",
         ) from None
     except (EOFError, zlib.error) as error:
         line = parser.CurrentLineNumber
-        raise SapbertError(
-            Errors.E008.format(path=path, line=line, reason=error)
-        ) from None
+        raise damaged_gzip(path=path, line=line, reason=error) from None
 
 
 def read_children(

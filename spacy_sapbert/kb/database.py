@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.forks import ProcessLock
 
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
@@ -135,4 +135,8 @@ class Database:
     def damaged(self, reason: str, name: str = "main") -> SapbertError:
         """Return the error for a file, "main" or "overlay", that is damaged."""
         path = self.overlay if name == "overlay" else self.path
-        return SapbertError(Errors.E349.format(path=path, reason=reason))
+        return SapbertError(
+            "E349",
+            f"{path}: Expected a whole database of concepts, but {reason}. Copy or "
+            "build the knowledge base again.",
+        )

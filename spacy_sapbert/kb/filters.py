@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import SapbertError
 from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
@@ -171,7 +171,11 @@ def unknown_value(field: str, value: str, known: Collection[str]) -> SapbertErro
     first = [*sorted(known)[:10], *["…"] * (len(known) > 10)]
     shown = get_close_matches(value, known, n=3, cutoff=0.5) or first
     listed = ", ".join(shown) or "none"
-    return SapbertError(Errors.E332.format(field=field, got=repr(value), known=listed))
+    return SapbertError(
+        "E332",
+        f"Expected `{field}` to have values of the knowledge base (most similar: "
+        f"{listed}), but got {repr(value)}. Correct `{field}`.",
+    )
 
 
 def check_ids(store: Store, filter: Filter) -> None:
@@ -180,10 +184,19 @@ def check_ids(store: Store, filter: Filter) -> None:
         ids = getattr(filter, name)
         unknown = [*dict.fromkeys(ids).keys() - store.known_cuis(ids)]
         if unknown and name == "allow" and len(unknown) == len({*ids}):
-            raise SapbertError(Errors.E470.format(count=len(unknown)))
+            raise SapbertError(
+                "E470",
+                "Expected `filter.allow` to have ids of the knowledge base, but it "
+                f"has none of the {len(unknown):,}. Correct them, or leave out the "
+                "filter.",
+            )
         if unknown:
-            values = {"count": len(unknown), "total": len(ids), "got": min(unknown)}
-            warnings.warn(Warnings.W555.format(name=name, **values), stacklevel=2)
+            warnings.warn(
+                f"[W555] Expected `filter.{name}` to have ids of the knowledge "
+                f"base, but it has none of {len(unknown):,} of the {len(ids):,}, "
+                f"e.g. {min(unknown)}.",
+                stacklevel=2,
+            )
 
 
 def choose_codes(

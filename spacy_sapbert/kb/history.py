@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .folder.publication import lock_kb, use_version
 from .folder.records import FILE, OverlayRecord
 from .folder.verification import verify_files
@@ -80,7 +80,13 @@ def go_back(folder: Path, name: str) -> Version:
         known = list_versions(folder)
         if name not in known:
             values = {"path": folder, "got": name, "known": ", ".join(known)}
-            raise SapbertError(Errors.E348.format(**values))
+            raise SapbertError(
+                "E348",
+                (
+                    "Expected a version of {path}, but it has no {got!r}. It has: "
+                    "{known}. See `spacy sapbert kb versions {path}`."
+                ).format(**values),
+            )
         version = read_version(folder, name)
         verify_files(version)
         use_version(folder, name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
+from ..errors import SapbertError, UnknownConceptError
 from ..io.forks import TemporaryFolder
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
@@ -75,8 +75,12 @@ def open_version(
     """
     got = version.manifest.digest
     if digest not in (None, got):
-        values = {"path": version.folder, "expected": digest, "got": got}
-        raise SapbertError(Errors.E351.format(**values))
+        raise SapbertError(
+            "E351",
+            f"Expected the knowledge base with the digest {digest}, but "
+            f"{version.folder} has the digest {got}. Install the one that is pinned, "
+            "or pin this one if you trust it.",
+        )
     verify_files(version, known=old.version if old is not None else None, whole=whole)
     return KnowledgeBase(version, encoder=encoder, old=old)
 
@@ -256,7 +260,11 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
-            raise SapbertError(Errors.E352.format(rows=self.rows))
+            raise SapbertError(
+                "E352",
+                f"Expected rows from 0 to below {self.rows}, but got others. If they "
+                "come from the knowledge base itself, build or copy it again.",
+            )
         return self.index.vectors(rows)
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
@@ -361,9 +369,15 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         concept = self.concept(cui)
         if concept is None:
-            raise UnknownConceptError(Errors.E336.format(cui=repr(cui)))
+            raise UnknownConceptError(
+                "E336",
+                "Expected the id of a concept, but the knowledge base has no "
+                f"{repr(cui)}. Look for it with `spacy sapbert kb search`.",
+            )
         if concept.cui != cui:
-            message = Warnings.W001.format(cui=cui, now=concept.cui)
+            message = (
+                f"[W001] The id {cui} was retired; the concept is now {concept.cui}."
+            )
             warnings.warn(message, UserWarning, 2)
         return concept
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
 from .database import Database
@@ -97,17 +97,22 @@ class Parts:
         """The encoder; an error if the engine cannot run it, or its width is wrong."""
         from ..encoder.encoder import Encoder, EncoderConfig
         from ..encoder.huggingface import EncoderSettings
+        from ..encoder.openvino_engine import not_exported
 
         config = self.config or EncoderConfig()
         record = self.manifest.encoder
         folder = self.version.encoder
         if config.engine not in ("auto", *self.manifest.engines):
-            raise SapbertError(Errors.E222.format(path=folder))
+            raise not_exported(path=folder)
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
         encoder = Encoder.open(folder, config, settings=settings, trusted=False)
         if encoder.width != record.width:
             raise SapbertError(
-                Errors.E307.format(got=encoder.width, width=record.width)
+                "E307",
+                "Expected the index and the encoder of one knowledge base, but the "
+                f"encoder gives vectors of width {encoder.width} and the index holds "
+                f"width {record.width}. Build the knowledge base again with this "
+                "encoder.",
             )
         return encoder
 
@@ -152,7 +157,11 @@ class Parts:
     def open_ngrams(self, *, english: bool) -> NgramIndex | NgramLayers:
         """Map 3-grams; see `load_ngrams`."""
         if not self.manifest.ngrams:
-            raise SapbertError(Errors.E340)
+            raise SapbertError(
+                "E340",
+                "Expected a knowledge base with character 3-grams, but it has none. "
+                "Build it with `--order names`.",
+            )
         counts, overlay = self.manifest.counts, self.manifest.overlay
         base = self.map_ngrams(NGRAMS, counts.rows, english)
         if overlay is None or not overlay.rows:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .folder.records import Recall
 from .indexes.exact import search_rows
 from .knowledge_base import KnowledgeBase
@@ -49,7 +49,12 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     _, scores = kb.search(kb.vectors(rows), 1)
     equal = int((scores[:, 0] > 1 - PRECISION).sum())
     if equal < SHARE * len(rows):
-        raise SapbertError(Errors.E319.format(found=equal, total=len(rows)))
+        raise SapbertError(
+            "E319",
+            "Expected the index to find the rows of its own vectors, but it found "
+            f"{equal} of {len(rows)}. Build the knowledge base again, with a larger "
+            "`ef` or `M`.",
+        )
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
     vectors = kb.encoder.embed([entry.alias for entry in probed])
@@ -61,7 +66,12 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
         for entry, found_rows in zip(probed, nearest.tolist(), strict=True)
     )
     if right < SHARE * len(probed):
-        raise SapbertError(Errors.E353.format(found=right, total=len(probed)))
+        raise SapbertError(
+            "E353",
+            f"Expected names to find their concepts, but {right} of {len(probed)} do. "
+            "The index or the encoder belongs to other names. Build the knowledge "
+            "base again.",
+        )
     return ProbeResult(equal / len(rows), right / max(len(probed), 1))
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import SapbertError, check_range
 from .folder.publication import change_manifest, lock_kb, lock_version
 from .folder.records import Calibration, Manifest
 from .folder.versions import Version, read_version
@@ -36,7 +36,7 @@ def change_kb(
         if threshold is not None:
             check_range("threshold", threshold, -1, 1)
             if manifest.has_ranker:
-                raise SapbertError(Errors.E364.format(path=folder))
+                raise has_learned_order(path=folder)
             changes = {"threshold": threshold, "calibration": None}
         if index:
             record = manifest.index
@@ -64,3 +64,12 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
             changes["order"] = order.model_copy(update={"ranker": ranker})
             changes["threshold"] = None
         return change_manifest(version, **changes).manifest
+
+
+def has_learned_order(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E364",
+        f"Expected a knowledge base without a learned order of candidates, but {path} "
+        "has one, whose probability has a threshold of its own. Teach it with these "
+        "mentions, or set `threshold`, a cosine, in the linker.",
+    )

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
-from ..io.arrays import map_arrays
+from ..io.arrays import damaged_arrays, map_arrays
 from ..io.cache import LruCache
 from ..linking.opposites import (
     NEGATING_WORDS,
@@ -410,5 +409,5 @@ def load_words(paths: Mapping[str, Path], store: Store) -> WordTable:
         or (len(places) and not 0 <= places.min() <= places.max() < 2 * max(sizes))
     ):
         reason = "its files contradict each other"
-        raise SapbertError(Errors.E591.format(path=paths["starts"], reason=reason))
+        raise damaged_arrays(path=paths["starts"], reason=reason)
     return WordTable(arrays, store)

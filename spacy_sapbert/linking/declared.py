@@ -22,7 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 MANY = 100  # texts from which on equal lists are one object
@@ -85,18 +85,28 @@ class Declared:
         name, got = f"{prefix}{self.name}", repr(value)
         low, high, allowed = self.option.low, self.option.high, self.allowed
         if low is not None:
-            limits = {"low": low, "high": high}
-            raise SapbertError(Errors.E313.format(setting=name, value=value, **limits))
+            raise SapbertError(
+                "E313",
+                f"Expected {name} from {low} to {high}, but got {value!r}. Correct "
+                f"`{name}`.",
+            )
         if first["type"] == "literal_error" and first["loc"]:  # an item of a list
             allowed, got = self.named, repr(first["input"])
         if allowed:
-            listed = {"known": [*allowed], "got": got}
-            raise SapbertError(Errors.E335.format(setting=name, **listed))
+            raise SapbertError(
+                "E335",
+                f"Expected `{name}` to be of {[*allowed]}, but got {got}. Correct "
+                f"`{name}`.",
+            )
         if get_origin(unwrap(self.type)) is Mapping:
             if not first["loc"]:
-                raise SapbertError(Errors.E334.format(got=f"a {type(value).__name__}"))
+                raise wrong_label_types(got=f"a {type(value).__name__}")
             name = f"{name}.{first['loc'][0]}"
-        raise SapbertError(Errors.E331.format(setting=name))
+        raise SapbertError(
+            "E331",
+            f"Expected `{name}` to be a list of texts, but got something else. Write "
+            'it like `["T047", "DISO"]`.',
+        )
 
     @property
     def named(self) -> tuple[Any, ...]:
@@ -230,3 +240,12 @@ def share_sorted(texts: tuple[str, ...]) -> tuple[str, ...]:
 Text = Annotated[str, Field(min_length=1)]
 OrderedTexts = Annotated[tuple[Text, ...], BeforeValidator(order_texts)]
 SortedTexts = Annotated[tuple[str, ...], PlainValidator(sort_texts)]
+
+
+def wrong_label_types(*, got: object) -> SapbertError:
+    return SapbertError(
+        "E334",
+        "Expected `label_types` to map labels to lists of semantic types, but got "
+        f'{got}. Write it like `{{"DISEASE": ["T047"]}}`, without the labels that may '
+        "have any type.",
+    )

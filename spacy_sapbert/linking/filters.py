@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .declared import Option, SortedTexts, check_fields, declare
 from .languages import ENGLISH, may_be_english
 
@@ -131,9 +131,19 @@ def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
         return data
     known = [*FILTER_FIELDS]
     if not isinstance(data, (Mapping, type(None))):
-        raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
+        got = type(data).__name__
+        raise SapbertError(
+            "E330",
+            f"Expected a filter of {known}, but got {got}. Correct the setting "
+            "`filter`.",
+        )
     if unknown := [key for key in data or {} if key not in known]:
-        raise SapbertError(Errors.E330.format(known=known, got=repr(unknown[0])))
+        got = repr(unknown[0])
+        raise SapbertError(
+            "E330",
+            f"Expected a filter of {known}, but got {got}. Correct the setting "
+            "`filter`.",
+        )
     return Filter(**data or {})
 
 

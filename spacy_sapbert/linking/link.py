@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .candidates import Candidate, Entry, RankedEntry
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
@@ -104,11 +104,11 @@ def check_mentions(mentions: Any, *others: Sized | None) -> None:
     wrong = () if not texts else [m for m in mentions if not isinstance(m, str)]
     if not texts or wrong:
         got = type(wrong[0] if wrong else mentions).__name__
-        raise SapbertError(Errors.E359.format(got=f"a {got}"))
+        raise wrong_mentions(got=f"a {got}")
     for other in others:
         if other is not None and len(other) != len(mentions):
             got = f"{len(mentions):,} mentions and {len(other):,} labels or documents"
-            raise SapbertError(Errors.E359.format(got=got))
+            raise wrong_mentions(got=got)
 
 
 def make_queries(
@@ -310,3 +310,11 @@ def hierarchy_distance(
         return 1
     close = above & others or any(cui in them for them in theirs)
     return 2 if close else MAX_DISTANCE
+
+
+def wrong_mentions(*, got: object) -> SapbertError:
+    return SapbertError(
+        "E359",
+        "Expected a list of texts as mentions, and as many labels and documents, but "
+        f'got {got}. Write `kb.link(["heart attack"])`, and leave out missing values.',
+    )

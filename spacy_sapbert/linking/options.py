@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .declared import (
     Option,
     OrderedTexts,
@@ -21,6 +21,7 @@ from .declared import (
     check_fields,
     declare,
     order_texts,
+    wrong_label_types,
 )
 from .filters import Filter, make_filter
 
@@ -41,7 +42,7 @@ def freeze_labels(
     """
     for label, types in labels.items():
         if not types:
-            raise SapbertError(Errors.E334.format(got=f"no type for {label!r}"))
+            raise wrong_label_types(got=f"no type for {label!r}")
     return MappingProxyType(dict(labels))
 
 
@@ -168,5 +169,10 @@ def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions
     """
     for name in changes:
         if name not in OPTIONS:
-            raise SapbertError(Errors.E333.format(known=[*OPTIONS], got=repr(name)))
+            known = [*OPTIONS]
+            raise SapbertError(
+                "E333",
+                f"Expected one of the settings {known}, but got {repr(name)}. Correct "
+                "its name.",
+            )
     return replace(base, **changes) if changes else base

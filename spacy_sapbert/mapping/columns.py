@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.tables import describe_header
 from .found import Found
 from .tables import Cell
@@ -65,7 +65,11 @@ def find_columns(
             known = describe_header(
                 header, is_header=any(p is not None for p in places)
             )
-            raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
+            raise SapbertError(
+                "E443",
+                f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
+                "its columns, or write a first row with the names of the columns.",
+            )
     return places
 
 

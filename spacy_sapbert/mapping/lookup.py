@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, refused_by_system
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
@@ -180,7 +180,12 @@ class SavedLookups:
                 except (KeyError, TypeError, ValueError):
                     same = False
                 if not same:
-                    raise SapbertError(Errors.E440.format(path=self.path))
+                    raise SapbertError(
+                        "E440",
+                        "Expected look-ups of the same table, knowledge base and "
+                        f"settings in {self.path}, but got others. Delete the file to "
+                        "begin anew.",
+                    )
                 whole += len(line)
         return whole
 
@@ -191,7 +196,7 @@ class SavedLookups:
             self.file.flush()
         except OSError as error:
             values = {"path": self.path, "reason": error.strerror or error}
-            raise SapbertError(Errors.E020.format(**values)) from error
+            raise refused_by_system(**values) from error
 
     def add(self, query: Query, found: Found) -> None:
         """Keep a look-up."""

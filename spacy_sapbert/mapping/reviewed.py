@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.gold import NO_ID, split_ids
 from .columns import CHOSEN, TERM, find_columns
 from .tables import ENDINGS, read_rows
@@ -58,4 +58,8 @@ def read_reviewed(path: Path) -> Iterator[Reviewed]:
             empty = False
             yield Reviewed(number, term, [] if chosen in NO_ID else split_ids(chosen))
     if empty:
-        raise SapbertError(Errors.E444.format(path=path))
+        raise SapbertError(
+            "E444",
+            f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
+            "empty. Write an id, or NIL, for each term that you have reviewed.",
+        )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.progress import show_progress
 from ..io.reading import check_file, file_digest
 from ..io.writing import write_atomically
@@ -162,9 +162,14 @@ def check_allowed(kb: KnowledgeBase, path: Path, term: Term) -> None:
     try:
         kb.check_options(LinkOptions(filter=allowed))
     except SapbertError as error:
-        if not str(error).startswith("[E332]"):
+        if error.code != "E332":
             raise
-        raise SapbertError(Errors.E445.format(path=path, row=term.row)) from None
+        raise SapbertError(
+            "E445",
+            f"{path}: Expected semantic types and languages of the knowledge base in "
+            f"the columns that limit each row, but row {term.row} has another. "
+            "Correct the cell, or name another column.",
+        ) from None
 
 
 def count(

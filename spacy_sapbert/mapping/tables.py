@@ -8,10 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, missing_file, unexpected_line
 from ..io.excel import read_workbook
 from ..io.formulas import defuse, undefuse
 from ..io.plugins import require
+from ..io.reading import wrong_content
 from ..io.writing import write_atomically
 from ..vocabularies.report import Report
 from ..vocabularies.tables.table import read_text
@@ -43,7 +44,11 @@ def find_kind(path: Path) -> str:
     for ending, kind in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return kind
-    raise SapbertError(Errors.E441.format(path=path, known=", ".join(ENDINGS)))
+    known = ", ".join(ENDINGS)
+    raise SapbertError(
+        "E441",
+        f"Expected a table with an ending of {known}, but got {path}. Rename it.",
+    )
 
 
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
@@ -61,7 +66,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
     """
     kind = find_kind(path)
     if not path.is_file():
-        raise SapbertError(Errors.E001.format(path=path))
+        raise missing_file(path=path)
     if kind == PARQUET:
         yield from read_parquet(path)
         return
@@ -76,7 +81,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
         if not cells or any(cell.strip() for cell in cells[width:]):
             expected = f"at most {width} fields, with closed quotes"
             values = {"path": path, "line": number, "expected": expected}
-            raise SapbertError(Errors.E117.format(**values))
+            raise unexpected_line(**values)
         if not is_excel:
             cells = [undefuse(cell) for cell in cells]  # `write_table` adds it again
         yield [*cells[:width], *[""] * (width - len(cells))]
@@ -96,9 +101,7 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
         names = list(pq.read_schema(path).names)
     except DAMAGED as error:
         found = f"it cannot be read ({type(error).__name__})"
-        raise SapbertError(
-            Errors.E597.format(path=path, what="a Parquet file", found=found)
-        ) from None
+        raise wrong_content(path=path, what="a Parquet file", found=found) from None
     yield names
     columns = Columns(text=names[0], id=names[0], keep=tuple(names[1:]))
     for _, row in read_parquet_rows(path, columns):
@@ -171,11 +174,19 @@ def write_workbook(
     with closing(sheet):  # or it writes to its own file when it is deleted
         for number, row in enumerate(chain([header], rows), 1):
             if number > MOST_ROWS:
-                raise SapbertError(Errors.E442.format(path=path, rows=MOST_ROWS - 1))
+                raise SapbertError(
+                    "E442",
+                    f"{path}: Expected at most {MOST_ROWS - 1} rows in a sheet of "
+                    "Excel, but got more. Write CSV or Parquet.",
+                )
             for column, cell in enumerate(row, 1):
                 if is_cut(cell):
-                    values = {"most": MOST_UNITS, "row": number, "column": column}
-                    raise SapbertError(Errors.E447.format(path=path, **values))
+                    raise SapbertError(
+                        "E447",
+                        f"{path}: Expected at most {MOST_UNITS:,} characters in a "
+                        f"cell of Excel, but got more in row {number}, column "
+                        f"{column}. Write CSV or Parquet.",
+                    )
             sheet.append([to_cell(cell, bold=number == 1) for cell in row])
     with write_atomically(path) as file:
         book.save(file)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import SapbertError
 from ..formats.entities import AttributeNames
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def set_extensions(attrs: AttributeNames) -> None:
     names = [name for name, _ in wanted]
     for attr, default in wanted:
         if names.count(attr) > 1:
-            raise SapbertError(Errors.E552.format(attr=attr, reason="named twice"))
+            raise wrong_attribute(attr=attr, reason="named twice")
         if not Span.has_extension(attr):
             Span.set_extension(attr, default=default)
         elif any(Span.get_extension(attr)[1:]):
             reason = "computed by another component"
-            raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
+            raise wrong_attribute(attr=attr, reason=reason)
 
 
 def write_links(
@@ -68,7 +68,14 @@ def write_links(
         links: dict[tuple[int, int], Linked] = {}
         for number, (span, result) in enumerate(zip(spans, results, strict=True)):
             if links.setdefault((span.start_char, span.end_char), result) != result:
-                warnings.warn(Warnings.W559.format(key=spans_key), stacklevel=2)
+                warnings.warn(
+                    f"[W559] Expected spans of the group {spans_key!r} at "
+                    "different places, but two at the same place have different "
+                    "links, and share `span._`, which has the last one. Read "
+                    "`span.kb_id_` and `group.attrs`, which have those of each "
+                    "span.",
+                    stacklevel=2,
+                )
             # A span of a group is a copy, so `span.kb_id_ = …` would be lost.
             kb_id = result.cui or NIL
             group[number] = Span(
@@ -79,3 +86,12 @@ def write_links(
         group.attrs[attrs.note] = [result.note for result in results]
         if attrs.codes is not None:
             group.attrs[attrs.codes] = [result.codes for result in results]
+
+
+def wrong_attribute(*, attr: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E552",
+        "Expected an attribute of spans for each of CUI, candidates, note and codes, "
+        f"but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
+    )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.writing import (
     FolderKind,
     check_folder_output,
@@ -94,8 +94,12 @@ def assemble_pipeline(
     check_folder_output(output, kind, force=force)
     for component in ADDED:
         if component in nlp.component_names:
-            values = {"path": detector, "component": component}
-            raise SapbertError(Errors.E573.format(**values))
+            raise SapbertError(
+                "E573",
+                f"Expected a pipeline that sets entities, but {detector} has "
+                f"{component!r} already. Name the pipeline that it was made of, or "
+                "use this one as it is.",
+            )
     opened = load_kb(kb)
     manifest = opened.manifest
     sources = "; ".join(manifest.sources) or "sources not named"

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import Document
 
 if TYPE_CHECKING:
@@ -106,6 +106,11 @@ def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
         raise
     except Exception as error:
         kind = type(error).__name__
-        values = {"document": document.describe(), "component": name, "kind": kind}
-        raise ComponentError(Errors.E513.format(**values)) from None
+        raise ComponentError(
+            "E513",
+            f"Expected the pipeline to work on document {document.describe()}, but "
+            f"its component {name!r} failed with {kind}. Remove the document, pass "
+            "`--on-error skip` to count such documents and continue, or correct the "
+            "component: `nlp(text)` in Python shows the place.",
+        ) from None
     return doc

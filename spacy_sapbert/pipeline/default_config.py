@@ -9,7 +9,7 @@ from typing import Any
 
 from thinc.api import Config
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..linking.declared import Declared, config_type
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS
 
@@ -110,4 +110,9 @@ def check_labels(labels: Iterable[str]) -> None:
     """Raise an error if a config file cannot hold one of the labels."""
     for label in labels:
         if not LABEL.fullmatch(label):
-            raise SapbertError(Errors.E551.format(label=label))
+            raise SapbertError(
+                "E551",
+                "Expected labels in `label_types` that a config file can hold, "
+                "without `:` or `=` and with a letter or digit first, but got "
+                f"{label!r}. Rename the label, or pass `label_types` with each call.",
+            )

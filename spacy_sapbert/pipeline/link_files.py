@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import SapbertError, check_range, unknown_on_error
 from ..formats.documents import Document, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
 from ..formats.entities import RUN_COLUMNS, LinkedDoc, describe_docs
@@ -128,7 +128,7 @@ class LinkJob:
         if self.output is not None:
             object.__setattr__(self, "output", Path(self.output))
         if self.on_error not in ON_ERROR:
-            raise SapbertError(Errors.E112.format(value=self.on_error))
+            raise unknown_on_error(value=self.on_error)
         for name in ("shard_size", "first_id", "batch_size", "n_process"):
             if (value := getattr(self, name)) is not None:
                 check_range(name, value, 1, MOST)
@@ -139,7 +139,7 @@ class LinkJob:
             return self.format
         if self.shard_size is None:
             if self.output is not None and self.output.is_dir():
-                raise SapbertError(Errors.E515.format(path=self.output))
+                raise output_is_folder(path=self.output)
             return "table" if self.output is None else guess_format(self.output)
         ending = "" if self.output is None else self.output.suffix
         return list_suffixes().get(ending, "jsonl")
@@ -151,11 +151,19 @@ class LinkJob:
             check_replaceable(output)
         if self.shard_size is not None:
             if format.folder:
-                raise SapbertError(Errors.E518.format(format=name))
+                raise SapbertError(
+                    "E518",
+                    f"Expected a format with one file for each part, but {name} "
+                    "writes files for each document. Remove `--shard-size`.",
+                )
             if output is None:
-                raise SapbertError(Errors.E514)
+                raise SapbertError(
+                    "E514",
+                    "Expected a folder for the parts as `--output`, but got none. "
+                    "Pass `--output FOLDER` with `--shard-size`.",
+                )
         elif output is not None and output.is_dir() and not format.folder:
-            raise SapbertError(Errors.E515.format(path=output))
+            raise output_is_folder(path=output)
         elif output is not None and format.folder:
             check_existing(output, force=self.force)
         else:
@@ -167,13 +175,20 @@ class LinkJob:
             formats = list_formats("takes").items()
             keeping = [known for known, other in formats if "keep" in other.takes]
             expected = f"a `--format` of {', '.join(keeping)}"
-            raise SapbertError(Errors.E600.format(expected=expected, got=name))
+            raise SapbertError(
+                "E600",
+                f"Expected `--keep` with {expected}, but got {name}. Correct it, or "
+                "remove `--keep`.",
+            )
         own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
         for name in self.keep:
             if name in own or self.keep.count(name) > 1:
                 expected = "fields once, which the output does not have itself"
-                values = {"expected": expected, "got": repr(name)}
-                raise SapbertError(Errors.E600.format(**values))
+                raise SapbertError(
+                    "E600",
+                    f"Expected `--keep` with {expected}, but got {repr(name)}. "
+                    "Correct it, or remove `--keep`.",
+                )
 
     def describe(self, files: Iterable[InputFile], nlp: "Language") -> dict[str, Any]:
         """Return what decides the output, as JSON; options are digests.
@@ -333,7 +348,13 @@ def make_writer_options(
         options["first_id"] = job.first_id
         known = linker.options.codes or linker.kb.store.sources_of_codes
         if OMOP not in known:  # no mention would have the id of a concept
-            raise SapbertError(Errors.E471.format(got=", ".join(known) or "none"))
+            got = ", ".join(known) or "none"
+            raise SapbertError(
+                "E471",
+                "Expected a knowledge base whose concepts have codes of OMOP for "
+                f"`--format omop`, but got {got}, so that each row would have the "
+                "concept 0. Build it from files of Athena, or write another format.",
+            )
     return options
 
 
@@ -502,3 +523,11 @@ def digest_pipeline(nlp: "Language") -> str:
         for file in filter(Path.is_file, map(folder.joinpath, files)):
             digests[f"{name}/{file.name}"] = file_digest(file)
     return digest_json(digests)
+
+
+def output_is_folder(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E515",
+        f"Expected a file as `--output`, but {path} is a folder. Pass a file, or pass "
+        "`--shard-size 1000` to write parts into a folder.",
+    )

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..encoder.encoder import EncoderConfig
-from ..errors import Errors, SapbertError, Warnings, check_range
+from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..io.forks import TemporaryFolder
 from ..linking.options import OPTIONS, LinkOptions, change_options
@@ -105,7 +105,10 @@ def warn_of_shared_attributes(linker: "SapbertLinker", nlp: Language) -> None:
             if shared:
                 names = ", ".join(shared)
                 warnings.warn(
-                    Warnings.W553.format(linker=linker.name, other=name, attrs=names),
+                    "[W553] Expected the linkers of a pipeline to write different "
+                    f"attributes, but {linker.name} and {name} both write {names}. "
+                    "The later one replaces the links of the earlier one; change "
+                    "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -151,7 +154,12 @@ class SapbertLinker(Pipe):
     def __setattr__(self, name: str, value: Any) -> None:
         # A misspelt option would be a new attribute, which changes nothing.
         if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
-            raise SapbertError(Errors.E333.format(known=[*OPTIONS], got=repr(name)))
+            known = [*OPTIONS]
+            raise SapbertError(
+                "E333",
+                f"Expected one of the settings {known}, but got {repr(name)}. Correct "
+                "its name.",
+            )
         super().__setattr__(name, value)
 
     @property
@@ -307,7 +315,13 @@ class SapbertLinker(Pipe):
         """Link the mentions of some Docs together and set the attributes."""
         key = self.spans_key
         if key is not None and not any(key in doc.spans for doc in docs):
-            warnings.warn(Warnings.W556.format(name=self.name, key=key), stacklevel=2)
+            warnings.warn(
+                f"[W556] Expected documents with the span group {key!r}, the "
+                f"`spans_key` of {self.name}, but got none, so nothing is linked. "
+                "Correct `spans_key`, or add the component that sets it before "
+                "the linker.",
+                stacklevel=2,
+            )
         if any(self.spans(doc) for doc in docs):
             self.opened.refresh_in_time(self.check_kb)
             self.set_annotations(docs, self.predict(docs, options))

@@ -5,7 +5,7 @@ from functools import partial
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..linking.text import singular_abbreviation
 from .schwartz_hearst import LONGEST
 
@@ -26,7 +26,12 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     if Doc.has_extension(abbreviations_attr):
         getter = Doc.get_extension(abbreviations_attr)[2]
         if not isinstance(getter, partial) or getter.func is not list_abbreviations:
-            raise SapbertError(Errors.E570.format(attr=abbreviations_attr))
+            raise SapbertError(
+                "E570",
+                f"Expected `doc._.{abbreviations_attr}` to be free, but another "
+                "component has registered it. Choose another name with the setting "
+                "`abbreviations_attr`.",
+            )
         attrs = tuple(dict.fromkeys((*getter.keywords["attrs"], *attrs)))
     if not Span.has_extension(long_form_attr):
         Span.set_extension(long_form_attr, default=None)

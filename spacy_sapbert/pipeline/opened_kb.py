@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 
-from ..errors import Warnings, check_range
+from ..errors import check_range
 from ..io.forks import ProcessLock
 
 if TYPE_CHECKING:
@@ -162,7 +162,11 @@ class OpenedKb:
             try:
                 self.refresh(check)
             except Exception as error:  # a service goes on with what it has
-                warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
+                warnings.warn(
+                    "[W554] The knowledge base has a new version that cannot be "
+                    f"opened, so the old one stays in use. {error}",
+                    stacklevel=2,
+                )
 
     @property
     def installed_name(self) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import FIELDS, Document, OnError, raise_error
 from ..linking.options import change_options
 from .batches import LINKER, Result, find_linker, run_batch
@@ -48,18 +48,26 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
         except ImportError as error:
             reason = str(error).strip().partition("\n")[0]
             got = f"{lang!r}: {reason}"
-            raise SapbertError(Errors.E601.format(got=got)) from None
+            raise unknown_language(got=got) from None
     if lang is not None:
-        raise SapbertError(Errors.E601.format(got="both"))
+        raise unknown_language(got="both")
     try:
         return spacy.load(name)
     except SapbertError:
         raise
     except (OSError, ValueError) as error:
         if (Path(name) / KB_FILE).is_file():
-            raise SapbertError(Errors.E571.format(path=name)) from None
+            raise SapbertError(
+                "E571",
+                f"Expected a pipeline in {name}, but it is a knowledge base. Pass it "
+                "as `--kb`.",
+            ) from None
         reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E507.format(name=name, reason=reason)) from None
+        raise SapbertError(
+            "E507",
+            f"Expected a pipeline under {name!r}, but it could not be loaded: "
+            f"{reason} Name a folder that `nlp.to_disk` wrote, or install the package.",
+        ) from None
 
 
 def list_detectors(nlp: "Language", what: str) -> list[str]:
@@ -119,7 +127,10 @@ def complete_pipeline(
             of entities, or a setting is not possible.
     """
     if mentions not in (None, NAMES):
-        raise SapbertError(Errors.E510.format(known=NAMES, value=mentions))
+        raise SapbertError(
+            "E510",
+            f"Expected `--mentions` to be {NAMES!r}, but got {mentions!r}. Correct it.",
+        )
     name = find_linker(nlp)
     if name is None:
         name = LINKER
@@ -127,7 +138,12 @@ def complete_pipeline(
         if not finds_long_forms(nlp):
             nlp.add_pipe(ABBREVIATIONS, before=name)
     elif kb is not None:
-        raise SapbertError(Errors.E509.format(linker=name))
+        raise SapbertError(
+            "E509",
+            f"Expected no `--kb`, since the linker of the pipeline, {name}, has its "
+            "own knowledge base, but got one. Remove `--kb`, or change the linker's "
+            "setting `kb`.",
+        )
     linker: Any = nlp.get_pipe(name)
     linker.opened.pin = kb_digest or linker.opened.pin
     linker.options = change_options(linker.options, options)
@@ -177,7 +193,13 @@ def check_detection(nlp: "Language", spans_key: str | None) -> None:
     what = linked_spans(spans_key)
     if not list_detectors(nlp, what):
         components = ", ".join(nlp.pipe_names)
-        raise SapbertError(Errors.E508.format(components=components, what=what))
+        raise SapbertError(
+            "E508",
+            f"Expected a component that declares that it sets {what}, but none of "
+            f"these does: {components}. If one of them sets it, declare it with "
+            "`assigns` in its `@Language.factory`; else choose another `--pipeline`, "
+            "or pass `--mentions names` to detect the names of the knowledge base.",
+        )
 
 
 def has_entities(document: Document, spans_key: str | None) -> bool:
@@ -254,3 +276,11 @@ def plan_jobs(
             check_detection(nlp, key)
         for batch in minibatch(group, batch_size):
             yield batch, detectors if known else []
+
+
+def unknown_language(*, got: object) -> SapbertError:
+    return SapbertError(
+        "E601",
+        "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
+        f"{got}. Correct it, or remove one of the two.",
+    )

@@ -13,7 +13,7 @@ from weakref import ReferenceType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.writing import write_atomically
 
 if TYPE_CHECKING:
@@ -52,7 +52,11 @@ class SavedSettings(BaseModel):
             return cls.model_validate_json(content)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise SapbertError(Errors.E553.format(path=path, reason=reason)) from None
+            raise SapbertError(
+                "E553",
+                f"{path}: Expected the settings of a saved component, but {reason}. "
+                "Save the pipeline again.",
+            ) from None
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

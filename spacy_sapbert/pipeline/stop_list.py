@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.reading import read_lines
 from ..io.writing import write_atomically
 from ..linking.stop_names import STOP_NAMES
@@ -40,7 +40,11 @@ def read_stop_names(path: str | Path) -> list[str]:
     """
     names = [*iter_names(Path(path))]
     if not names:
-        raise SapbertError(Errors.E572.format(path=path))
+        raise SapbertError(
+            "E572",
+            f"{path}: Expected names that are not marked, one a line, but got none. "
+            "Write the file with `spacy sapbert stop-names`, or leave it out.",
+        )
     return names
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.gold import GoldSpan
 from .batches import LINKER, ComponentError, Result, find_linker, run_batch
@@ -106,7 +106,11 @@ def link_packed(packed: list[Packed], skip: list[str]) -> list[PackedResult]:
         raise
     except Exception as error:
         kind = type(error).__name__
-        raise SapbertError(Errors.E749.format(kind=kind)) from None
+        raise SapbertError(
+            "E749",
+            "Expected a worker process to open the pipeline and to return its "
+            f"documents, but it failed with {kind}. `--n-process 1` shows the place.",
+        ) from None
 
 
 def run_job(

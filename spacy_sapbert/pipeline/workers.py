@@ -20,7 +20,7 @@ from itertools import islice
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import SapbertError
 from ..formats.documents import Document
 from .batches import Result
 from .running import Job
@@ -153,7 +153,11 @@ class Workers:
 
     def repeat_jobs(self, queue: deque[Started]) -> None:
         """Repeat the jobs that have no result because a worker has ended."""
-        warnings.warn(Warnings.W748, stacklevel=3)
+        warnings.warn(
+            "[W748] A worker process ended before its work. Its documents and "
+            "those of the other workers are linked again, one batch at a time.",
+            stacklevel=3,
+        )
         for number, job in enumerate(queue):
             if is_broken(job.future):
                 repeated = self.run_alone(job.documents, job.skip)
@@ -174,8 +178,14 @@ class Workers:
         shown = ", ".join(repr(document.id) for document in documents[:MAX_IDS])
         if len(documents) > MAX_IDS:
             shown += f" and {len(documents) - MAX_IDS} others"
-        text = Errors.E748.format(ids=shown, deaths=MAX_CRASHES)
-        return failed_future(SapbertError(text))
+        ended = SapbertError(
+            "E748",
+            f"Expected a worker process to link the documents {shown}, but "
+            f"{MAX_CRASHES} of them ended over it. If the system had no memory left, "
+            "pass a smaller `--batch-size` or `--n-process`; else find the document "
+            "with `--batch-size 1`.",
+        )
+        return failed_future(ended)
 
 
 def failed_future(error: Exception) -> Results:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.reading import read_lines
 from .problems import RequestError
 
@@ -91,7 +91,13 @@ def read_tokens(path: Path) -> tuple[Access, ...]:
         found.append(Access(token, known, name or None))
     whole = len(found) == len(lines) and found
     if not whole or len({access.token for access in found}) < len(found):
-        raise SapbertError(Errors.E452.format(path=path, least=LEAST_TOKEN))
+        raise SapbertError(
+            "E452",
+            f"{path}: Expected one token, or lines of a role (reader, reviewer or "
+            "admin), a token and, if wanted, a name, each token of at least "
+            f"{LEAST_TOKEN} letters, digits, `-`, `_` or `.` and only once, but got "
+            "something else. Write tokens with `openssl rand -hex 32`.",
+        )
     return tuple(found)
 
 
@@ -113,7 +119,12 @@ def find_access(tokens: Sequence[Access], header: str) -> Access:
         if secrets.compare_digest(secret, access.token.encode())
     ]
     if kind.lower() != "bearer" or not same:
-        raise RequestError(Errors.E455, 401)
+        raise RequestError(
+            "E455",
+            "Expected the token of the service, but got none or another. Send it as "
+            "`Authorization: Bearer TOKEN`.",
+            401,
+        )
     return same[0]
 
 
@@ -125,8 +136,13 @@ def check_role(access: Access, method: str, path: str) -> None:
     """
     needed = needed_role(method, path) or Role.READER
     if access.role < needed:
-        names = {"needed": needed.name.lower(), "role": access.role.name.lower()}
-        raise RequestError(Errors.E485.format(**names), 403)
+        raise RequestError(
+            "E485",
+            f"Expected a token of the role {needed.name.lower()}, but got one of the "
+            f"role {access.role.name.lower()}. Ask who runs the service for another "
+            "token.",
+            403,
+        )
 
 
 def check_name(access: Access, method: str, path: str, body: bytes) -> None:
@@ -142,7 +158,12 @@ def check_name(access: Access, method: str, path: str, body: bytes) -> None:
         except (ValueError, RecursionError):
             return  # it is no request that writes
         if names_in_body - {access.reviewer}:
-            raise RequestError(Errors.E486, 403)
+            raise RequestError(
+                "E486",
+                "Expected the reviewer's name of the token, but got another. GET "
+                "/access returns the name.",
+                403,
+            )
 
 
 def find_reviewers(data: Any) -> set[Any]:

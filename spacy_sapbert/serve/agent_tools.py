@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from ..errors import Errors
 from ..formats.entities import LinkedCandidate, LinkedEntity
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import change_options
@@ -466,7 +465,12 @@ def find_named(kb: KnowledgeBase, name: str) -> CodeSystem:
         if wanted in names or name == system.url:
             return system
     known = ", ".join(system.name for system in systems[:MOST_SHOWN])
-    raise RequestError(Errors.E484.format(known=known), 404)
+    raise RequestError(
+        "E484",
+        "Expected a vocabulary whose codes the knowledge base has, but got another. "
+        f"It has: {known}.",
+        404,
+    )
 
 
 def map_code(

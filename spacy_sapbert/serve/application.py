@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, wrong_request
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
 from .columns import MappedTerms
@@ -130,11 +130,18 @@ async def answer_unknown(request: Request, error: Exception) -> Response:
     """Answer a path or a method that there is not, or a body that cannot be parsed."""
     assert isinstance(error, HTTPException)
     if error.status_code in (404, 405):
-        answer = respond(RequestError(Errors.E464, error.status_code), request)
+        answer = respond(
+            RequestError(
+                "E464",
+                "Expected a path and a method of /openapi.json, but got others.",
+                error.status_code,
+            ),
+            request,
+        )
         answer.headers.update(error.headers or {})  # which methods there are
         return answer
-    expected = Errors.E457.format(expected="a body of JSON")
-    return respond(RequestError(expected, 422), request)
+    error = wrong_request(expected="a body of JSON")
+    return respond(RequestError.of(error, 422), request)
 
 
 async def answer_failure(request: Request, _: Exception) -> Response:

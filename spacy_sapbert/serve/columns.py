@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, too_much_in_request
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.columns import CHOSEN, list_cells, list_columns
@@ -78,21 +78,26 @@ def read_table(name: str, data: bytes) -> Table:
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
     data = to_utf8(data)
     if data.startswith(BINARY) and ending in TEXTS:
-        text = Errors.E441.format(path="table", known=", ".join(ENDINGS))
-        raise RequestError(text, INVALID)
+        known, got = ", ".join(ENDINGS), "another"
+        raise RequestError(
+            "E441",
+            f"Expected a table with an ending of {known}, but got {got}. Rename it.",
+            INVALID,
+        )
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)
         try:
             rows = [*islice(read_rows(path), MOST_ROWS + 2)]
         except SapbertError as error:
-            text = str(error).replace(str(path), path.name)
-            if text[1:5] == MISSING:
+            if error.code == MISSING:
                 raise
-            raise RequestError(text, INVALID) from None
+            text = error.text.replace(str(path), path.name)
+            raise RequestError(error.code, text, INVALID) from None
     if len(rows) > MOST_ROWS + 1:
-        values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
-        raise RequestError(Errors.E458.format(**values), 413)
+        got = len(rows) - 1
+        larger = too_much_in_request(limit=MOST_ROWS, what="rows", got=got)
+        raise RequestError.of(larger, 413)
     return Table(rows[0] if rows else [], rows[1:])
 
 

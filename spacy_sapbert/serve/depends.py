@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from ..errors import Errors
 from .columns import MappedTerms
 from .problems import RequestError
 from .reviews.store import ReviewStore
@@ -40,7 +39,12 @@ async def need_store(
 ) -> ReviewStore:
     """Return the reviews of a service; an error if it has none."""
     if store is None:
-        raise RequestError(Errors.E467, 404)
+        raise RequestError(
+            "E467",
+            "Expected a service with reviews, but it has none. Start it with "
+            "`--reviews FILE`.",
+            404,
+        )
     return store
 
 
@@ -48,7 +52,12 @@ async def need_one_process(request: Request) -> None:
     """Check that no other process would have to know what this one does."""
     settings: Settings = request.app.state.settings
     if settings.workers > 1:
-        raise RequestError(Errors.E495, 409)
+        raise RequestError(
+            "E495",
+            "Expected a service of one process for teaching, versions and counters, "
+            "but it has several. Start it without `--workers`.",
+            409,
+        )
 
 
 async def need_teacher(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, wrong_request
 from ..evaluation.explain import Explanation, explain_mention
 from ..evaluation.regression import read_context
 from ..evaluation.regression_cases import Case, place_mention
@@ -23,7 +23,7 @@ def cut_mention(body: ExplainRequest) -> tuple[str, str, int]:
     mention = text[start:end]
     if not start < end <= len(text) or body.mention not in (None, mention):
         expected = "`start` and `end` of the mention in `context`"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)
     return mention, text, start
 
 
@@ -38,7 +38,7 @@ async def explain(service: Service, body: ExplainRequest) -> Explanation:
     check_texts(texts, service.limits, "texts")
 
     def fail(what: str, _: str) -> SapbertError:
-        return RequestError(Errors.E457.format(expected=what), 422)
+        return RequestError.of(wrong_request(expected=what), 422)
 
     if body.start is None and body.end is None:
         mention, text, start = place_mention(body.mention, body.context, fail)

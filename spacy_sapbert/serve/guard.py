@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .access import ALL, OPEN, Access, check_name, check_role, find_access, is_open
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
@@ -105,7 +105,13 @@ class Guard:
             k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]
         }
         if not is_allowed_host(headers.get("host", ""), self.settings.names):
-            raise RequestError(Errors.E453, 421)
+            raise RequestError(
+                "E453",
+                "Expected `Host` to be localhost or an IP address, but got another "
+                "name. Start the service with `--allow-host NAME` if it is to have "
+                "this name.",
+                421,
+            )
         self.check_origin(scope, headers, answer)
         if scope["method"] == "OPTIONS":
             await answer.send_preflight()
@@ -114,7 +120,13 @@ class Guard:
         check_role(access, scope["method"], scope["path"])
         if self.of_client[client] > self.limits.of_client:
             limit = self.limits.of_client
-            raise RequestError(Errors.E459.format(limit=limit), 429, retry_after=1)
+            raise RequestError(
+                "E459",
+                f"Expected at most {limit} requests of a client at once, but got "
+                "more. Send the next when one is answered.",
+                429,
+                retry_after=1,
+            )
         body = await self.read_body(headers, receive)
         check_name(access, scope["method"], scope["path"], body)
         scope.setdefault("state", {})["access"] = access
@@ -124,7 +136,12 @@ class Guard:
                 await self.application(scope, waits, answer)
         except TimeoutError:
             seconds = self.limits.seconds
-            raise RequestError(Errors.E461.format(seconds=seconds), 503) from None
+            raise RequestError(
+                "E461",
+                f"Expected an answer within {seconds:g} seconds, but it took longer. "
+                "Send less in a request, or the request again later.",
+                503,
+            ) from None
         return {"bytes": len(body)}
 
     def check_origin(
@@ -141,7 +158,7 @@ class Guard:
         if origin is None:
             other = headers.get("sec-fetch-site") in ("cross-site", "same-site")
             if other and scope["path"] not in SHOWN:
-                raise RequestError(Errors.E454, 403)
+                raise RequestError.of(of_another_origin(), 403)
             return
         if origin in self.settings.origins:
             answer.headers |= {
@@ -154,7 +171,7 @@ class Guard:
             *(f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")),
             self.settings.public_origin,
         }:
-            raise RequestError(Errors.E454, 403)
+            raise RequestError.of(of_another_origin(), 403)
 
     def find_access(self, path: str, headers: dict[str, str]) -> Access:
         """Return what the token of a request allows."""
@@ -184,9 +201,19 @@ class Guard:
                     more = message.get("more_body", False)
         except TimeoutError:
             seconds = self.limits.seconds
-            raise RequestError(Errors.E462.format(seconds=seconds), 408) from None
+            raise RequestError(
+                "E462",
+                f"Expected a whole body within {seconds:g} seconds, but it is still "
+                "incomplete. Send the request again.",
+                408,
+            ) from None
         if size > limit:
-            raise RequestError(Errors.E456.format(limit=limit), 413)
+            raise RequestError(
+                "E456",
+                f"Expected a body of at most {limit:,} bytes, but got more. Send "
+                "fewer texts in a request.",
+                413,
+            )
         return b"".join(parts)
 
     def report(
@@ -281,3 +308,12 @@ class Answer:
                 {"type": "http.response.start", "status": status, "headers": raw}
             )
             await self({"type": "http.response.body", "body": body})
+
+
+def of_another_origin() -> SapbertError:
+    return SapbertError(
+        "E454",
+        "Expected a request of the same origin, but it comes from a page of another. "
+        "Start the service with `--allow-origin` and that origin, if it is to be "
+        "used by it.",
+    )

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .problems import RequestError
 
 WINDOW = 0.003  # seconds
@@ -86,7 +86,13 @@ class LinkingThread:
                 raise queue.Full
             self.jobs.put_nowait(job)
         except queue.Full:
-            raise RequestError(Errors.E460, 503, retry_after=1) from None
+            raise RequestError(
+                "E460",
+                "Expected a service with room in its queue, but it is full or ends. "
+                "Send the request again later.",
+                503,
+                retry_after=1,
+            ) from None
         return job.future
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":

@@ -6,13 +6,15 @@ an exception only its class and the place in the code, since its text may quote 
 
 import json
 import logging
+import re
 import sys
 import warnings
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ..errors import find_place
-from .problems import CODE
+
+CODE = re.compile(r"\[(W\d{3})\] ")
 
 
 def describe_exception(error: BaseException) -> dict[str, str]:

@@ -6,7 +6,6 @@ from typing import Any
 import regex
 from typing_extensions import TypedDict
 
-from ..errors import Errors
 from ..formats.page.addresses import concept_url
 from ..kb.database import is_encodable
 from ..kb.knowledge_base import KnowledgeBase
@@ -81,7 +80,11 @@ def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
     """Return the concept with an id or retired id."""
     concept = kb.concept(cui)
     if concept is None:
-        raise RequestError(Errors.E463, 404)
+        raise RequestError(
+            "E463",
+            "Expected an id of the knowledge base, but got another. Use /search.",
+            404,
+        )
     return concept
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, wrong_request
 
-CODE = re.compile(r"\[([EW]\d{3})\] ")
 INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # Codes of errors that a client is told: of texts of a request, and of decisions that
 # cannot be taught. All others are of the service: of its files and libraries, whose
@@ -30,9 +29,9 @@ class RequestError(SapbertError):
     """
 
     def __init__(
-        self, message: str, status: int, *, retry_after: int | None = None
+        self, code: str, text: str, status: int, *, retry_after: int | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(code, text)
         self.status = status
         self.retry_after = retry_after
 
@@ -58,10 +57,8 @@ class ErrorAnswer(BaseModel):
 
 def describe_problem(error: Exception) -> dict[str, Any]:
     """Return the body of the answer to an error."""
-    text = str(tell(error))
-    found = CODE.match(text)
-    code = found[1] if found else "E465"
-    return {"error": {"code": code, "message": CODE.sub("", text, count=1)}}
+    told = tell(error)
+    return {"error": {"code": told.code, "message": told.text}}
 
 
 def encode_problem(error: Exception) -> bytes:
@@ -78,22 +75,29 @@ def tell(error: Exception) -> RequestError:
     """Return what a client is told of an error; see `TOLD`."""
     if isinstance(error, RequestError):
         return error
-    text = str(error) if isinstance(error, SapbertError) else ""
-    code = text[1:5]
+    if not isinstance(error, SapbertError):
+        return failed()
+    code, text = error.code, error.text
     if code == MISSING:
         library, _, rest = text.partition(", but got: ")
         fix = rest.rpartition(". ")[2]
-        return RequestError(f"{library}, but it is not. {fix}", NOT_IMPLEMENTED)
+        return RequestError(code, f"{library}, but it is not. {fix}", NOT_IMPLEMENTED)
     if code in OF_SETTINGS:
         expected, _, rest = text.partition(", but ")
         fix = rest.rpartition(". ")[2]
-        return RequestError(f"{expected}, but got something else. {fix}", INVALID)
-    return RequestError(text, INVALID) if code in TOLD else failed()
+        told = f"{expected}, but got something else. {fix}"
+        return RequestError(code, told, INVALID)
+    return RequestError(code, text, INVALID) if code in TOLD else failed()
 
 
 def failed() -> RequestError:
     """Return the error of a service that failed."""
-    return RequestError(Errors.E465, FAILED)
+    return RequestError(
+        "E465",
+        "Expected the service to answer, but it failed. Report the line of its log "
+        "with the same `request`.",
+        FAILED,
+    )
 
 
 def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> RequestError:
@@ -118,11 +122,11 @@ def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> Reque
             expected = f"{where} as an object, with `content-type: application/json`"
         case "string" | "too" if length := LENGTH.search(text):
             expected = f"{where} with {length[0]}"
-    return RequestError(Errors.E457.format(expected=expected), INVALID)
+    return RequestError.of(wrong_request(expected=expected), INVALID)
 
 
 def check_format(format: str, known: Iterable[str]) -> None:
     """Raise an error if a file cannot have a format."""
     if format not in known:
         expected = f"`format` to be one of {', '.join(known)}"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..errors import Errors
+from ..errors import too_much_in_request, wrong_request
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
@@ -159,8 +159,8 @@ def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:
         (limits.characters, f"characters of {what}", sum(map(len, texts))),
     ):
         if got > limit:
-            text = Errors.E458.format(limit=limit, what=unit, got=got)
-            raise RequestError(text, 413)
+            error = too_much_in_request(limit=limit, what=unit, got=got)
+            raise RequestError.of(error, 413)
     if not all(map(is_encodable, texts)):
         expected = f"{what} without half a surrogate pair"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)

@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .application import make_application
 from .logs import EventLog, redirect_messages
 from .reviews.store import ReviewStore
@@ -81,7 +81,10 @@ def open_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or error
         raise SapbertError(
-            Errors.E451.format(host=host, port=port, reason=reason)
+            "E451",
+            f"Expected to listen on {host} port {port}, but the system refused: "
+            f"{reason}. Pass another `--port` (0 = any that is free) or another "
+            "`--host`.",
         ) from None
     return bound
 

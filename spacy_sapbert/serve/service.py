@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.entities import LinkedEntity, describe_entities
-from ..formats.inputs.checks import MOST_RUN, measure_run
+from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
 from ..linking.options import change_options
@@ -199,8 +199,8 @@ class Service:
         documents: dict[int, Document] = {}
         for number, (place, text) in enumerate(texts):
             if (run := measure_run(text)) > MOST_RUN:
-                message = Errors.E536.format(limit=MOST_RUN, id=place, run=run)
-                results[number] = TextResult([], SapbertError(message), digest)
+                error = too_many_signs(limit=MOST_RUN, id=place, run=run)
+                results[number] = TextResult([], error, digest)
             else:
                 documents[number] = Document(place, text)
         # New words of the texts are forgotten at the end of the zone.
@@ -239,4 +239,10 @@ def require_open(service: Service) -> None:
         RequestError: If it ends, or its linking thread has ended.
     """
     if not service.thread.alive:
-        raise RequestError(Errors.E460, 503, retry_after=1)
+        raise RequestError(
+            "E460",
+            "Expected a service with room in its queue, but it is full or ends. Send "
+            "the request again later.",
+            503,
+            retry_after=1,
+        )

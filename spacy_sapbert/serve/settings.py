@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .access import Access
 
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
@@ -52,7 +52,12 @@ def read_limits(given: Iterable[str]) -> Limits:
         number = value.replace("_", "").strip()
         if name not in known or not number.isdecimal() or int(number[:12]) < 1:
             names = ", ".join(known)
-            raise SapbertError(Errors.E487.format(names=names, got=text[:60]))
+            got = text[:60]
+            raise SapbertError(
+                "E487",
+                f"Expected `--limit NAME=NUMBER` with one of {names} and a positive "
+                f"whole number, but got {got!r}. Correct it.",
+            )
         changed[name] = type(known[name])(int(number[:12]))
     return replace(DEFAULT_LIMITS, **changed)
 
@@ -100,7 +105,12 @@ def read_public_url(given: str | None) -> str | None:
     parts = urlsplit(given)
     wrong = parts.query or parts.fragment or parts.username or not parts.hostname
     if parts.scheme not in ("http", "https") or wrong:
-        raise SapbertError(Errors.E489.format(got=given[:60]))
+        got = given[:60]
+        raise SapbertError(
+            "E489",
+            "Expected `--public-url` to be an address such as "
+            f"https://terms.example/sapbert, but got {got!r}. Correct it.",
+        )
     return given.rstrip("/")
 
 
@@ -121,7 +131,13 @@ def check_remote(host: str, *, tokens: Sequence[Access], allow_remote: bool) -> 
         SapbertError: If not.
     """
     if not (is_local(host) or tokens or allow_remote):
-        raise SapbertError(Errors.E450.format(host=host))
+        raise SapbertError(
+            "E450",
+            "Expected `--host` to be an address of this machine alone, such as "
+            f"127.0.0.1, but got {host}, which others reach. Pass `--token-file`, so "
+            "that they need a token, or `--allow-remote` to serve all who reach the "
+            "port.",
+        )
 
 
 def is_allowed_host(value: str, names: frozenset[str]) -> bool:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from .logs import EventLog, describe_exception
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -29,7 +29,11 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
             what starts the service can start it again.
     """
     if not hasattr(os, "fork"):
-        raise SapbertError(Errors.E493)
+        raise SapbertError(
+            "E493",
+            "Expected a system that can fork with `--workers`, but this one cannot. "
+            "Leave out `--workers`.",
+        )
     ending = False
     workers: set[int] = set()
 
@@ -66,7 +70,11 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
         for number, handler in old.items():
             signal.signal(number, handler)
     if failed:
-        raise SapbertError(Errors.E494)
+        raise SapbertError(
+            "E494",
+            "Expected all processes of the service to run until it is stopped, but "
+            "one ended. Its last line in the log has the cause.",
+        )
 
 
 def serve_and_exit(run: Callable[[], None], numbers: list[signal.Signals]) -> None:

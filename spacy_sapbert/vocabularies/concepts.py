@@ -10,7 +10,7 @@ from typing import Any, Required
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 from ..io.json_lines import validate_line
 from ..io.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..io.writing import write_atomically
@@ -197,7 +197,10 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
 
     def fail(expected: str) -> SapbertError:
         return SapbertError(
-            Errors.E101.format(path=path, line=number, expected=expected)
+            "E101",
+            f"{path}:{number}: Expected a concept as a JSON object with {expected}, "
+            "but got something else. Correct the line, or write the file again with "
+            "`spacy sapbert concepts`.",
         )
 
     try:
@@ -273,7 +276,13 @@ def check_concept(concept: Concept) -> bytes:
     if not expected and is_too_large(line):
         expected = f"at most {RECORD_BYTES:,} bytes and {RECORD_VALUES:,} values"
     if expected:
-        raise SapbertError(Errors.E120.format(cui=f"{cui}"[:40], expected=expected))
+        raise SapbertError(
+            "E120",
+            (
+                "Expected a concept with {expected}, but the concept {cui!r} is "
+                "another. Correct the concept."
+            ).format(cui=f"{cui}"[:40], expected=expected),
+        )
     return line
 
 

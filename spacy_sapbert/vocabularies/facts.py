@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import too_many_names
 from ..io.temporary_db import open_temporary_db
 from ..linking.languages import CODES
 from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
@@ -196,7 +196,7 @@ def build_concept(
 def check_count(count: int, cui: str) -> None:
     """Check the number of facts of a concept."""
     if count > VALUES:
-        raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
+        raise too_many_names(limit=VALUES, cui=cui[:40])
 
 
 def find_parents(database: sqlite3.Connection) -> None:

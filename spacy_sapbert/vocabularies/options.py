@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 
@@ -99,8 +99,12 @@ class ReadOptions:
             for text in (value if kind == "list" else [value]) if choices else ():
                 if text not in choices:
                     option = name.replace("_", "-")
-                    values = {"known": ", ".join(choices), "value": text}
-                    raise SapbertError(Errors.E115.format(option=option, **values))
+                    known = ", ".join(choices)
+                    raise SapbertError(
+                        "E115",
+                        f"Expected `--{option}` to be one of {known}, but got "
+                        f"{text!r}.",
+                    )
 
 
 READ_OPTIONS: dict[str, ReadOption] = {
@@ -117,4 +121,8 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise SapbertError(Errors.E114.format(pattern=pattern, reason=error)) from None
+        raise SapbertError(
+            "E114",
+            f"Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "
+            f"{error}.",
+        ) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, missing_file, unknown_on_error
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
 from .concepts import Concept
@@ -235,14 +235,24 @@ def guess_format(path: Path) -> str:
         SapbertError: If it does not exist, or no format has such names.
     """
     if RF2.match(path.name):
-        raise SapbertError(Errors.E125.format(path=path))
+        raise SapbertError(
+            "E125",
+            f"Expected the snapshot of a release of SNOMED CT, but got {path}. Pass "
+            "the folder of the release, or its `Snapshot` folder; Full and Delta "
+            "also have states of other days.",
+        )
     readers = list_readers()
     for name, reader in readers.items():
         if reader.matches(path):
             return name
     if not path.exists():
-        raise SapbertError(Errors.E001.format(path=path))
-    raise SapbertError(Errors.E110.format(path=path, formats=", ".join(readers)))
+        raise missing_file(path=path)
+    formats = ", ".join(readers)
+    raise SapbertError(
+        "E110",
+        f"Expected a file name of a known format, but got {path}. Pass `--format` "
+        f"with one of: {formats}.",
+    )
 
 
 def read_vocabulary(
@@ -315,14 +325,19 @@ def read_vocabularies(
             and line, at the first invalid row, or if no concept is left.
     """
     if on_error not in ("fail", "skip"):
-        raise SapbertError(Errors.E112.format(value=on_error))
+        raise unknown_on_error(value=on_error)
     formats = [guess_format(path) if format is None else format for path in paths]
     known = {option for name in formats for option in find_reader(name).takes}
     for option in options:
         if option not in known:
             names = ", ".join(dict.fromkeys(formats))
             name = option.replace("_", "-")
-            raise SapbertError(Errors.E113.format(formats=names, option=name))
+            raise SapbertError(
+                "E113",
+                f"Expected options of the format {names}, but got `--{name}`. Remove "
+                "it; `spacy sapbert concepts --help` lists the options of each "
+                "format.",
+            )
     files = [*paths, *xrefs, *retired]
     reports = [Report() for _ in files] if reports is None else reports
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
@@ -358,7 +373,9 @@ def find_reader(format: str) -> Reader:
     readers = list_readers()
     if format not in readers:
         formats = ", ".join(readers)
-        raise SapbertError(Errors.E111.format(formats=formats, format=format))
+        raise SapbertError(
+            "E111", f"Expected one of the formats {formats}, but got {format!r}."
+        )
     return readers[format]
 
 

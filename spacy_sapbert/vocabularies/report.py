@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, unexpected_line
 from ..io.reading import decode_line, read_line_blocks
 from ..io.terminal import msg
 from .concepts import Concept, clean_name
@@ -96,8 +96,7 @@ class Report:
         self, path: Path, line: int, expected: Any, rule: str = "bad lines"
     ) -> None:
         """Count an invalid line, or raise an error with what was expected."""
-        text = Errors.E117.format(path=path, line=line, expected=expected)
-        self.skip(rule, SapbertError(text))
+        self.skip(rule, unexpected_line(path=path, line=line, expected=expected))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types, in a fixed order."""
@@ -172,7 +171,9 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
             reason = "it has none, only e.g. a header. Correct the file or `--format`"
         else:
             reason = "the file is empty. Choose another one"
-        raise SapbertError(Errors.E106.format(path=report.path, reason=reason))
+        raise SapbertError(
+            "E106", f"Expected at least one concept in {report.path}, but {reason}."
+        )
 
 
 def check_known(
@@ -192,13 +193,17 @@ def check_known(
     near = get_close_matches(unknown[0].upper(), known, 3, 0.5)
     shown = sorted(known)[:SHOWN]
     raise SapbertError(
-        Errors.E105.format(
+        "E105",
+        (
+            "Expected {what} that are in {path}, but got {unknown}.{hint} The file "
+            "has: {known}."
+        ).format(
             what=what,
             path=path,
             unknown=", ".join(unknown),
             hint=f" Did you mean {' or '.join(near)}?" if near else "",
             known=", ".join(shown) + (" …" if len(known) > SHOWN else ""),
-        )
+        ),
     )
 
 

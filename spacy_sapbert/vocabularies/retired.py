@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
+from ..errors import too_many_names
 from ..io.tables import find_separator, split_rows
 from ..io.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept
@@ -87,7 +87,7 @@ def add_retired_ids(
                 concept.retired.append(id)
                 if len(concept.retired) > VALUES:
                     cui = concept.cui[:40]
-                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui))
+                    raise too_many_names(limit=VALUES, cui=cui)
             yield concept
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, too_many_names
 from ..io.temporary_db import open_temporary_db
 from .concepts import PLACES, VALUES, Concept
 from .ids import find_concepts, id_key, list_keys, split_id, store_concepts
@@ -173,7 +173,13 @@ def store_mapped(
     ):
         ids = database.execute("SELECT cui FROM concepts LIMIT 1").fetchone()
         example = ids[0][:40] if ids else "nothing"
-        raise SapbertError(Errors.E130.format(path=other.path, example=repr(example)))
+        raise SapbertError(
+            "E130",
+            f"Expected concepts in {other.path} that are mapped to ids like "
+            f"{repr(example)}, but got none. Pass a vocabulary whose cross references "
+            "or codes have such ids, or a file of SSSOM that maps its ids, or remove "
+            "`--xrefs`.",
+        )
 
 
 def add_names(
@@ -205,7 +211,7 @@ def add_names(
             where[alias] = len(where)
             own_forms.add(form)
             if len(where) > VALUES:
-                raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
+                raise too_many_names(limit=VALUES, cui=cui[:40])
         for field, keys in json.loads(data).items():
             for key in keys:
                 places[field].setdefault(key, set()).add(where[alias])

@@ -22,7 +22,7 @@ def test_workers_replace_killed_processes_and_keep_the_order(sample_kb: Path) ->
     def jobs(first: int):
         for number in range(first, first + 5):
             yield [Document(str(number) * 900_000, "fever")], list[str]()
-        raise SapbertError("of the reader")
+        raise SapbertError("E001", "of the reader")
 
     with Workers(opened, vocab=nlp.vocab, n_process=2) as workers:
         results = workers.run(jobs(0))

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.errors import SapbertError, not_written
 from spacy_sapbert.serve.problems import RequestError, describe_problem, status_of
 
 from .conftest import Client, Start
@@ -16,10 +16,16 @@ from .conftest import Client, Start
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (RequestError(Errors.E463, 404), 404, "E463"),
-        (SapbertError(Errors.E331.format(setting="types")), 422, "E331"),
-        (SapbertError(Errors.E004.format(path="/srv/kb", reason="full")), 500, "E465"),
-        (SapbertError(Errors.E349.format(path="/srv/kb", reason="x")), 500, "E465"),
+        (RequestError("E463", "Expected a note.", 404), 404, "E463"),
+        (
+            SapbertError(
+                "E331", "Expected `types` to be texts, but got 1. Correct it."
+            ),
+            422,
+            "E331",
+        ),
+        (not_written(path="/srv/kb", reason="full"), 500, "E465"),
+        (SapbertError("E349", "/srv/kb: Expected a database, but x."), 500, "E465"),
         (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
     ],
 )

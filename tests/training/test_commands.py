@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,3 @@ def test_unknown_command_is_an_error() -> None:
 def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
     words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
     assert "[E001]" in invoke(*words, app=app, code=1).output
-
-
-def test_every_error_of_training_is_raised_somewhere() -> None:
-    files = [p for p in (ROOT / "training").rglob("*.py") if p.name != "errors.py"]
-    source = "\n".join(path.read_text("utf8") for path in files)
-    errors = (ROOT / "training" / "errors.py").read_text("utf8")
-    codes = re.findall(r"^    (E\d{3}) =", errors, re.MULTILINE)
-    assert codes == sorted(set(codes))
-    assert [code for code in codes if f"Errors.{code}" not in source] == []

@@ -18,6 +18,7 @@ from spacy_sapbert.cli.convert import (
 )
 from spacy_sapbert.corpora.convert import TABLE_SUFFIXES, write_table
 from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
+from spacy_sapbert.errors import SapbertError, no_known_mentions
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
     group_aliases,
@@ -40,7 +41,6 @@ from training.data.options import (
     Quiet,
     print_counts,
 )
-from training.errors import Errors, SapbertError
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
 Parts = list[list[str]]
@@ -71,7 +71,13 @@ def preprocess_concepts(
             counts["concepts written"] += 1
             yield changed
     if not counts["concepts written"]:
-        raise SapbertError(Errors.E731.format(concepts=counts["concepts"]))
+        raise SapbertError(
+            "E731",
+            (
+                "Expected at least one name with more than punctuation, but got none "
+                "in {concepts} concepts. Name the concepts.jsonl of a vocabulary."
+            ).format(concepts=counts["concepts"]),
+        )
 
 
 class KnownConcepts:
@@ -216,7 +222,11 @@ def biosyn_mentions_command(
     counts: Counter[str] = Counter()
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
-            Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
+            "E722",
+            (
+                "Expected an output that ends with one of {known}, but got {path}. "
+                "Correct `--output`."
+            ).format(known=", ".join(TABLE_SUFFIXES), path=output),
         )
     ids = read_aliases(aliases) if aliases else {}
     known = KnownConcepts(read_concepts(dictionary), ids) if dictionary else None
@@ -227,5 +237,5 @@ def biosyn_mentions_command(
     with write_atomically(output) as file:
         write_table(preprocess_documents(bar, counts, known), file, counts)
         if not counts["written"]:
-            raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
+            raise no_known_mentions(mentions=counts["mentions"])
     print_counts(counts, output, quiet=quiet)

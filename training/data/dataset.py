@@ -13,10 +13,10 @@ from numpy.lib.format import open_memmap
 from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest, open_to_read
 from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from training.data.pairs import hash_text, read_pairs
-from training.errors import Errors, SapbertError
 
 FORMAT = 2
 META_FILE, PAIRS_FILE, NAMES_FILE = "meta.json", "pairs.npy", "names.npy"
@@ -159,7 +159,11 @@ def write_arrays(
         concepts += int((labels[1:] != labels[:-1]).sum()) + int(labels[0] != last)
         last, pairs, names = labels[-1], pairs + len(records), names + len(texts)
     if not pairs:
-        raise SapbertError(Errors.E604.format(path=pairs_path))
+        raise SapbertError(
+            "E604",
+            f"Expected pairs in {pairs_path}, but it is empty. Make it with `python "
+            "-m training pairs`.",
+        )
     dtype = name_type(tokenizer, made_of.max_length)
     all_pairs = open_memmap(folder / PAIRS_FILE, "w+", PAIR, (pairs,))
     all_names = open_memmap(folder / NAMES_FILE, "w+", dtype, (names,))
@@ -183,7 +187,11 @@ def read_meta(folder: Path) -> DatasetMeta | None:
     try:
         return DatasetMeta.model_validate_json((folder / META_FILE).read_bytes())
     except (OSError, ValidationError):
-        raise SapbertError(Errors.E621.format(path=folder)) from None
+        raise SapbertError(
+            "E621",
+            f"Expected tokenised pairs or nothing at {folder}, but got something "
+            "else, which is not replaced. Remove it, or name another place.",
+        ) from None
 
 
 def open_dataset(folder: Path) -> PairDataset:
@@ -191,7 +199,7 @@ def open_dataset(folder: Path) -> PairDataset:
     meta = read_meta(folder)
     if meta is None:
         values = {"path": folder / META_FILE, "reason": "no such file"}
-        raise SapbertError(Errors.E620.format(folder=folder, **values))
+        raise wrong_tokens(folder=folder, **values)
     arrays = []
     for name, count in ((PAIRS_FILE, meta.pairs), (NAMES_FILE, meta.names)):
         try:
@@ -200,7 +208,7 @@ def open_dataset(folder: Path) -> PairDataset:
                 raise ValueError(f"it has {len(arrays[-1])} of {count} records")
         except (OSError, ValueError) as error:
             values = {"path": folder / name, "reason": error, "folder": folder}
-            raise SapbertError(Errors.E620.format(**values)) from None
+            raise wrong_tokens(**values) from None
     return PairDataset(arrays[0], arrays[1], meta)
 
 
@@ -239,3 +247,12 @@ def build_dataset(
             text = meta.model_dump_json(indent=2)
             (part / META_FILE).write_text(text + "\n", "utf8")
     return open_dataset(folder)
+
+
+def wrong_tokens(*, path: object, reason: object, folder: object) -> SapbertError:
+    return SapbertError(
+        "E620",
+        f"Expected whole tokenised pairs, but {path} is missing, cut or changed: "
+        f"{reason}. Remove the folder {folder}; the next run makes it again from the "
+        "pairs.",
+    )

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.temporary_db import open_temporary_db
 from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
@@ -24,7 +25,6 @@ from training.data.pairs import (
     hash_text,
     write_lines,
 )
-from training.errors import Errors
 
 
 def draw_one(
@@ -108,7 +108,15 @@ def write_families(
             for concept in read_concepts(concepts)
             for cui, (one, other) in draw_family(concept, hierarchy, table, seed=seed)
         )
-        lines = write_lines(pairs, families, lambda: Errors.E756.format(path=concepts))
+        lines = write_lines(
+            pairs,
+            families,
+            lambda: SapbertError(
+                "E756",
+                f"Expected concepts in {concepts} with parents or siblings in "
+                "the same file, but got none. Read a vocabulary that has a hierarchy.",
+            ),
+        )
         counts = {
             "concepts": table.count,
             "steps from child to parent": len(hierarchy.children),

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import fold_text
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
@@ -21,7 +22,6 @@ from spacy_sapbert.vocabularies.concepts import (
 )
 from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names, hash_text
-from training.errors import Errors, SapbertError
 
 
 def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
@@ -69,7 +69,11 @@ def hold_out(
             if changed.aliases:
                 yield changed
         if not names or not counts["trained"]:
-            raise SapbertError(Errors.E761.format(share=share))
+            raise SapbertError(
+                "E761",
+                "Expected a share of which both parts have concepts, but got "
+                f"{share}. Choose another `--share`.",
+            )
 
     write_concepts(trained, iter_trained())
     counts["held_out"] = write_concepts(held_out, select(True))
@@ -131,7 +135,12 @@ def hold_out_names(
             if drawn.get(key, concept.cui) != concept.cui:
                 del drawn[key]  # a name of two concepts has no single answer
     if not drawn:
-        raise SapbertError(Errors.E669.format(path=concepts, share=share))
+        raise SapbertError(
+            "E669",
+            f"Expected concepts in {concepts} with a synonym to hold out, but got "
+            f"none with `--share {share}`. Raise it, or name a vocabulary with "
+            "synonyms.",
+        )
     counts = Counter(concepts=0, held_out=len(drawn))
     lines = ["mention\tids\n"]
 

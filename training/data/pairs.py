@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.writing import check_outputs, write_atomically
@@ -19,7 +20,6 @@ from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
 from training.data.options import Concepts, Force, Quiet, print_counts
-from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
 ConceptNames = tuple[str, list[str]]  # CUI and names
@@ -46,7 +46,10 @@ def read_pairs(path: Path) -> Iterator[list[str]]:
         fields = line.split("\t")
         if len(fields) != 3:
             raise SapbertError(
-                Errors.E603.format(path=path, line=line_number, fields=len(fields))
+                "E603",
+                f"{path}:{line_number}: Expected a concept id and two names with tabs "
+                f"between them, but got {len(fields)} fields. Make the file again "
+                "with `python -m training pairs`.",
             )
         yield fields
 
@@ -131,7 +134,7 @@ def sample_pairs(
 
 
 def write_lines(
-    pairs: Iterable[Pair], path: Path, describe_empty: Callable[[], str]
+    pairs: Iterable[Pair], path: Path, describe_empty: Callable[[], SapbertError]
 ) -> int:
     """Write pairs, tab-separated, to a file; return their number.
 
@@ -143,7 +146,7 @@ def write_lines(
             file.write("\t".join(pair).encode("utf8") + b"\n")
             count += 1
         if not count:
-            raise SapbertError(describe_empty())
+            raise describe_empty()
     return count
 
 
@@ -170,7 +173,14 @@ def write_pairs(
             yield from sample_pairs(concept, most=most, seed=seed, noise=noise)
 
     pairs = write_lines(
-        iter_pairs(), path, lambda: Errors.E602.format(concepts=counts["concepts"])
+        iter_pairs(),
+        path,
+        lambda: SapbertError(
+            "E602",
+            "Expected at least one concept with two different names, but got none in "
+            f"{counts['concepts']} concepts. Read a vocabulary with synonyms, or "
+            "change its filters.",
+        ),
     )
     return {**counts, "pairs": pairs}
 

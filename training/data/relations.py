@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.errors import SapbertError, missing_file
 from spacy_sapbert.io.temporary_db import open_temporary_db
 from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
@@ -18,7 +19,6 @@ from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS, find_table, read_rows
 from training.data.options import Concepts, Force, Quiet, print_counts
 from training.data.pairs import NameTable, Pair, hash_text, write_lines
-from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
 
@@ -34,7 +34,7 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     """
     parts = [path] if path.is_file() else find_table(path, "MRREL")
     if not parts:
-        raise SapbertError(Errors.E001.format(path=path / "MRREL.RRF"))
+        raise missing_file(path=path / "MRREL.RRF")
     for row in read_rows(parts, "MRREL", Report(on_error=on_error)):
         one, _, _, _, other, _, _, rela, *_ = row
         if rela and row[SUPPRESS] in ("N", ""):
@@ -108,5 +108,14 @@ def write_relations(
         kept=set(relations.split(",")) if relations else None,
         seed=seed,
     )
-    count = write_lines(pairs, output, lambda: Errors.E760.format(path=mrrel))
+    count = write_lines(
+        pairs,
+        output,
+        lambda: SapbertError(
+            "E760",
+            f"Expected relations in {mrrel} between the concepts, but got "
+            "none. Read the concepts of the same release, or name other "
+            "`--relations`.",
+        ),
+    )
     print_counts({"pairs of related concepts": count}, output, quiet=quiet)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     fold_text,
     read_aliases,
@@ -23,7 +24,6 @@ from training.data.options import (
     print_counts,
 )
 from training.data.pairs import Pair, distinct_names, write_lines
-from training.errors import Errors, SapbertError
 
 MentionFiles = Annotated[
     list[Path],
@@ -69,7 +69,7 @@ def match_mentions(
         yield concept, texts
     counts["ids that the dictionary has"] = len(found)
     if not found:
-        raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
+        raise unknown_mentions(mentions=counts["mentions"])
 
 
 def write_finetune_pairs(
@@ -104,7 +104,7 @@ def write_finetune_pairs(
                         yield label, mention, name
 
     counts["pairs"] = write_lines(
-        iter_pairs(), output, lambda: Errors.E619.format(mentions=counts["mentions"])
+        iter_pairs(), output, lambda: unknown_mentions(mentions=counts["mentions"])
     )
     print_counts(counts, output, quiet=quiet)
     return counts
@@ -141,3 +141,12 @@ def add_mentions(
 
     write_concepts(output, iter_concepts())
     print_counts(counts, output, quiet=quiet)
+
+
+def unknown_mentions(*, mentions: object) -> SapbertError:
+    return SapbertError(
+        "E619",
+        "Expected training mentions whose ids are in the dictionary, but none of "
+        f"{mentions} is. Name the dictionary that they were annotated with, or "
+        "`--aliases`.",
+    )

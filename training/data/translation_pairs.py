@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.errors import SapbertError, unknown_on_error
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.options import Force, Quiet, print_counts
 from training.data.pairs import hash_text, write_lines
-from training.errors import Errors, SapbertError
 
 Translation = tuple[str, str]
 
@@ -33,8 +33,15 @@ def read_translations(path: Path, report: Report) -> Iterator[Translation]:
         sides = [clean_name(side) for side in line.split("\t" if tabs else None)]
         if len(sides) != 2 or not all(sides):
             between = "a tab" if tabs else "white space"
-            values = {"path": path, "line": number, "separator": between}
-            report.skip("bad lines", SapbertError(Errors.E772.format(**values)))
+            report.skip(
+                "bad lines",
+                SapbertError(
+                    "E772",
+                    f"{path}:{number}: Expected two words or titles with {between} "
+                    "between them, as on the first line, but got something else. "
+                    "Correct the line, or count such lines with `--on-error skip`.",
+                ),
+            )
             continue
         yield sides[0], sides[1]
 
@@ -79,7 +86,7 @@ def write_translation_pairs(
     --output corpus/translations.tsv
     """
     if on_error not in ("fail", "skip"):
-        raise SapbertError(Errors.E112.format(value=on_error))
+        raise unknown_on_error(value=on_error)
     check_outputs(output, force=force)
     report = Report(on_error=on_error)
     for path in paths:
@@ -90,9 +97,13 @@ def write_translation_pairs(
         for number, (one, other) in enumerate(filter_translations(read, report), 1)
     )
 
-    def describe_empty() -> str:
+    def describe_empty() -> SapbertError:
         dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
-        return Errors.E773.format(dropped=dropped or "nothing")
+        return SapbertError(
+            "E773",
+            "Expected at least one pair of different words, but nothing is left. "
+            f"Dropped: {dropped or 'nothing'}. Name other files.",
+        )
 
     report.concepts = write_lines(pairs, output, describe_empty)
     counts = {"files": len(paths), "lines": sum(report.rows.values())}

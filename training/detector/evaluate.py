@@ -13,13 +13,13 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_sapbert.errors import no_annotated_mentions
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_json
 from spacy_sapbert.pipeline.annotations import NIL
 from spacy_sapbert.pipeline.running import load_pipeline
 
-from ..errors import Errors, SapbertError
 from .split import read_docs
 
 RESAMPLES = 2_000
@@ -174,7 +174,7 @@ def evaluate_pipeline(
     check_outputs(output, force=force)
     docs = read_docs(documents)
     if not any(doc.ents for doc in docs):
-        raise SapbertError(Errors.E785.format(part=documents, documents=len(docs)))
+        raise no_annotated_mentions(part=documents, documents=len(docs))
     results = evaluate_docs(load_pipeline(pipeline), docs, quiet=quiet)
     write_json(output, results)
     if quiet:

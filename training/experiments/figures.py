@@ -13,6 +13,7 @@ import typer
 
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.encoder.encoder import Encoder
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.figures import (
     COLOURS,
     MARKERS,
@@ -25,7 +26,6 @@ from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names
-from training.errors import Errors, SapbertError
 from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
 from training.trainer.settings import LARGEST_SEED
 
@@ -157,7 +157,11 @@ def choose_concepts(
     """Draw concepts with at least `fewest` names, in the order of the vocabulary."""
     rich = [each for each in concepts if len(distinct_names(each)) >= fewest]
     if not rich:
-        raise SapbertError(Errors.E753.format(fewest=fewest))
+        raise SapbertError(
+            "E753",
+            f"Expected concepts with {fewest} names or more, but got none. Lower "
+            "`--fewest`, or name another vocabulary.",
+        )
     drawn = np.random.default_rng(seed).permutation(len(rich))[:count]
     return [rich[number] for number in sorted(drawn.tolist())]
 
@@ -186,7 +190,12 @@ def embed_with_each(encoders: Sequence[str], names: list[str]) -> dict[str, np.n
         name, _, folder = value.rpartition("=")
         folders[name or Path(folder).name] = folder
     if len(folders) < len(encoders):
-        raise SapbertError(Errors.E709.format(setting="--encoder", value=encoders[-1]))
+        setting = "--encoder"
+        raise SapbertError(
+            "E709",
+            f"Expected {setting} as NAME=FOLDER, each name once, but got "
+            f"{encoders[-1]!r}. Write it like `{setting} trained=models/kb`.",
+        )
     return {name: Encoder.open(folder).embed(names) for name, folder in folders.items()}
 
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.temporary_db import open_temporary_db
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.families import draw_one, draw_sibling
 from training.data.hierarchy import Hierarchy, build_hierarchy, compute_distances
 from training.data.pairs import ConceptNames, NameTable, distinct_names, hash_text
 from training.data.relations import Relation, read_relations
-from training.errors import Errors, SapbertError
 
 TRIES = 20  # to draw a concept with the right distance
 COMMON = 28  # relations in the paper
@@ -172,7 +172,10 @@ def draw_pairs(
         pairs = pair_by_distance(held_out, hierarchy, table, most=most, seed=seed)
         if len({pair.kind for pair in pairs}) < 2:
             raise SapbertError(
-                Errors.E762.format(path=held_out_path, concepts=concepts_path)
+                "E762",
+                f"Expected pairs of two distances or more from {held_out_path}, but "
+                f"got fewer. Name the part of {concepts_path} that `python -m "
+                "training hold-out` wrote, or hold out more.",
             )
         if relations_path is not None:
             pairs += pair_by_relation(

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel, ValidationError
 
+from spacy_sapbert.errors import SapbertError, check_choice
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.io.reading import open_to_read
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from training.data.options import Force, Quiet, format_markdown
-from training.errors import Errors, SapbertError, check_choice
 
 TOGETHER, MEAN = "all files", "mean of the files"
 SEED = re.compile(r"-\d+$")  # at the end of a name: trained-0.json, trained-1.json
@@ -67,18 +67,33 @@ def read_results(paths: Sequence[Path], group: str = "all") -> list[Results]:
         try:
             run = Results.model_validate_json(text)
         except ValidationError:
-            raise SapbertError(Errors.E763.format(path=path)) from None
+            raise SapbertError(
+                "E763",
+                f"{path}: Expected results of `spacy sapbert evaluate --output`, but "
+                "got something else. Name such a file.",
+            ) from None
         for gold in run.files:
             if group not in gold.accuracy:
-                raise SapbertError(Errors.E747.format(path=path, group=group))
+                raise SapbertError(
+                    "E747",
+                    f"Expected a group of mentions that all results have, but {path} "
+                    f"has no {group!r}. Correct `--group`, or evaluate with `--seen`.",
+                )
             if digests.setdefault(gold.file, gold.sha256) != gold.sha256:
-                raise SapbertError(Errors.E782.format(path=path, file=gold.file))
+                raise SapbertError(
+                    "E782",
+                    f"{path}: Expected one file {gold.file} in all results, but got "
+                    "another of that name. Evaluate all on the same files.",
+                )
         runs.append(run)
         first = runs[0].settings
         for setting in sorted({*first, *run.settings}):
             if first.get(setting) != run.settings.get(setting):
-                names = {"first": paths[0], "setting": setting}
-                raise SapbertError(Errors.E746.format(path=path, **names))
+                raise SapbertError(
+                    "E746",
+                    f"{path}: Expected results with the settings of {paths[0]}, but "
+                    f"`{setting}` differs. Evaluate both with the same options.",
+                )
     return runs
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from training.errors import Errors, SapbertError
+from spacy_sapbert.errors import SapbertError
 from training.losses.registry import Loss, register_partial, registry
 
 
@@ -24,8 +24,13 @@ def from_library(make: Callable[[Any], Any]) -> Loss:
     try:
         from pytorch_metric_learning import losses
     except ImportError as error:
-        names = {"library": "this loss", "packages": "pytorch-metric-learning"}
-        raise SapbertError(Errors.E521.format(reason=error, **names)) from None
+        library = "this loss"
+        packages = "pytorch-metric-learning"
+        raise SapbertError(
+            "E521",
+            f"Expected {library} to be installed, but got: {error}. Run `pip install "
+            f"{packages}`.",
+        ) from None
     loss = make(losses)
 
     def compute(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ and 3/4 to 1 at the step after. The first step therefore changes the weights, to
 import math
 from collections.abc import Callable
 
-from training.errors import Errors, SapbertError
+from spacy_sapbert.errors import SapbertError
 from training.losses.registry import Schedule, registry
 
 
@@ -37,8 +37,11 @@ def make_schedule(warmup_steps: int, shape: Callable[[float], float]) -> Schedul
             done.
     """
     if warmup_steps < 0:
+        setting = "warmup_steps"
         raise SapbertError(
-            Errors.E616.format(setting="warmup_steps", least=0, value=warmup_steps)
+            "E616",
+            f"Expected {setting} to be at least {0}, but got {warmup_steps!r}. "
+            "Correct it.",
         )
 
     def factor(step: int, total: int) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
 from training.data.dataset import PairDataset, build_dataset, open_dataset, token_mask
 from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
-from training.errors import Errors, SapbertError
 from training.trainer.distributed import SINGLE, Ranks, barrier
 from training.trainer.settings import RunPaths, TrainingSettings
 
@@ -118,7 +118,9 @@ def open_sources(
         lines = len(sources[-1].dataset.pairs)
         if lines % FAMILY:
             raise SapbertError(
-                Errors.E758.format(path=files.families, group=FAMILY, lines=lines)
+                "E758",
+                f"Expected families of {FAMILY} lines in {files.families}, but got "
+                f"{lines} lines. Make the file with `python -m training families`.",
             )
         sources[-1] = sources[-1]._replace(hierarchy=read_hierarchy(files.concepts))
     return sources

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spacy_sapbert.encoder.safety import NOT_FINITE, find_bad_weight
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import FolderKind, link_file, write_folder_atomically
-from training.errors import Errors, SapbertError, Warnings
 from training.trainer.step import TrainingState
 
 BEST_FILE = "best.safetensors"
@@ -80,7 +80,13 @@ def check_finite(model: torch.nn.Module, step: int) -> None:
     """
     bad = find_bad_weight(model)
     if bad and bad[1] == NOT_FINITE:
-        raise SapbertError(Errors.E623.format(weight=bad[0], step=step))
+        raise SapbertError(
+            "E623",
+            f"Expected finite weights after step {step}, but {bad[0]} is not finite. "
+            "The last checkpoint is kept. Lower "
+            "`--training.optimizer.learning_rate`, or repeat the command to resume "
+            "there.",
+        )
 
 
 def write_checkpoint(
@@ -148,8 +154,24 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
         return True
     names = {"path": folder, "settings": ", ".join(differing)}
     if not force:
-        raise SapbertError(Errors.E606.format(**names))
-    warn(Warnings.W625.format(**names), stacklevel=2)
+        raise SapbertError(
+            "E606",
+            (
+                "Expected the checkpoint in {path} to belong to this run, but it was "
+                "made with another {settings}. Pass the same settings to continue. To "
+                "start again, remove the checkpoint or pass `--force`."
+            ).format(**names),
+        )
+    warn(
+        (
+            (
+                "[W625] Expected the checkpoint in {path} to belong to this run, but "
+                "it was made with another {settings}. This run starts at its first "
+                "step and replaces it."
+            ).format(**names)
+        ),
+        stacklevel=2,
+    )
     return False
 
 

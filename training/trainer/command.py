@@ -13,11 +13,11 @@ import typer
 from transformers.utils import logging
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
+from spacy_sapbert.errors import check_choice
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output
 from training.data.options import Quiet
-from training.errors import check_choice
 from training.trainer.checkpoints import read_settings
 from training.trainer.distributed import broadcast_number, start_ranks, stop_ranks
 from training.trainer.run import train

@@ -15,6 +15,7 @@ from confection import Config
 from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER, save_encoder
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import (
     check_folder_output,
     check_kind,
@@ -23,7 +24,6 @@ from spacy_sapbert.io.writing import (
     write_folder_atomically,
 )
 from training.data.dataset import DATASET_FOLDER
-from training.errors import Errors, SapbertError
 from training.trainer.batches import (
     count_steps,
     digest_sources,
@@ -173,8 +173,14 @@ def train(
             result = train_step(state, batch, settings, ranks=ranks)
             if not np.isfinite(result.loss):  # name lines, never the names on them
                 lines = ", ".join(str(line + 1) for line in sorted(batch.lines))
-                values = {"loss": result.loss, "step": step + 1, "lines": lines}
-                raise SapbertError(Errors.E607.format(path=source.path, **values))
+                raise SapbertError(
+                    "E607",
+                    f"Expected a finite loss, but got {result.loss} at step "
+                    f"{step + 1}; its pairs are lines {lines} of {source.path}. The "
+                    "last checkpoint is kept. Lower "
+                    "`--training.optimizer.learning_rate`, or repeat the command to "
+                    "resume there.",
+                )
             progress.step = step + 1
             entry: dict[str, Any] = {"step": progress.step, "source": source.name}
             entry |= {"learning_rate": rate, **asdict(result)}

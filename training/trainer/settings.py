@@ -24,10 +24,9 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     read_own_settings,
 )
-from spacy_sapbert.errors import check_range
+from spacy_sapbert.errors import SapbertError, check_range
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.writing import check_name
-from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
@@ -58,9 +57,9 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
             f"{'.'.join(map(str, each.get('loc', [])))}: {each.get('msg')}"
             for each in error.errors
         )
-        raise SapbertError(Errors.E615.format(problems=problems)) from None
+        raise wrong_functions(problems=problems) from None
     except (RegistryError, TypeError) as error:  # its name may be a list
-        raise SapbertError(Errors.E615.format(problems=error)) from None
+        raise wrong_functions(problems=error) from None
 
 
 OptionalPath = Annotated[Path | None, BeforeValidator(make_path)]
@@ -157,7 +156,12 @@ class HierarchySection(Section):
     @model_validator(mode="after")
     def check_files(self) -> Self:
         if (self.families is None) != (self.concepts is None):
-            raise SapbertError(Errors.E757)
+            raise SapbertError(
+                "E757",
+                "Expected `hierarchy.families` and `hierarchy.concepts` together, "
+                "but got one of them. Name the families and the concepts.jsonl that "
+                "they were made of.",
+            )
         return self
 
 
@@ -171,7 +175,11 @@ class ValidationSection(Section):
     @model_validator(mode="after")
     def check_files(self) -> Self:
         if self.mentions and not self.concepts:
-            raise SapbertError(Errors.E617)
+            raise SapbertError(
+                "E617",
+                "Expected `validation.concepts` beside `validation.mentions`, but "
+                "got none. Name the concepts.jsonl that the mentions are linked to.",
+            )
         return self
 
 
@@ -206,9 +214,18 @@ def describe_error(error: ValidationError) -> SapbertError:
     if first["type"] == "extra_forbidden":
         known = flatten_config(Config().from_disk(DEFAULT_CONFIG))
         near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
-        return SapbertError(Errors.E613.format(setting=name, near=near))
-    values = {"setting": name, "problem": first["msg"], "value": first["input"]}
-    return SapbertError(Errors.E614.format(**values))
+        return SapbertError(
+            "E613",
+            "Expected only settings of `training/configs/default.cfg`, but got "
+            f"{name}. Remove it; did you mean {near}?",
+        )
+    problem = first["msg"]
+    value = first["input"]
+    return SapbertError(
+        "E614",
+        f"Expected {name} as in `training/configs/default.cfg`, but got {value!r}: "
+        f"{problem}. Correct it.",
+    )
 
 
 def read_config(
@@ -233,7 +250,12 @@ def read_config(
             config = config.merge(Config().from_disk(path))
         except (ValueError, OSError) as error:
             reason = str(error).strip().partition("\n")[0]
-            raise SapbertError(Errors.E612.format(path=path, reason=reason)) from None
+            raise SapbertError(
+                "E612",
+                f"Expected a config file in {path}, but it could not be read: "
+                f"{reason} Compare it with `training/configs/default.cfg`: each "
+                "section needs the one around it.",
+            ) from None
     if overrides:
         config = config.merge(nest_values(overrides))
     make_settings(config)
@@ -260,8 +282,12 @@ def complete_encoder(config: Config, *, quiet: bool = False) -> Config:
         given, default = getattr(section, name), getattr(section.how, name)
         chosen[name] = own.get(name, default) if given is None else given
         if chosen[name] != own.get(name, chosen[name]) and not quiet:
-            values = {"own": own[name], "value": given, "base": section.base}
-            warn(Warnings.W601.format(setting=name, **values), stacklevel=2)
+            warn(
+                f"[W601] Expected encoder.{name} to be {own[name]!r}, as the base "
+                f"{section.base} was trained, but got {given!r}, which is used. To "
+                "use that of the base, leave the setting out.",
+                stacklevel=2,
+            )
     return config.merge({"encoder": chosen})
 
 
@@ -276,10 +302,17 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         argument = rest.pop(0)
         key, equals, value = argument.removeprefix("--").partition("=")
         if not argument.startswith("--") or "." not in key:
-            raise SapbertError(Errors.E610.format(argument=argument))
+            raise SapbertError(
+                "E610",
+                "Expected an option of `--help`, or a setting like `--training.seed "
+                f"1`, but got {argument!r}. Correct or remove it.",
+            )
         if not equals:
             if not rest:
-                raise SapbertError(Errors.E611.format(argument=argument))
+                raise SapbertError(
+                    "E611",
+                    f"Expected a value after {argument}, but it is the last. Add one.",
+                )
             value = rest.pop(0)
         try:
             overrides[key] = json.loads(value)
@@ -297,7 +330,12 @@ def nest_values(values: dict[str, Any]) -> dict[str, Any]:
         for name in sections:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
-                raise SapbertError(Errors.E610.format(argument=f"--{dotted}"))
+                argument = f"--{dotted}"
+                raise SapbertError(
+                    "E610",
+                    "Expected an option of `--help`, or a setting like "
+                    f"`--training.seed 1`, but got {argument!r}. Correct or remove it.",
+                )
         section[key] = value
     return nested
 
@@ -311,3 +349,11 @@ def flatten_config(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def wrong_functions(*, problems: object) -> SapbertError:
+    return SapbertError(
+        "E615",
+        "Expected registered functions with the arguments that they take, but got: "
+        f"{problems}. Correct the config; docs/training.md lists them.",
+    )

@@ -14,9 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
+from spacy_sapbert.errors import SapbertError
 from training.data.hierarchy import THRESHOLDS
 from training.encoders.new_adapter import add_adapter, trainable_parameters
-from training.errors import Errors, SapbertError
 from training.losses.sapbert import hierarchical_loss
 from training.trainer.batches import Batch
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors, sum_gradients
@@ -59,8 +59,9 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
     if encoder.adapter_reduction:
         add_adapter(model, encoder.adapter_reduction)
     elif encoder.adapter_only and not hasattr(model, "sapbert_adapter"):
+        setting = "encoder.adapter_reduction"
         raise SapbertError(
-            Errors.E616.format(setting="encoder.adapter_reduction", least=1, value=0)
+            "E616", f"Expected {setting} to be at least {1}, but got {0!r}. Correct it."
         )
     torch.manual_seed(training.seed + ranks.rank)  # dropout differs
     model.to(ranks.device).train()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from training.errors import Errors, SapbertError
+from spacy_sapbert.errors import SapbertError
 
 Track = Callable[[dict[str, Any]], None]  # gets each entry of training.jsonl
 
@@ -24,8 +24,11 @@ def open_tracker(
         elif name == "wandb":
             import wandb
     except ImportError as error:
-        values = {"tracker": name, "reason": error, "package": name}
-        raise SapbertError(Errors.E618.format(**values)) from None
+        raise SapbertError(
+            "E618",
+            f"Expected the tracker {name!r} to be installed, but it is not: {error}. "
+            f"Run `pip install {name}`, or set `training.tracker` to null.",
+        ) from None
     if name is None:
         yield lambda entry: None
     elif name == "tensorboard":

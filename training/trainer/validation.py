@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import Answer, combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
@@ -21,7 +22,6 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from training.errors import Errors, SapbertError
 from training.trainer.settings import TrainingSettings
 from training.trainer.step import embed_tokens
 
@@ -54,8 +54,13 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     )
     resolve = make_resolver(dictionary.lookup, aliases)
     if not any(all(combine_parts(resolve(g), SETTINGS.composite)) for g in golds):
-        values = {"mentions": files.mentions, "concepts": files.concepts}
-        raise SapbertError(Errors.E784.format(**values, count=len(golds)))
+        raise SapbertError(
+            "E784",
+            f"Expected gold mentions in {files.mentions} with concepts of "
+            f"{files.concepts}, but none of {len(golds):,} has one that is there. "
+            "Correct `validation.concepts`, write ids as it has them, without a "
+            "prefix such as `MESH:`, or name `validation.aliases`.",
+        )
     return Validation(golds, dictionary, aliases)
 
 

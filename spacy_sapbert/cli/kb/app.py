@@ -1,6 +1,6 @@
 """`spacy sapbert kb …`: the app of the commands for knowledge bases."""
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ..app import app, make_app
 
 kb_app = make_app(
@@ -19,6 +19,14 @@ def parse_settings(values: list[str], option: str = "--setting") -> dict[str, in
     for value in values:
         name, equals, number = value.partition("=")
         if not equals or not number.isdecimal():
-            raise SapbertError(Errors.E320.format(setting=option, value=value))
+            raise wrong_setting(setting=option, value=value)
         settings[name] = int(number)
     return settings
+
+
+def wrong_setting(*, setting: object, value: object) -> SapbertError:
+    return SapbertError(
+        "E320",
+        f"Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
+        "`ef=200` or `threshold=0.5`.",
+    )

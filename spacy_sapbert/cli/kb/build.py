@@ -12,7 +12,7 @@ from ...encoder.huggingface import (
     check_settings,
     read_settings,
 )
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.terminal import msg
 from ...io.writing import check_folder_output
 from ...kb.folder.records import KB_FOLDER, Manifest
@@ -47,7 +47,13 @@ def require_gpu(gpu_id: int) -> None:
         spacy.require_gpu(gpu_id)
     except Exception as error:  # CuPy and CUDA have many
         reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E357.format(gpu=gpu_id, reason=reason)) from None
+        raise SapbertError(
+            "E357",
+            f"Expected GPU {gpu_id}, but got: {reason}. Install torch with CUDA, and "
+            "CuPy: the extra `gpu` for CUDA 12, else see https://docs.cupy.dev. Or "
+            "leave out `--gpu-id`: the CPU builds the same knowledge base, only "
+            "slower.",
+        ) from None
 
 
 @kb_app.command("build")

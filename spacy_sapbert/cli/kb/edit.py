@@ -9,14 +9,15 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.progress import format_count
 from ...io.terminal import msg, printable
 from ...io.writing import write_atomically
 from ...kb.folder.installed import find_kb
+from ...kb.folder.publication import read_only_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from ..app import check_outputs
-from .app import kb_app, parse_settings
+from .app import kb_app, parse_settings, wrong_setting
 from .build import warn_of_recall
 from .description import describe_manifest
 
@@ -35,11 +36,19 @@ def list_concepts(
     """Return the concepts of a concepts.jsonl, or the one of the options."""
     given = cui is not None and bool(aliases)
     if (path is None) != given or (path is not None and (cui or aliases or types)):
-        raise SapbertError(Errors.E341)
+        raise SapbertError(
+            "E341",
+            "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got "
+            "neither or both. Name one of them.",
+        )
     if path is not None:
         concepts = list(read_concepts(path))
         if not concepts:
-            raise SapbertError(Errors.E342.format(path=path))
+            raise SapbertError(
+                "E342",
+                f"Expected at least one concept in {path}, but got none. Write one a "
+                "line, as `spacy sapbert concepts` does.",
+            )
         return concepts
     return [Concept(str(cui), list(dict.fromkeys(aliases)), types=types)]
 
@@ -51,7 +60,7 @@ def check_folder(kb: str) -> Path:
         SapbertError: If it is an installed one: its files belong to pip.
     """
     if not Path(kb).is_dir():
-        raise SapbertError(Errors.E586.format(path=find_kb(kb)))
+        raise read_only_kb(path=find_kb(kb))
     return Path(kb)
 
 
@@ -65,8 +74,11 @@ def check_known(kb: "KnowledgeBase", cui: str) -> None:
         return
     other = kb.other_prefix(cui)
     hint = f" It has {other}." if other else ""
-    values = {"path": kb.folder, "cui": repr(cui), "hint": hint}
-    raise SapbertError(Errors.E366.format(**values))
+    raise SapbertError(
+        "E366",
+        f"Expected `--cui` to be the id of a concept of {kb.folder}, but it has no "
+        f"{repr(cui)}.{hint} Correct the id, or pass `--new` to add a concept with it.",
+    )
 
 
 def list_known_names(kb: "KnowledgeBase", concept: Concept) -> set[str]:
@@ -258,16 +270,16 @@ def set_values(
         name, _, number = value.partition("=")
         if name != THRESHOLD:
             if get_close_matches(name, [THRESHOLD]):
-                near = {"setting": "the setting", "value": value}
-                hint = f" Did you mean `{THRESHOLD}`?"
-                raise SapbertError(Errors.E320.format(**near) + hint)
+                error = wrong_setting(setting="the setting", value=value)
+                hint = f"{error.text} Did you mean `{THRESHOLD}`?"
+                raise SapbertError(error.code, hint)
             index.append(value)
             continue
         try:
             threshold = float(number)
         except ValueError:
             what = "`threshold`"
-            raise SapbertError(Errors.E320.format(setting=what, value=value)) from None
+            raise wrong_setting(setting=what, value=value) from None
     manifest = change_kb(
         kb, index=parse_settings(index, "the setting"), threshold=threshold
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.reading import read_lines
 from ...io.terminal import format_json
 from ...kb.knowledge_base import load_kb
@@ -88,7 +88,11 @@ def search(
     filter = gather_filter(types, sources, languages, allow, deny)
     mentions = [*(mentions or []), *(read_mentions(file) if file else [])]
     if not mentions:
-        raise SapbertError(Errors.E358)
+        raise SapbertError(
+            "E358",
+            "Expected at least one mention, but got none. Write mentions on the "
+            "command line, or one a line into a file for `--file`.",
+        )
     results = load_kb(kb).link(mentions, k=k, filter=filter or {})
     pairs = list(zip(mentions, results, strict=True))
     if as_json:

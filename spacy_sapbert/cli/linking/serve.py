@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.plugins import require
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
@@ -143,7 +143,12 @@ def serve(
     store = open_store()  # an error of the file comes first
     if documents:
         if store is None:
-            raise SapbertError(Errors.E492)
+            raise SapbertError(
+                "E492",
+                "Expected `--reviews` with `--documents`, but got none. Pass "
+                "`--reviews FILE`, which keeps the documents and what is decided on "
+                "them.",
+            )
         import_paths(store, documents)
     if workers == 1:
         run(store)

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
-from ...errors import Errors, SapbertError, Warnings
+from ...errors import SapbertError
 from ..documents import Document, OnError
 
 RUN = re.compile(r"(?:(?!\s)[\W_]){50,}+")  # punctuation and symbols
@@ -31,17 +31,26 @@ def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Doc
     for document in documents:
         # the Docs of a `.spacy` file have tokens
         run = measure_run(document.text) if document.doc is None else 0
-        values = {"id": document.id, "run": run}
         if run > MOST_RUN:
-            on_error(SapbertError(Errors.E536.format(limit=MOST_RUN, **values)))
+            on_error(too_many_signs(limit=MOST_RUN, id=document.id, run=run))
             continue
         if run > SLOW_RUN:
             slow += 1
             if slow == 1:
-                warnings.warn(Warnings.W531.format(**values), stacklevel=2)
+                warnings.warn(
+                    "[W531] Expected at most some hundred punctuation characters in a "
+                    f"row, but document {document.id!r} has {run:,}. spaCy's tokenizer "
+                    "needs time with the square of that. If it takes too long, remove "
+                    "them.",
+                    stacklevel=2,
+                )
         yield document
     if slow > 1:
-        warnings.warn(Warnings.W532.format(count=slow, limit=SLOW_RUN), stacklevel=2)
+        warnings.warn(
+            f"[W532] {slow:,} documents have more than {SLOW_RUN:,} punctuation "
+            "characters in a row. Removing them makes reading faster.",
+            stacklevel=2,
+        )
 
 
 def check_ids(documents: Iterable[Document]) -> Iterator[Document]:
@@ -60,4 +69,18 @@ def check_ids(documents: Iterable[Document]) -> Iterator[Document]:
             seen.add(key)
         yield document
     if count:
-        warnings.warn(Warnings.W534.format(count=count, place=example), stacklevel=2)
+        warnings.warn(
+            "[W534] Expected a different id for each document, but some have the "
+            f"id of an earlier one: {count:,}, first at {example}. The output has "
+            "all documents.",
+            stacklevel=2,
+        )
+
+
+def too_many_signs(*, limit: int, id: object, run: int) -> SapbertError:
+    return SapbertError(
+        "E536",
+        f"Expected documents with at most {limit:,} punctuation characters in a row, "
+        f"but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "
+        "pass the document as a `.spacy` file, which has tokens.",
+    )

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, missing_column
 from ...io.excel import read_workbook
 from ...io.reading import read_line_blocks
 from ...io.tables import describe_header, split_rows
@@ -80,7 +80,7 @@ def read_csv_rows(
     split = split_header(first.removesuffix("\r"), columns.text)
     if split is None:
         header = [name.strip('"') for name in re.split(f"[{DELIMITERS}]", first)]
-        raise missing_column(path, header, columns, columns.text)
+        raise column_is_missing(path, header, columns, columns.text)
     header, delimiter = split
     check_header(path, header, columns)
     for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
@@ -89,23 +89,23 @@ def read_csv_rows(
         else:
             got = f"{len(fields)} fields" if fields else "quotes that are wrong"
             values = {"path": path, "line": number, "expected": len(header)}
-            on_error(SapbertError(Errors.E598.format(got=got, **values)))
+            on_error(wrong_fields(got=got, **values))
 
 
 def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
     """Raise an error if a column that is named is missing."""
     for name in (columns.text, columns.id, *columns.keep):
         if name not in header and name != COLUMNS.id:
-            raise missing_column(path, header, columns, name)
+            raise column_is_missing(path, header, columns, name)
 
 
-def missing_column(
+def column_is_missing(
     path: Path, header: Sequence[str], columns: Columns, name: str
 ) -> SapbertError:
     """Return the error of a table without a column that is named."""
     is_header = not {*header}.isdisjoint((columns.text, columns.id, *columns.keep))
     known = describe_header([*map(str.strip, header)], is_header=is_header)
-    return SapbertError(Errors.E599.format(path=path, name=name, known=known))
+    return missing_column(path=path, name=name, known=known)
 
 
 def read_excel_rows(
@@ -130,7 +130,18 @@ def read_excel_rows(
         if any(cells[width:]):
             values = {"path": path, "line": number, "expected": width}
             got = f"{len(cells)} fields"
-            on_error(SapbertError(Errors.E598.format(got=got, **values)))
+            on_error(wrong_fields(got=got, **values))
         else:
             cells += [""] * (width - len(cells))
             yield number, dict(zip(header, cells[:width], strict=True))
+
+
+def wrong_fields(
+    *, path: object, line: object, expected: object, got: object
+) -> SapbertError:
+    return SapbertError(
+        "E598",
+        f"{path}:{line}: Expected {expected} fields, as the first line has, but got "
+        f"{got}. Correct the quotes or fields from this line on, or pass `--on-error "
+        "skip` to count such lines and continue.",
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
 from ..registry import list_formats
@@ -114,7 +114,13 @@ def detect_format(path: Path) -> str:
             return name
     detected = detect_content(path)
     if detected is None:
-        raise SapbertError(Errors.E505.format(path=path, known=", ".join(formats)))
+        known = ", ".join(formats)
+        raise SapbertError(
+            "E505",
+            f"Expected documents in one of the formats {known}, but neither the "
+            f"ending nor the content of {path} is that of one. Pass its format as "
+            "`--input-format`, or convert it.",
+        )
     return detected
 
 
@@ -126,8 +132,12 @@ def check_format(format: str | None) -> None:
     """
     if format is not None and format not in list_formats("endings"):
         known = ", ".join(list_formats("endings"))
-        values = {"what": "documents", "known": known, "format": format}
-        raise SapbertError(Errors.E595.format(**values))
+        what = "documents"
+        raise SapbertError(
+            "E595",
+            f"Expected {what} in one of the formats {known}, but got {format}. "
+            "Correct `--input-format`.",
+        )
 
 
 def choose_file(path: Path, name: str, format: str | None) -> InputFile:
@@ -200,8 +210,13 @@ def list_files(
     if path == STDIN:
         streamed = list_formats("streamed")
         if format not in (None, *streamed):
-            values = {"known": ", ".join(streamed), "format": format}
-            raise SapbertError(Errors.E595.format(what="the standard input", **values))
+            what = "the standard input"
+            known = ", ".join(streamed)
+            raise SapbertError(
+                "E595",
+                f"Expected {what} in one of the formats {known}, but got {format}. "
+                "Correct `--input-format`.",
+            )
         return [InputFile(path, STDIN_NAME, format or "jsonl")]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
@@ -220,7 +235,12 @@ def list_files(
         files = [file for file in files if not is_unfinished(file.name)]
     if not files:
         expected = " or ".join(f"`{ending}`" for ending in endings)
-        raise SapbertError(Errors.E594.format(path=path, endings=expected))
+        raise SapbertError(
+            "E594",
+            f"Expected files that end with {expected}, also with `.gz`, in {path}, "
+            "but found none, without hidden files, knowledge bases and other models. "
+            "Pass the format of its files as `--input-format`, or name the files.",
+        )
     return files
 
 
@@ -240,7 +260,10 @@ def list_inputs(
     counts = Counter[str]() if left_out is None else left_out
     files = [file for path in paths for file in list_files(path, format, counts)]
     if sum(file.path == STDIN for file in files) > 1:
-        raise SapbertError(Errors.E511)
+        raise SapbertError(
+            "E511",
+            "Expected the standard input, `-`, once, but got it twice. Pass it once.",
+        )
     return files
 
 

@@ -7,8 +7,13 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from ...errors import Errors, SapbertError
-from ...io.reading import UNPACKED_BYTES, UNPACKED_RATIO
+from ...errors import SapbertError, missing_column
+from ...io.reading import (
+    UNPACKED_BYTES,
+    UNPACKED_RATIO,
+    unpacks_to_too_much,
+    wrong_content,
+)
 from ...io.tables import describe_header
 from .rows import COLUMNS, Columns, Row
 
@@ -37,7 +42,7 @@ def check_packed(path: Path, metadata: Any) -> None:
             column = metadata.row_group(group).column(number)
             most = max(UNPACKED_BYTES, UNPACKED_RATIO * column.total_compressed_size)
             if column.total_uncompressed_size > most:
-                raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
+                raise unpacks_to_too_much(path=path, ratio=UNPACKED_RATIO)
 
 
 def read_partition(name: str) -> dict[str, str | None]:
@@ -85,9 +90,7 @@ def read_parquet_rows(
         if isinstance(error, SapbertError):
             raise
         reason = f"it cannot be read ({type(error).__name__})"
-        raise SapbertError(
-            Errors.E597.format(path=path, what="a Parquet file", found=reason)
-        ) from None
+        raise wrong_content(path=path, what="a Parquet file", found=reason) from None
 
 
 def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str]:
@@ -104,5 +107,5 @@ def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str
             chosen[outer] = None
         elif name != COLUMNS.id:
             known = describe_header(sorted(names), is_header=True)
-            raise SapbertError(Errors.E599.format(path=path, name=name, known=known))
+            raise missing_column(path=path, name=name, known=known)
     return [*chosen]

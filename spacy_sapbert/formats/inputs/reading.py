@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import SapbertError, Warnings
+from ...errors import SapbertError
 from ...io.reading import check_not_empty
 from ..docbin import read_docbin
 from ..documents import (
@@ -76,10 +76,24 @@ class DocumentReader:
             except SapbertError as error:
                 self.on_error(error)
         if self.mentions["overlapping"]:
-            warnings.warn(Warnings.W533.format(**self.mentions), stacklevel=2)
+            warnings.warn(
+                (
+                    (
+                        "[W533] Expected entities that do not overlap, but of "
+                        "{mentions} in the input {overlapping} overlap a longer one "
+                        "and are left out. A `--pipeline` whose linker has a "
+                        "`spans_key` links all."
+                    ).format(**self.mentions)
+                ),
+                stacklevel=2,
+            )
         if self.empty:
-            values = {"count": len(self.empty), "path": self.empty[0]}
-            warnings.warn(Warnings.W537.format(**values), stacklevel=2)
+            warnings.warn(
+                "[W537] Expected documents in each input file, but the file is "
+                f"empty: {self.empty[0]}. Number of empty files: "
+                f"{len(self.empty):,}.",
+                stacklevel=2,
+            )
 
     def read_file(self, file: InputFile) -> Iterator[Document]:
         """Yield the documents of a file."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, too_long
 from ...io.reading import (
     USUAL_BYTES,
     decode_line,
@@ -101,7 +101,7 @@ def make_document(
 
     def fail(expected: str, got: str) -> SapbertError:
         values = {"path": path, "line": number, "expected": expected, "got": got}
-        return SapbertError(Errors.E504.format(**values))
+        return wrong_document(**values)
 
     known, text = find_field(row, columns.text)
     if not known or (text is not None and not is_text(text)):
@@ -112,7 +112,7 @@ def make_document(
     text = text or ""
     if len(text) > longest:
         limit = {"path": path, "line": number, "limit": longest}
-        raise SapbertError(Errors.E506.format(**limit))
+        raise too_long(**limit)
     place = f"{name}:{number}"
     id = find_field(row, columns.id)[1]
     if id is None:
@@ -144,7 +144,7 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
     if isinstance(row, dict):
         return row
     values = {"path": path, "line": number, "expected": "its fields in a JSON object"}
-    raise SapbertError(Errors.E504.format(got=got, **values))
+    raise wrong_document(got=got, **values)
 
 
 def read_json_rows(
@@ -172,3 +172,14 @@ def read_json_rows(
                 continue
             if row is not None:
                 yield number, row
+
+
+def wrong_document(
+    *, path: object, line: object, expected: object, got: object
+) -> SapbertError:
+    return SapbertError(
+        "E504",
+        f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
+        "the line, name other columns with `--text-field` and `--id-field`, or pass "
+        "`--on-error skip` to count such documents and continue.",
+    )

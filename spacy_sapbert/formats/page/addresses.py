@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...linking.sources import SOURCES
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
@@ -34,7 +34,12 @@ def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
         except (re.error, IndexError, KeyError, ValueError):
             groups = 0
         if not groups or not address.startswith(WEB):
-            raise SapbertError(Errors.E523.format(pattern=pattern, address=address))
+            raise SapbertError(
+                "E523",
+                "Expected `links` as regular expressions with addresses that begin "
+                "with `https://` or `http://` and have at most one {} for each "
+                f"group, but got {pattern!r}: {address!r}. Correct it.",
+            )
     rest = {key: ADDRESSES[key] for key in ADDRESSES if key not in links}
     return {**links, **rest}
 

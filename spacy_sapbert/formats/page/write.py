@@ -11,7 +11,7 @@ from tempfile import SpooledTemporaryFile
 from types import MappingProxyType
 from typing import IO
 
-from ...errors import Errors, SapbertError
+from ...errors import needs_text
 from ...io.html import load_templates
 from ..entities import BY_ID, LinkedDoc
 from . import groups, markup
@@ -75,7 +75,7 @@ def write_docs(
         SapbertError: If the text is to be left out, or a link is invalid.
     """
     if not include_text:
-        raise SapbertError(Errors.E503.format(format="html"))
+        raise needs_text(format="html")
     total: Counter[str] = Counter()
     with SpooledTemporaryFile(INDEX_BYTES, "w+") as index:
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.terminal import msg
 from ...io.version import __version__
 from ...io.writing import link_file, sync_path, write_json
@@ -139,7 +139,12 @@ def probe_draft(
         return draft.write(manifest.model_copy(update=measured)).manifest
     except SapbertError as error:
         # hnswlib ignores write errors, so that a full disk cuts the index.
-        raise SapbertError(Errors.E355.format(path=output, reason=error)) from error
+        raise SapbertError(
+            "E355",
+            f"Expected to write a knowledge base that works to {output}, but: {error} "
+            "Nothing was replaced. If the disk is full, make space, and repeat the "
+            "command.",
+        ) from error
 
 
 def embed_names(prepared: Preparation) -> tuple[RowFile, Counts, Backend]:

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from ...encoder.encoder import Encoder, TokenIds
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...vocabularies.concepts import Concept
 from ..folder.records import Counts
 from ..store import name_key
@@ -72,7 +72,12 @@ def read_names(
         for concept in batch:
             store.add(concept, list(islice(rest, len(concept.aliases))))
     if not names.rows:
-        raise SapbertError(Errors.E311.format(concepts=concept_count))
+        raise SapbertError(
+            "E311",
+            "Expected at least one name that the encoder can read, but got none in "
+            f"{concept_count} concepts. Check the vocabulary, or choose an encoder "
+            "that was trained on its script.",
+        )
     store.finish(names.rows)
     return names, Counts(
         concepts=concept_count,

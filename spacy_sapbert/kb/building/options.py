@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...encoder.encoder import EncoderConfig
 from ...encoder.huggingface import EncoderSettings
-from ...errors import Errors, SapbertError, check_range
+from ...errors import SapbertError, check_range
 from ..indexes.backend import Backend
 from ..indexes.registry import check_library, make_backend
 
@@ -61,7 +61,11 @@ class BuildOptions:
         if self.threshold is not None:
             check_range("threshold", self.threshold, -1, 1)
         if self.order not in ORDERS:
-            raise SapbertError(Errors.E593.format(known=ORDERS, value=self.order))
+            raise SapbertError(
+                "E593",
+                f"Expected the order to be one of {ORDERS}, but got {self.order!r}. "
+                "Correct `--order`.",
+            )
         if self.index is not None:
             check_library(self.index)
         self.config  # noqa: B018 (it checks its values)

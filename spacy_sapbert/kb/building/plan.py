@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, not_written
 from ...io.writing import fcntl, write_json
 from ..indexes.backend import Backend
 from ..indexes.registry import choose_index, make_backend
@@ -66,11 +66,13 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
         yield work
         remove_work_folder(work, output)
     except BlockingIOError:
-        raise SapbertError(Errors.E350.format(path=output, work=work)) from None
-    except OSError as error:
         raise SapbertError(
-            Errors.E004.format(path=output, reason=error.strerror or error)
-        ) from error
+            "E350",
+            f"Expected no other build of {output}, but one is running in {work}, or "
+            "workers of one. Wait until they have finished, or name another folder.",
+        ) from None
+    except OSError as error:
+        raise not_written(path=output, reason=error.strerror or error) from error
     finally:
         if handle is not None:
             if not any(work.glob(SHARDS)):
@@ -122,7 +124,12 @@ def check_plan(
     if not replace:
         names = sorted(key for key in new if known.get(key) != new[key])
         raise SapbertError(
-            Errors.E394.format(work=folder, names=", ".join(names) or PLAN)
+            "E394",
+            (
+                "Expected to continue the build in {work}, but it is of another plan "
+                "(other: {names}). Repeat the command that began it, pass `--force` to "
+                "`kb build` to begin again, or remove the folder."
+            ).format(work=folder, names=", ".join(names) or PLAN),
         )
     for path in left:
         path.unlink()

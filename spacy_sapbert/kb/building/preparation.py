@@ -16,7 +16,7 @@ from ...encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.progress import show_progress
 from ...io.reading import check_not_empty, file_digest
 from ...io.writing import check_folder_output
@@ -153,4 +153,13 @@ def check_reused(kb: "KnowledgeBase", plan: dict[str, Any]) -> None:
     for name in ("fingerprint", "engine", "precision"):
         if getattr(kb.manifest.encoder, name) != plan[name]:
             name = name.replace("fingerprint", "encoder")
-            raise SapbertError(Errors.E393.format(path=kb.folder, name=name))
+            raise not_reusable(path=kb.folder, name=name)
+
+
+def not_reusable(*, path: object, name: object) -> SapbertError:
+    return SapbertError(
+        "E393",
+        f"Expected to reuse the vectors of {path}, but its {name} is another than "
+        "that of the new knowledge base. Build without `--reuse`, or with the same "
+        "settings.",
+    )

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...encoder.encoder import Encoder
-from ...errors import Errors, SapbertError
 from ...io.progress import format_time, show_progress
 from ...io.terminal import msg
 from ...io.writing import write_atomically
 from ..indexes.registry import make_backend
-from ..indexes.row_file import RowFile, encode_rows, write_at
+from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
 from ..store import name_key
 from .names import Names
 from .plan import SHARD_ROWS, VECTORS
-from .preparation import Preparation
+from .preparation import Preparation, not_reusable
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
@@ -38,7 +37,7 @@ def embed_rows(names: Names, prepared: Preparation, *, compact: bool) -> None:
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
             name = "index, with 16 bits a value,"
-            raise SapbertError(Errors.E393.format(path=reused.folder, name=name))
+            raise not_reusable(path=reused.folder, name=name)
     shards = list_shards(prepared.work, names.by_length())
     missing = [(path, rows) for path, rows in shards if not path.is_file()]
     total = sum(len(rows) for _, rows in shards)
@@ -139,7 +138,7 @@ def embed_shard(
             vectors[numbers] = encoder.encode(filled)[: len(batch)]
             bar.update(len(batch))
     if not np.isfinite(vectors).all():
-        raise SapbertError(Errors.E315)
+        raise not_finite()
     return vectors
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, not_written
 from ...linking.text import name_form, name_keys, read_mention, rules_of
 from ...vocabularies.concepts import Concept
 from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
@@ -42,7 +42,11 @@ class StoreWriter:
                 (number, concept.cui, concept.name, concept.definition),
             )
         except sqlite3.IntegrityError:
-            raise SapbertError(Errors.E312.format(cui=concept.cui)) from None
+            raise SapbertError(
+                "E312",
+                f"Expected each concept once, but {concept.cui} comes twice. Unite "
+                "the vocabularies with `spacy sapbert concepts`.",
+            ) from None
         origins, languages = self.number_origins(concept)
         run(
             "INSERT OR IGNORE INTO keys VALUES (?, ?, ?)",
@@ -161,7 +165,7 @@ def create_store(
             connection.execute("BEGIN")
             yield StoreWriter(connection, first_concept, extends=extends, **first)
     except sqlite3.Error as error:
-        raise SapbertError(Errors.E004.format(path=path, reason=error)) from error
+        raise not_written(path=path, reason=error) from error
 
 
 extend_store = partial(create_store, extends=True)  # the concepts.db of an overlay

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...vocabularies.concepts import Concept, check_concept
 from ..folder.installed import find_kb
 from ..folder.publication import draft_version, lock_kb, lock_version
@@ -118,7 +118,11 @@ def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
     token_ids = iter(kb.encoder.tokenize(aliases)[0])
     for concept in concepts:
         if not any([*islice(token_ids, len(concept.aliases))]):
-            raise SapbertError(Errors.E339.format(cui=concept.cui))
+            raise SapbertError(
+                "E339",
+                f"Expected at least one name of {concept.cui} that the encoder can "
+                "read, but got none. Add another name.",
+            )
 
 
 def remove_concepts(
@@ -152,16 +156,28 @@ def remove_concepts(
         for cui in cuis:
             concept = find_concept(base, edits, cui)
             if concept is None:
-                raise SapbertError(Errors.E336.format(cui=repr(cui)))
+                raise SapbertError(
+                    "E336",
+                    "Expected the id of a concept, but the knowledge base has no "
+                    f"{repr(cui)}. Look for it with `spacy sapbert kb search`.",
+                )
             if alias is None:
                 edits.removed[concept.cui] = set()
                 edits.added.pop(concept.cui, None)
                 continue
             if alias not in concept.aliases:
                 names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
-                raise SapbertError(Errors.E367.format(cui=cui, names=names))
+                raise SapbertError(
+                    "E367",
+                    f"Expected {cui} to have the name of `--alias`, but its names are "
+                    f"{names}. Correct the name.",
+                )
             if len(concept.aliases) == 1:
-                raise SapbertError(Errors.E337.format(cui=cui))
+                raise SapbertError(
+                    "E337",
+                    f"Expected {cui} to have another name besides this one, but it "
+                    "has none. Remove the whole concept, without `--alias`.",
+                )
             if edits.removed.get(concept.cui) != set():
                 edits.removed.setdefault(concept.cui, set()).add(alias)
             added = edits.added.pop(concept.cui, None)

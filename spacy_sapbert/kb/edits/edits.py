@@ -5,7 +5,7 @@ from functools import cached_property
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...linking.ranker import Ranker
 from ...vocabularies.concepts import Concept, change_names, read_concepts
 from ...vocabularies.merge import unite_concepts
@@ -145,7 +145,11 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     try:
         removed = REMOVED.validate_json(path.read_bytes())
     except ValidationError:
-        raise SapbertError(Errors.E354.format(path=path, kb=kb.folder)) from None
+        raise SapbertError(
+            "E354",
+            f"{path}: Expected lists of names by concept, but got something else. "
+            f"Remove all edits with `spacy sapbert kb discard-edits {kb.folder}`.",
+        ) from None
     added = read_concepts(kb.version.path(f"{OVERLAY}/{CONCEPTS_FILE}"))
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:

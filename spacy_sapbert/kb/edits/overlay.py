@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
 from ...io.writing import write_json
 from ...vocabularies.concepts import write_concepts
 from ..building.store_writer import StoreWriter, create_store, extend_store
@@ -33,6 +32,7 @@ from ..folder.records import (
 )
 from ..folder.versions import Version
 from ..indexes.registry import build_index
+from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase
 from ..ngrams.build import build_ngrams
 from ..store import Store, name_key
@@ -112,7 +112,7 @@ def write_changes(
         store.finish(writer.new_rows)
     vectors = kb.embed(writer.new_names).vectors
     if not np.isfinite(vectors).all():
-        raise SapbertError(Errors.E315)
+        raise not_finite()
     rows = range(base.base_rows, known.total_rows + len(writer.new_names))
     if rows:
         if old is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.reading import read_lines
 from ...io.writing import write_atomically
 from ...linking.ranking import has_text
@@ -54,7 +54,11 @@ def read_taught(path: Path) -> Iterator[TaughtDocument]:
         try:
             yield TaughtDocument.model_validate_json(line)
         except ValidationError:
-            raise SapbertError(Errors.E361.format(path=path, line=number)) from None
+            raise SapbertError(
+                "E361",
+                f"Expected an annotated document in {path}, line {number}, but got "
+                "something else. Run `spacy sapbert kb discard-edits`.",
+            ) from None
 
 
 def count_mentions(documents: Iterable[TaughtDocument]) -> Counter[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from .records import CURRENT
 
 PIPELINE_FILE = "config.cfg"
@@ -30,23 +30,41 @@ def find_kb(name: str | Path | None = None) -> Path:
     names = ", ".join(sorted(installed)) or "none"
     if name is None:
         if not installed:
-            raise SapbertError(Errors.E308)
+            raise SapbertError(
+                "E308",
+                "Expected a knowledge base, but none is named and none is installed. "
+                "Name a folder with the setting `kb`, install a knowledge base "
+                "package with `pip install`, or build one with `spacy sapbert kb "
+                "build`.",
+            )
         if len(installed) > 1:
-            raise SapbertError(Errors.E309.format(names=names))
+            raise SapbertError(
+                "E309",
+                f"Expected one installed knowledge base, but found {names}. Choose "
+                "one with the setting `kb`.",
+            )
         name = next(iter(installed))
     folder = Path(name)
     if folder.is_dir():
         check_no_pipeline(folder)
         return folder
     if str(name) not in installed:
-        raise SapbertError(Errors.E310.format(name=str(name), names=names))
+        raise SapbertError(
+            "E310",
+            f"Expected a folder or an installed knowledge base under {str(name)!r}, "
+            f"but found neither; installed are: {names}. Correct the setting `kb`.",
+        )
     point = installed[str(name)]
     try:
         return Path(point.load())
     except (Exception, SystemExit) as error:  # of its package
-        values = {"name": point.name, "value": point.value}
         reason = f"{type(error).__name__}: {error}"
-        raise SapbertError(Errors.E369.format(**values, reason=reason)) from error
+        raise SapbertError(
+            "E369",
+            f"Expected the installed knowledge base {point.name!r} ({point.value}) to "
+            f"name its folder, but: {reason}. Install its package again, or name a "
+            "folder.",
+        ) from error
 
 
 def check_no_pipeline(folder: Path) -> None:
@@ -54,7 +72,11 @@ def check_no_pipeline(folder: Path) -> None:
     if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
         folders = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
         inside = f"in {folders[0]}" if folders else "the `kb` of a linker in config.cfg"
-        raise SapbertError(Errors.E596.format(path=folder, inside=inside))
+        raise SapbertError(
+            "E596",
+            f"Expected a knowledge base in {folder}, but it is a pipeline. Its "
+            f"knowledge base is {inside}.",
+        )
 
 
 def installed_name(source: str | Path | None) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError, Warnings
+from ...errors import SapbertError
 from ...io.reading import file_digest
 from ...io.writing import (
     copy_file,
@@ -152,7 +152,7 @@ def open_target(folder: Path) -> Iterator[Path]:
 def check_writable(folder: Path) -> None:
     """Raise an error if the folder of a knowledge base is read-only."""
     if not os.access(folder, os.W_OK):
-        raise SapbertError(Errors.E586.format(path=folder))
+        raise read_only_kb(path=folder)
 
 
 @contextmanager
@@ -168,7 +168,11 @@ def lock_version(version: Version) -> Iterator[None]:
     """Lock a knowledge base whose version in use must still be this one."""
     with lock_kb(version.folder):
         if read_version(version.folder).manifest.digest != version.manifest.digest:
-            raise SapbertError(Errors.E338.format(path=version.folder))
+            raise SapbertError(
+                "E338",
+                f"Expected {version.folder} as it was when it was opened, but another "
+                "process has changed it. Open it again and repeat the change.",
+            )
         yield
 
 
@@ -187,11 +191,18 @@ def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise SapbertError(Errors.E550.format(path=folder)) from None
+        raise SapbertError(
+            "E550",
+            f"Expected no other process that changes {folder}, but there is one. "
+            "Repeat the command when it has finished.",
+        ) from None
     except (NotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno in FULL:
             raise name_refusal(error, folder) from error
-        message = Warnings.W557.format(path=folder, reason=error)
+        message = (
+            f"[W557] Expected a disk with locks for {folder}, but got: {error}. Do not "
+            "change this knowledge base by two processes at once."
+        )
         warnings.warn(message, UserWarning, stacklevel=4)
     try:
         yield
@@ -279,3 +290,11 @@ def remove_versions(folder: Path) -> list[str]:
         except OSError as error:
             raise name_refusal(error, folder) from error
     return removed
+
+
+def read_only_kb(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E586",
+        f"Expected a knowledge base that may be changed, but {path} is installed or "
+        f"read-only. Copy it, like `cp -r {path} models/kb`, and name the copy.",
+    )

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from .records import (
     CURRENT,
     ENCODER,
@@ -85,7 +85,11 @@ class Version:
 
 def damaged_file(path: Path, reason: str) -> SapbertError:
     """Return the error for a file that is not as it was."""
-    return SapbertError(Errors.E306.format(path=path, reason=reason))
+    return SapbertError(
+        "E306",
+        f"Expected {path} as it was when the knowledge base was built, but {reason}. "
+        "Copy or build the knowledge base again.",
+    )
 
 
 def compute_digest(data: Mapping[str, Any]) -> str:
@@ -124,7 +128,7 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
         raise damaged_manifest(path, "it has no `format`")
     if data["format"] != FORMAT:
         got = f"format {data['format']}"
-        raise SapbertError(Errors.E305.format(expected=FORMAT, path=path, got=got))
+        raise other_format(expected=FORMAT, path=path, got=got)
     try:
         manifest = Manifest.model_validate(data)
     except ValidationError as error:
@@ -140,7 +144,11 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
 
 def damaged_manifest(path: Path | str, reason: object) -> SapbertError:
     """Return the error for a meta.json or CURRENT that cannot be used."""
-    return SapbertError(Errors.E304.format(path=path, reason=reason))
+    return SapbertError(
+        "E304",
+        f"{path}: Expected the description of a knowledge base, but {reason}. Build "
+        "or copy the knowledge base again.",
+    )
 
 
 def own_files(manifest: Manifest) -> Manifest:
@@ -160,12 +168,19 @@ def read_current(folder: Path) -> str:
     except OSError:
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
             raise SapbertError(
-                Errors.E368.format(path=folder, parent=folder.parent)
+                "E368",
+                f"Expected a knowledge base, but {folder} is a version of "
+                f"{folder.parent}. Pass {folder.parent}; `spacy sapbert kb use` "
+                "chooses the version.",
             ) from None
         if (folder / FILE).is_file() and (folder / STORE_FILE).is_file():
             values = {"expected": FORMAT, "path": folder, "got": "an older one"}
-            raise SapbertError(Errors.E305.format(**values)) from None
-        raise SapbertError(Errors.E303.format(path=folder)) from None
+            raise other_format(**values) from None
+        raise SapbertError(
+            "E303",
+            f"Expected a knowledge base in {folder}, but found no CURRENT. Build one "
+            f"with `spacy sapbert kb build concepts.jsonl {folder} --encoder …`.",
+        ) from None
     return parse_current(content, path)
 
 
@@ -207,3 +222,12 @@ def list_versions(folder: Path) -> list[str]:
     A folder without meta.json is what somebody left of one.
     """
     return [n for n in list_folders(folder) if (folder / n / FILE).is_file()]
+
+
+def other_format(*, expected: object, path: object, got: object) -> SapbertError:
+    return SapbertError(
+        "E305",
+        f"Expected a knowledge base of format {expected}, but {path} has {got}. Build "
+        "a new folder, `spacy sapbert kb build concepts.jsonl NEW --encoder …`, and "
+        "remove the old one.",
+    )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ...errors import Errors, SapbertError, check_range
+from ...errors import SapbertError, check_range
 from .row_file import Vectors
 
 COMPACT_SUFFIX = ".i16"
@@ -132,6 +132,15 @@ def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.nda
 def check_queries(queries: np.ndarray, width: int) -> None:
     """Raise an error for a wrong width or NaN, before native code reads them."""
     if queries.ndim != 2 or queries.shape[1] != width:
-        raise SapbertError(Errors.E301.format(width=width, got=queries.shape[1:]))
+        got = queries.shape[1:]
+        raise SapbertError(
+            "E301",
+            f"Expected queries of width {width}, as the index has, but got {got}. "
+            "Encode them with the encoder of the same knowledge base.",
+        )
     if not np.isfinite(queries).all():
-        raise SapbertError(Errors.E392)
+        raise SapbertError(
+            "E392",
+            "Expected finite values in the vectors to search for, but got NaN or "
+            "infinity. Remove such vectors, or correct the encoder that made them.",
+        )

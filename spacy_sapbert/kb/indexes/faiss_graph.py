@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, not_written
 from ...io import forks
 from ...io.progress import show_progress
 from ...io.writing import link_file, sync_path
@@ -21,7 +21,7 @@ from .backend import BuildRun, Index, check_queries, setting
 from .faiss_file import check_graph, count_rows
 from .projection import project, sample_rows
 from .reranked import GraphBackend
-from .row_file import Vectors
+from .row_file import Vectors, damaged_index
 
 FILE = "index.faiss"
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
@@ -96,9 +96,7 @@ class Faiss(GraphBackend):
                         written = graph.ntotal
             write_graph(graph, path)
         except RuntimeError as error:
-            raise SapbertError(
-                Errors.E004.format(path=path, reason=first_line(error))
-            ) from None
+            raise not_written(path=path, reason=first_line(error)) from None
         finally:
             faiss.omp_set_num_threads(before)
         if run.work:
@@ -121,7 +119,7 @@ class Faiss(GraphBackend):
             graph = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             reason = first_line(error)
-            raise SapbertError(Errors.E343.format(path=path, reason=reason)) from None
+            raise damaged_index(path=path, reason=reason) from None
         graph.hnsw.efSearch = self.ef
         return self.open_full_rows(FaissGraph(graph), paths, rows, width)
 

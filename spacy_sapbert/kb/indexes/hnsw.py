@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
 from ...io.progress import show_progress
 from . import projection, reranked
 from .backend import BuildRun, Index, best_first, check_queries, setting
 from .hnsw_file import read_graph
 from .projection import project
 from .reranked import GraphBackend
-from .row_file import Vectors
+from .row_file import Vectors, damaged_index
 
 FILE = "index.hnsw"
 BLOCK_ROWS = 4096
@@ -68,7 +67,7 @@ class Hnsw(GraphBackend):
         try:
             graph.load_index(str(path), max_elements=rows)
         except RuntimeError as error:
-            raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
+            raise damaged_index(path=path, reason=error) from None
         # Saved with the graph is everything but this.
         graph.set_ef(self.ef)
         # What people set for torch and numpy holds here too; hnswlib takes all cores.

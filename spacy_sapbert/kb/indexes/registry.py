@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError, Warnings
+from ...errors import SapbertError
 from ...io.plugins import load_plugins
 from .backend import Backend, BuildRun, Index
 from .exact import EXACT_ROWS, Exact
@@ -37,14 +37,23 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
     """
     backends = BACKENDS if name in BACKENDS else list_backends()
     if name not in backends:
-        raise SapbertError(Errors.E302.format(known=sorted(backends), backend=name))
+        raise SapbertError(
+            "E302",
+            f"Expected the backend to be one of {sorted(backends)}, but got {name!r}. "
+            "Correct `--backend`, or update spacy-sapbert if a newer one made the "
+            "knowledge base.",
+        )
     known = sorted(item.name for item in fields(backends[name]))
     given = settings or {}
     if unknown := sorted(given.keys() - {*known}):
         raise SapbertError(
-            Errors.E314.format(
+            "E314",
+            (
+                "Expected settings that the index {backend} has ({known}), but got "
+                "{unknown!r}. Correct it, or leave it out."
+            ).format(
                 backend=name, unknown=unknown[0], known=", ".join(known) or "none"
-            )
+            ),
         )
     return backends[name](**given)
 
@@ -67,9 +76,10 @@ def check_library(backend: Backend) -> None:
     except ImportError:
         usable = ", ".join(sorted(filter(is_usable, list_backends())))
         raise SapbertError(
-            Errors.E390.format(
-                library=backend.library, package=backend.package, usable=usable
-            )
+            "E390",
+            f"Expected the library {backend.library}, which searches this index, but "
+            f"it is not installed. Run `pip install {backend.package}`, or build the "
+            f"knowledge base again with `--backend` one of {usable}.",
         ) from None
 
 
@@ -85,7 +95,14 @@ def choose_index(rows: int, width: int) -> Backend:
         return Exact()
     fits = rows * (4 * width + GRAPH_BYTES) <= HNSW_BYTES
     if not fits and not is_usable("faiss") and is_usable("hnsw"):
-        warnings.warn(Warnings.W558.format(rows=rows), UserWarning, stacklevel=2)
+        warnings.warn(
+            f"[W558] Expected faiss for the index of {rows:,} names, but it is not "
+            "installed. The index is hnsw with shorter vectors, which needs more "
+            "memory and finds fewer nearest names. For faiss, stop, `pip install "
+            "faiss-cpu` and build again.",
+            UserWarning,
+            stacklevel=2,
+        )
         return Hnsw(pca=128)
     graphs = ("hnsw", "faiss") if fits else ("faiss",)
     return make_backend(next(filter(is_usable, graphs), "exact"))
@@ -101,7 +118,9 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
     known = make_backend(backend, settings).settings
     if missing := sorted(known.keys() - settings.keys()):
         raise SapbertError(
-            Errors.E344.format(backend=backend, missing=missing[0], known=sorted(known))
+            "E344",
+            f"Expected all settings of the backend {backend}, {sorted(known)}, but "
+            f"{missing[0]} is missing. Copy or build the knowledge base again.",
         )
 
 
@@ -114,7 +133,12 @@ def change_settings(
     for name, value in changes.items():
         if name not in known and value != settings[name]:
             raise SapbertError(
-                Errors.E356.format(backend=backend, name=name, known=known or "none")
+                "E356",
+                (
+                    "Expected a setting of the index {backend} that can change "
+                    "without a new build ({known}), but got {name}. Build the "
+                    "knowledge base again with `--setting {name}=…`."
+                ).format(backend=backend, name=name, known=known or "none"),
             )
     return changed.settings
 

@@ -14,7 +14,7 @@ from weakref import finalize
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ...io.progress import show_progress
 from ...io.writing import link_file
@@ -43,9 +43,11 @@ def name_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
+        raise SapbertError(
+            "E010", f"Expected to read {path}, but the system refused: {error}."
+        ) from None
     except ValueError as error:
-        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
+        raise damaged_index(path=path, reason=error) from None
 
 
 def check_size(size: int, expected: int) -> None:
@@ -122,11 +124,16 @@ class RowFile:
         data = b"".join([self.read(numbers[at], end - at) for at, end in runs])
         if len(data) != len(numbers) * self.row_bytes:
             reason = "it was cut while it was used"
-            raise SapbertError(Errors.E343.format(path=self.path, reason=reason))
+            raise damaged_index(path=self.path, reason=reason)
         values = np.frombuffer(data, self.type).reshape(len(numbers), self.shape[1])
         vectors = decode_rows(values)
         if (bad := find_bad_vector(vectors)) is not None:
-            raise SapbertError(Errors.E391.format(path=self.path, row=numbers[bad]))
+            raise SapbertError(
+                "E391",
+                f"{self.path}: Expected unit vectors, but row {numbers[bad]} has "
+                "none: the file is damaged. Copy or build the knowledge base again; "
+                "`spacy sapbert kb verify` checks all of it.",
+            )
         return vectors
 
 
@@ -157,5 +164,21 @@ def write_rows(vectors: Vectors, path: Path, *, compact: bool, progress: bool) -
         ):
             block = vectors[start : start + BLOCK_ROWS]
             if find_bad_vector(block) is not None:
-                raise SapbertError(Errors.E315)
+                raise not_finite()
             file.write(encode_rows(block, compact=compact).tobytes())
+
+
+def not_finite() -> SapbertError:
+    return SapbertError(
+        "E315",
+        "Expected finite vectors from the encoder, but some are not. Try another "
+        "encoder, or `--precision float32`.",
+    )
+
+
+def damaged_index(*, path: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E343",
+        f"{path}: Expected an index as `spacy sapbert kb build` writes it, but "
+        f"{reason}. Copy or build the knowledge base again.",
+    )

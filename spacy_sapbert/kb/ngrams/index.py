@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
-from ...io.arrays import map_arrays
+from ...errors import SapbertError
+from ...io.arrays import damaged_arrays, map_arrays
 from ...linking.text import fold_letters
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -66,8 +66,7 @@ def name_damage(function: Function) -> Function:
             raise
         except (IndexError, ValueError) as error:
             reason = f"its files contradict each other ({type(error).__name__})"
-            text = Errors.E591.format(path="ngrams", reason=reason)
-            raise SapbertError(text) from None
+            raise damaged_arrays(path="ngrams", reason=reason) from None
 
     return checked  # type: ignore[return-value]
 
@@ -107,7 +106,7 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> "Ngra
         count = len(arrays[name])
         if name.endswith("scales") and count != rows:
             reason = f"it holds {count} numbers and not {rows}"
-            raise SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+            raise damaged_arrays(path=paths[name], reason=reason)
     chosen = "english_" if english else ""
     weights, scales = arrays[f"{chosen}weights"], arrays[f"{chosen}scales"]
     return NgramIndex(
@@ -176,9 +175,10 @@ class NgramIndex:
         if allowed is not None:
             if allowed.shape != scales.shape or allowed.dtype != bool:
                 raise SapbertError(
-                    Errors.E592.format(
-                        rows=len(scales), got=allowed.dtype, shape=allowed.shape
-                    )
+                    "E592",
+                    f"Expected a mask of {len(scales)} rows of True and False, but "
+                    f"got {allowed.dtype} of shape {allowed.shape}. Make it for the "
+                    "rows of this knowledge base.",
                 )
             scales = np.where(allowed, scales, 0)
         sums = np.empty(len(scales))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...linking.sources import UMLS_LICENCE, Licence, find_licence
 from ...vocabularies.releases import SourceRelease, read_releases
 from ..folder.records import Vocabulary
@@ -86,4 +86,9 @@ def check_distribution(
             for source, terms in refused.items()
         )
         names = ",".join(dict.fromkeys([*permitted, *refused]))
-        raise SapbertError(Errors.E424.format(reasons=reasons, names=names))
+        raise SapbertError(
+            "E424",
+            "Expected a knowledge base that may be distributed, but it has names of "
+            f"{reasons}. Read the terms; if they permit a wheel for all who can get "
+            f"it, pass `--may-distribute {names}`.",
+        )

@@ -9,7 +9,8 @@ from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
+from ...io.temporary_db import no_temporary_space
 from ...io.version import __version__
 from ...io.writing import check_outputs, write_atomically
 from ..folder.installed import ENTRY_POINTS
@@ -42,13 +43,20 @@ setup(
 def check_package_name(name: str) -> None:
     """Raise an error if a knowledge base cannot be packaged under a name."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise SapbertError(Errors.E316.format(name=name))
+        raise SapbertError(
+            "E316",
+            "Expected a name of small letters, digits and underscores for the "
+            f"package, but got {name!r}. Correct `--name`.",
+        )
 
 
 def check_version(version: str) -> None:
     """Raise an error if a package cannot have this version."""
     if not re.fullmatch(r"\d+(\.\d+)*", version):
-        raise SapbertError(Errors.E317.format(version=version))
+        raise SapbertError(
+            "E317",
+            f"Expected a version like 0.1.0, but got {version!r}. Correct `--version`.",
+        )
 
 
 def project_name(name: str) -> str:
@@ -99,7 +107,7 @@ def package_kb(
                 copyfileobj(content, file)
     except OSError as error:  # of the output it would be another one
         folder, reason = tempfile.tempdir or "TMPDIR", error.strerror or error
-        raise SapbertError(Errors.E116.format(folder=folder, reason=reason)) from error
+        raise no_temporary_space(folder=folder, reason=reason) from error
     return wheel
 
 
@@ -126,5 +134,9 @@ def build_wheel(kb: KnowledgeBase, root: Path, name: str, version: str) -> Path:
     wheels = sorted((root / "dist").glob("*.whl"))
     if done.returncode or not wheels:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        raise SapbertError(Errors.E318.format(reason=lines[-1]))
+        raise SapbertError(
+            "E318",
+            f"Expected `python -m build` to make a wheel, but it failed: {lines[-1]}. "
+            "Install what it needs with `pip install build 'setuptools>=70.1'`.",
+        )
     return wheels[0]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...linking.ranking import has_text
 from ...linking.text import name_form
 from ..edits.taught import TaughtDocument
@@ -151,9 +151,19 @@ def resolve_documents(
     known = counts.mentions - not_learned - unknown
     if known < FEWEST_KNOWN * (known + unknown):
         example = next(iter(counts.unknown))[:40]
-        raise SapbertError(Errors.E362.format(unknown=unknown, example=example))
+        raise SapbertError(
+            "E362",
+            f"Expected annotations with ids of the knowledge base, but {unknown:,} "
+            f"ids, for example {example!r}, are not in it, which are nearly all. Use "
+            "the vocabulary of the annotations, or change the ids with `--prefix` or "
+            "`--drop-prefix`.",
+        )
     if not any(document.mentions for same in new.values() for document in same):
-        raise SapbertError(Errors.E363.format(documents=counts.documents))
+        raise SapbertError(
+            "E363",
+            f"Expected annotated mentions, but got none in {counts.documents} "
+            "documents. Pass documents whose entities have ids.",
+        )
     before: dict[str, list[TaughtDocument]] = defaultdict(list)
     for earlier in taught:
         before[earlier.digest].append(earlier)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...linking.ranker import Ranker
 from ..folder.records import TaughtFile
 from ..order.fit import check_right, compute_chances
@@ -124,7 +124,11 @@ def evaluate(
     """
     examples, prior = mentions.examples(), mentions.prior
     if not examples:
-        raise SapbertError(Errors.E363.format(documents=counts.documents))
+        raise SapbertError(
+            "E363",
+            f"Expected annotated mentions, but got none in {counts.documents} "
+            "documents. Pass documents whose entities have ids.",
+        )
     plain = np.array([example.plain for example in examples])
     right = np.array([example.named for example in examples])
     report = TeachingReport(

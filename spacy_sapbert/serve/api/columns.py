@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import Errors
+from ...errors import wrong_request
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
 from ...mapping.found import Found
@@ -166,7 +166,7 @@ async def write(
     widths = {len(body.header), *map(len, body.rows)}
     if len(lengths) > 1 or len(widths) > 1:
         expected = "as many `rows`, `terms`, `found` and `chosen`"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)
     if body.found is None:
         found = await find_again(service, mapped, body.terms, body.k)
     else:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from ...errors import Errors
+from ...errors import wrong_request
 from ...evaluation.explain import Explanation
 from ..depends import ServiceDep
 from ..explaining import explain as explanation_of
@@ -48,7 +48,7 @@ async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer
     check_texts(body.mentions, service.limits, "mentions")
     if body.labels is not None and len(body.labels) != len(body.mentions):
         expected = "as many `labels` as `mentions`"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)
     results = await service.link_mentions(
         body.mentions, read_settings(body), body.labels
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import Errors
+from ...errors import wrong_request
 from ...formats.gold import NIL
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
@@ -37,7 +37,7 @@ from ..reviews.store import (
     ReviewStore,
     Span,
 )
-from ..reviews.taught import TeachingState
+from ..reviews.taught import TeachingState, nothing_taught
 from ..service import Service
 from .answers import describe_file, to_file
 
@@ -223,7 +223,7 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
     document = store.document(id) if is_encodable(id) else None
     if document is None:
         expected = "`document` to be an id of /reviews/documents"
-        raise RequestError(Errors.E457.format(expected=expected), 404)
+        raise RequestError.of(wrong_request(expected=expected), 404)
     return document
 
 
@@ -246,7 +246,7 @@ def import_documents(store: StoreDep, body: NewFiles) -> ImportedAnswer:
         }
     except ValueError:
         expected = "`content` in base64"
-        raise RequestError(Errors.E457.format(expected=expected), 422) from None
+        raise RequestError.of(wrong_request(expected=expected), 422) from None
     return ImportedAnswer(**asdict(import_uploads(store, files)))
 
 
@@ -325,10 +325,10 @@ def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> N
     check_texts([body.reviewer, body.label], service.limits, "names")
     if body.reviewer == AGREED:
         expected = f"the name of a person as `reviewer` (not {AGREED!r}), and `settles`"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
+        raise RequestError.of(wrong_request(expected=expected), 422)
     if body.chosen not in (None, NIL, NO_MENTION):
         find_concept(service.kb, body.chosen or "")
 
@@ -452,7 +452,7 @@ async def switch(teacher: TeacherDep, body: Version) -> TeachingState:
     if "number" not in body.model_fields_set:
         number = teacher.last
         if number is None:
-            raise RequestError(Errors.E469, 409)
+            raise RequestError.of(nothing_taught(), 409)
     await run_in_threadpool(teacher.use, number)
     return teacher.describe()
 

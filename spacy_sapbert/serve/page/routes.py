@@ -12,7 +12,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ...errors import Errors
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles
 from ...formats.page.type_names import name_type
 from ..api.answers import to_json
@@ -138,7 +137,11 @@ async def index(
 def page_file(request: Request, name: str) -> Response:
     """A script or a style sheet; with the query that the page has, for ever."""
     if name not in FILES:
-        raise RequestError(Errors.E464, 404)
+        raise RequestError(
+            "E464",
+            "Expected a path and a method of /openapi.json, but got others.",
+            404,
+        )
     return send_file(name, FILES[name], FOREVER if request.url.query else "no-cache")
 
 

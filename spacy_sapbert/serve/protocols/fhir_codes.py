@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import chain
 from weakref import WeakKeyDictionary
 
-from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.languages import CODES
 from ...linking.sources import SOURCES, normalize_prefix
@@ -57,7 +56,13 @@ class CodeSystem:
 
 def make_not_found() -> FhirError:
     """Return the error for a code or a code system that there is not."""
-    return FhirError(Errors.E480, 404, "not-found")
+    return FhirError(
+        "E480",
+        "Expected a code and a code system of the knowledge base, but got others. "
+        "/fhir/metadata?mode=terminology lists the code systems.",
+        404,
+        "not-found",
+    )
 
 
 def address_of(source: str) -> str:

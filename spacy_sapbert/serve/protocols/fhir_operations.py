@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from ...errors import Errors
 from ...kb.knowledge_base import KnowledgeBase
 from ...vocabularies.concepts import Concept
 from .fhir_codes import (
@@ -248,8 +247,13 @@ def find_properties(
 
 def make_too_costly(count: int) -> FhirError:
     """Return the error for more codes than an answer has."""
-    text = Errors.E481.format(limit=MOST, got=count)
-    return FhirError(text, 400, "too-costly")
+    return FhirError(
+        "E481",
+        f"Expected at most {MOST:,} codes in an answer, but there are {count:,}. Send "
+        "`count` and `offset`.",
+        400,
+        "too-costly",
+    )
 
 
 def check_versions(versions: Iterable[str | None]) -> list[str]:

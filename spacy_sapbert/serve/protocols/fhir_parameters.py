@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ...errors import Errors
+from ...errors import SapbertError, wrong_request
 from ...kb.database import is_encodable
 from ..problems import RequestError, describe_problem, status_of
 from ..requests import LONGEST_VALUE
@@ -45,14 +45,14 @@ class FhirError(RequestError):
         issue: Of FHIR's IssueType.
     """
 
-    def __init__(self, message: str, status: int, issue: str) -> None:
-        super().__init__(message, status)
+    def __init__(self, code: str, text: str, status: int, issue: str) -> None:
+        super().__init__(code, text, status)
         self.issue = issue
 
 
 def make_invalid(expected: str, issue: str = "invalid") -> FhirError:
     """Return the error for parameters that the operation does not have."""
-    return FhirError(Errors.E457.format(expected=expected), 400, issue)
+    return FhirError.of(wrong_request(expected=expected), 400, issue)
 
 
 def make_required(*names: str) -> FhirError:
@@ -179,10 +179,10 @@ def check_format(request: Request) -> None:
     # In a query "+" is a blank.
     names = [name.partition(";")[0].strip() for name in asked.split(",")]
     if not {name.replace(" ", "+").lower() for name in names} & {*FORMATS, ANY, "*/*"}:
-        raise FhirError(Errors.E483, 406, "not-supported")
+        raise FhirError.of(not_fhir_json(), 406, "not-supported")
     sent = request.headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip()
     if request.method == "POST" and sent.lower() not in JSON_TYPES:
-        raise FhirError(Errors.E483, 415, "not-supported")
+        raise FhirError.of(not_fhir_json(), 415, "not-supported")
 
 
 def list_query(request: Request, operation: Operation) -> Iterator[tuple[str, Any]]:
@@ -215,7 +215,13 @@ async def read_parameters(request: Request, operation: Operation) -> Given:
     found = Given()
     for name, value in given:
         if name in operation.refused:
-            raise FhirError(Errors.E482.format(name=name), 400, "not-supported")
+            raise FhirError(
+                "E482",
+                f"Expected a request without the parameter `{name}`, which this "
+                "service does not have, but got it. Leave it out.",
+                400,
+                "not-supported",
+            )
         if name not in operation.takes:
             continue  # of other versions of FHIR, or of a client
         kind = operation.takes[name]
@@ -255,3 +261,11 @@ def make_parameter(name: str, **value: Any) -> dict[str, Any]:
 def make_parameters(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the resource of an answer; there are no empty arrays in FHIR."""
     return {"resourceType": "Parameters", "parameter": parameters}
+
+
+def not_fhir_json() -> SapbertError:
+    return SapbertError(
+        "E483",
+        "Expected a client that sends and reads JSON of FHIR, but got another "
+        "format. Send and accept `application/fhir+json`.",
+    )

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
-from ...errors import Errors
+from ...errors import wrong_request
 from ..api.answers import to_json
 from ..depends import ServiceDep
 from ..lookup import find_concept
@@ -53,7 +53,7 @@ async def look_up(
         about = [", ".join(map(name_type, concept.types)), concept.definition or ""]
         return to_json(describe(concept.cui, concept.name, about))
     if q is None:
-        raise RequestError(Errors.E457.format(expected="`q` or `id`"), 422)
+        raise RequestError.of(wrong_request(expected="`q` or `id`"), 422)
     text = q.strip() or (qc or "").strip()
     if not text:
         return to_json([])

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import Errors
+from ...errors import too_much_in_request, wrong_request
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
 from ..api.answers import to_json
@@ -57,7 +57,7 @@ class PropertiesAnswer(BaseModel):
 
 def invalid(expected: str) -> RequestError:
     """Return the error of a form that is not as the protocol says."""
-    return RequestError(Errors.E457.format(expected=expected), 422)
+    return RequestError.of(wrong_request(expected=expected), 422)
 
 
 def read_form(data: bytes) -> dict[str, str]:
@@ -104,8 +104,9 @@ def check_count(count: int, service: Service) -> None:
     """Check the number of queries or values of a request."""
     limit = service.limits.documents
     if count > limit:
-        text = Errors.E458.format(limit=limit, what="queries or values", got=count)
-        raise RequestError(text, 413)
+        what = "queries or values"
+        error = too_much_in_request(limit=limit, what=what, got=count)
+        raise RequestError.of(error, 413)
 
 
 Prefix = Annotated[str, Query(max_length=LONGEST_VALUE)]

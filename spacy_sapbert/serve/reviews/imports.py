@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, too_much_in_request, wrong_request
 from ...formats.documents import Document
 from ...formats.gold import LONGEST, choose_kb_id
 from ...formats.inputs.files import InputFile, choose_file, list_inputs
@@ -98,10 +98,10 @@ def import_uploads(store: ReviewStore, files: Mapping[str, bytes]) -> Imported:
         except RequestError:
             raise
         except SapbertError as error:
-            text = str(error).replace(f"{folder}/", "")
-            if text[1:5] == MISSING:
+            if error.code == MISSING:
                 raise
-            raise RequestError(text, INVALID) from None
+            text = error.text.replace(f"{folder}/", "")
+            raise RequestError(error.code, text, INVALID) from None
 
 
 def file_name(name: str) -> str:
@@ -128,9 +128,9 @@ def unpack(path: Path, folder: Path) -> None:
                 if left < 0:
                     got = MOST_UNPACKED - left
                     what = "bytes of an archive"
-                    text = Errors.E458.format(limit=MOST_UNPACKED, what=what, got=got)
-                    raise RequestError(text, 413)
+                    error = too_much_in_request(limit=MOST_UNPACKED, what=what, got=got)
+                    raise RequestError.of(error, 413)
                 (folder / file_name(entry.filename)).write_bytes(data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
         expected = "an archive (.zip) that can be read"
-        raise RequestError(Errors.E457.format(expected=expected), INVALID) from None
+        raise RequestError.of(wrong_request(expected=expected), INVALID) from None

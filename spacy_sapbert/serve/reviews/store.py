@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
 
@@ -208,7 +208,11 @@ class ReviewStore:
             self.prepare()
             self.opened = path.stat()
         except (OSError, sqlite3.Error) as error:
-            raise SapbertError(Errors.E466.format(path=path, reason=error)) from None
+            raise SapbertError(
+                "E466",
+                f"{path}: Expected a file of reviews that can be written, but got: "
+                f"{error}. Pass another `--reviews`.",
+            ) from None
 
     def prepare(self) -> None:
         """Create the tables of a new file, and check those of another."""
@@ -248,7 +252,9 @@ class ReviewStore:
             except sqlite3.Error as error:
                 full = error.sqlite_errorname == "SQLITE_FULL"
                 status = NO_ROOM if full else BUSY
-                raise RequestError(Errors.E491.format(reason=error), status) from None
+                raise RequestError.of(
+                    reviews_not_written(reason=error), status
+                ) from None
 
     def check_path(self) -> None:
         """Check that the open file is the one at its path, so that it is kept.
@@ -261,7 +267,13 @@ class ReviewStore:
         except OSError:
             same = False
         if not same:
-            raise RequestError(Errors.E490, 503)
+            raise RequestError(
+                "E490",
+                "Expected the file of reviews at its path, but it was moved, deleted "
+                "or replaced while it is open, so nothing is written. Put it back, "
+                "or start the service again.",
+                503,
+            )
 
     def check_ready(self) -> None:
         """Check that a decision can be written now, without writing one.
@@ -272,7 +284,9 @@ class ReviewStore:
         with self.transaction():
             free = disk_usage(self.path.parent).free
         if free < LEAST_FREE:
-            raise RequestError(Errors.E491.format(reason="the disk is full"), NO_ROOM)
+            raise RequestError.of(
+                reviews_not_written(reason="the disk is full"), NO_ROOM
+            )
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a statement."""
@@ -285,8 +299,13 @@ class ReviewStore:
         with self.transaction() as connection:
             ((kept,),) = connection.execute("SELECT count(*) FROM documents")
             if kept >= self.most_documents and self.document(id) is None:
-                text = Errors.E488.format(limit=self.most_documents)
-                raise RequestError(text, NO_ROOM)
+                raise RequestError(
+                    "E488",
+                    f"Expected at most {self.most_documents:,} documents to review, "
+                    "but the next is one more. Delete documents, or start the "
+                    "service with a higher `--limit kept=NUMBER`.",
+                    NO_ROOM,
+                )
             connection.execute(
                 "INSERT OR IGNORE INTO documents VALUES (?, ?, ?, ?)",
                 (id, name, text, current_time()),
@@ -447,3 +466,11 @@ class ReviewStore:
         """Close the file."""
         with self.lock:
             self.connection.close()
+
+
+def reviews_not_written(*, reason: object) -> SapbertError:
+    return SapbertError(
+        "E491",
+        f"Expected to write the file of reviews, but got: {reason}. Make room on its "
+        "disk or end what uses it, and send the request again.",
+    )

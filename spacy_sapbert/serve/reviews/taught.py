@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...formats.gold import NIL
 from ...io.writing import remove_leftovers, write_atomically, write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
@@ -182,7 +182,12 @@ class Teacher:
         """
         with self.lock:
             if self.state == RUNNING:
-                raise RequestError(Errors.E468, 409)
+                raise RequestError(
+                    "E468",
+                    "Expected one teaching at a time, but one is running. GET "
+                    "/reviews/teach returns how far it is.",
+                    409,
+                )
             self.state, self.report, self.error = RUNNING, None, None
         thread = threading.Thread(
             target=self.run, args=(force,), name="teacher", daemon=True
@@ -259,7 +264,7 @@ class Teacher:
                 self.parent / str(number), encoder=self.original.encoder_config
             )
         else:
-            raise RequestError(Errors.E469, 409)
+            raise RequestError.of(nothing_taught(), 409)
         self.service.switch(kb)
         self.number = number
 
@@ -280,7 +285,7 @@ class Teacher:
     def remove(self, number: int) -> None:
         """Remove a version for good; one in use is left before."""
         if number not in self.numbers():
-            raise RequestError(Errors.E469, 409)
+            raise RequestError.of(nothing_taught(), 409)
         if number == self.number:
             self.use(None)
         if number == self.last:
@@ -309,3 +314,11 @@ class Teacher:
                 self.report = None
             self.store.delete_document(document, kb=self.service.kb.manifest.digest)
         return len(numbers)
+
+
+def nothing_taught() -> SapbertError:
+    return SapbertError(
+        "E469",
+        "Expected a taught knowledge base, but there is none. Send a request to "
+        "/reviews/teach first.",
+    )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import too_many_names
 from ...io.reading import RECORD_VALUES
 from ..facts import Fact
 from ..options import ReadOptions
@@ -55,7 +55,7 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
             continue
         lines += 1
         if lines > LINES:
-            raise SapbertError(Errors.E123.format(limit=LINES, cui=term.id[:40]))
+            raise too_many_names(limit=LINES, cui=term.id[:40])
         tag, colon, value = line.partition(":")
         try:
             if not colon:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.json_members import JSONError, read_members
 from ..facts import ABOVE, Fact
 from ..options import ReadOptions
@@ -31,7 +31,11 @@ HEAD = ("graphs", "meta", "basicPropertyValues")
 
 def bad_graph(path: Path, where: str, got: str) -> SapbertError:
     """Return the error of a file, a graph or a node that is invalid."""
-    return SapbertError(Errors.E118.format(path=path, where=where, got=got))
+    return SapbertError(
+        "E118",
+        f"{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Download the "
+        "file again, or pass `--on-error skip` to count bad nodes and continue.",
+    )
 
 
 def read_obographs(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:

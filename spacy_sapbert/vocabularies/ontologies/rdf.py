@@ -17,9 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 from xml.sax.xmlreader import InputSource
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, nested_too_deep
 from ...io.plugins import require
-from ...io.reading import read_blocks, read_line_blocks
+from ...io.reading import damaged_gzip, read_blocks, read_line_blocks
 from ...io.temporary_db import open_temporary_db
 from ...io.xml_blocks import feed_blocks, make_parser
 from ..facts import Fact, group_facts, language_code, store_facts
@@ -156,10 +156,15 @@ def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None
         raise
     except (EOFError, zlib.error) as error:
         values = {"path": path, "line": 1, "reason": error}
-        raise SapbertError(Errors.E008.format(**values)) from None
+        raise damaged_gzip(**values) from None
     except Exception as error:  # rdflib has no common class of errors of parsers
         reason = error.__class__.__name__
-        raise SapbertError(Errors.E421.format(path=path, reason=reason)) from None
+        raise SapbertError(
+            "E421",
+            f"{path}: Expected an ontology as RDF/XML, Turtle or N-Triples, but it is "
+            f"damaged or hostile ({reason}). Download it again, or pass it as OBO or "
+            "OBO Graphs.",
+        ) from None
     store()
 
 
@@ -182,7 +187,12 @@ def parse_turtle(path: Path, add: Add) -> None:
         data += block
         if len(data) > TURTLE_BYTES:
             limit = TURTLE_BYTES >> 20
-            raise SapbertError(Errors.E422.format(path=path, limit=limit))
+            raise SapbertError(
+                "E422",
+                f"{path}: Expected Turtle of at most {limit} MiB, which is read at "
+                "once, but got more. Convert it to N-Triples, which is streamed, "
+                "e.g. with `rapper -i turtle -o ntriples`.",
+            )
     make_graph(add).parse(data=bytes(data), format="turtle", publicID="file:///")
 
 
@@ -214,7 +224,7 @@ def parse_xml(path: Path, add: Add) -> None:
     def check(count: int, limit: int) -> None:
         if count > limit:
             values = {"path": path, "line": parser.CurrentLineNumber, "limit": limit}
-            raise SapbertError(Errors.E121.format(**values))
+            raise nested_too_deep(**values)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth, begun

@@ -6,7 +6,7 @@ Source: The dictionaries of BioSyn (Sung et al. 2020).
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ..facts import NAME, RETIRED, Fact
 from ..options import ReadOptions
 from ..report import Report, read_good_lines
@@ -23,7 +23,12 @@ def read_biosyn(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         ids, separator, names = line.partition(SEPARATOR)
         cui, *retired = (cui_part.strip() for cui_part in ids.split("|"))
         if not separator or not all([cui, *retired]) or SEPARATOR in names:
-            error = SapbertError(Errors.E119.format(path=path, line=number))
+            error = SapbertError(
+                "E119",
+                f"{path}:{number}: Expected an id, `||` and names, but got something "
+                "else. Correct the line, or pass `--on-error skip` to count such "
+                "lines and continue.",
+            )
             report.skip("bad lines", error)
             continue
         for name in names.split("|"):

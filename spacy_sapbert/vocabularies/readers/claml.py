@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, too_many_names
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name
 from ..facts import (
@@ -84,8 +84,11 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
 
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
         if tag != ROOT:
-            values = {"path": path, "line": line, "got": tag[:40]}
-            raise SapbertError(Errors.E420.format(**values))
+            raise SapbertError(
+                "E420",
+                f"{path}:{line}: Expected a classification in ClaML, whose root "
+                f"element is `ClaML`, but got {tag[:40]!r}. Pass another `--format`.",
+            )
 
     for line, element in read_children(path, check_root):
         if element.tag == "Title":
@@ -206,8 +209,7 @@ def apply_modifiers(
                 yield end.code, made
                 longer.append(made)
                 if len(longer) > MOST_CODES:
-                    values = {"limit": MOST_CODES, "cui": base.code[:40]}
-                    raise SapbertError(Errors.E123.format(**values))
+                    raise too_many_names(limit=MOST_CODES, cui=base.code[:40])
         ends = longer or ends
 
 

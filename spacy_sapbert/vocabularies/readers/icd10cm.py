@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ...errors import Errors, SapbertError
+from ...errors import nested_too_deep
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, PARENT, Fact
@@ -60,7 +60,7 @@ def node_facts(
         line: Of the chapter.
     """
     if depth > DEPTH:
-        raise SapbertError(Errors.E121.format(path=path, line=line, limit=DEPTH))
+        raise nested_too_deep(path=path, line=line, limit=DEPTH)
     report.read(path.name, 1)
     is_code = node.tag == "diag"
     title = read_text(node.find("desc"))

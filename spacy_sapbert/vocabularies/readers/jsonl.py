@@ -7,7 +7,7 @@ from typing import Required
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, unexpected_line
 from ...io.json_lines import validate_line
 from ..concepts import Concept, describe_error, parse_concept
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
@@ -98,9 +98,7 @@ def parse_entity(line: str, path: Path, number: int) -> Concept:
     """Parse a line of a knowledge base of scispaCy; see `parse_concept`."""
 
     def fail(expected: str) -> SapbertError:
-        return SapbertError(
-            Errors.E117.format(path=path, line=number, expected=expected)
-        )
+        return unexpected_line(path=path, line=number, expected=expected)
 
     try:
         data = validate_line(ENTITY, line)

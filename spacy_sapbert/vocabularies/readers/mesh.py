@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import ABOVE, CODE, DEFINITION, NAME, NODE, TYPE, Fact
@@ -38,8 +38,12 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
         nonlocal language
         if tag not in ROOTS:
-            values = {"line": line, "known": " or ".join(ROOTS), "got": tag[:40]}
-            raise SapbertError(Errors.E151.format(path=path, **values))
+            raise SapbertError(
+                "E151",
+                f"{path}:{line}: Expected MeSH in XML with the root element "
+                f"{' or '.join(ROOTS)}, but got {tag[:40]!r}. Pass a file like "
+                "desc2024.xml or supp2024.xml.",
+            )
         language = attributes.get("LanguageCode", "eng").upper()
         if year := YEAR.search(path.name):
             report.add_release(SOURCE, year[0])
@@ -49,8 +53,13 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
         try:
             facts = record_facts(record, language, report)
         except ValueError as error:
-            text = Errors.E153.format(path=path, line=line, expected=error)
-            report.skip("bad records", SapbertError(text))
+            bad = SapbertError(
+                "E153",
+                f"{path}:{line}: Expected {error}, but got something else in the "
+                "record that begins here. Correct it, or pass `--on-error skip` to "
+                "count such records and continue.",
+            )
+            report.skip("bad records", bad)
         else:
             yield from facts
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import missing_in_folder
 from ...io.temporary_db import open_temporary_db
 from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
@@ -31,7 +31,7 @@ def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         SapbertError: If a filter has a value that is not in the file.
     """
     if not find_table(path, "RXNCONSO"):
-        raise SapbertError(Errors.E108.format(file="RXNCONSO.RRF", folder=path))
+        raise missing_in_folder(file="RXNCONSO.RRF", folder=path)
     read_sources(path, "RXNSAB", report)
     with open_temporary_db() as database:
         database.execute("CREATE TABLE brands (drug, brand)")

@@ -6,7 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, too_many_names
 from ...io.reading import read_line_blocks
 from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
 from ..report import Report, check_known
@@ -67,7 +67,13 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, tuple[int, int]]:
         if len(self) == KEYS:
-            raise SapbertError(Errors.E124.format(columns=", ".join(KEY)))
+            columns = ", ".join(KEY)
+            raise SapbertError(
+                "E124",
+                f"Expected rows of MRCONSO with few different values of {columns}, "
+                "but got more combinations than any release has. Check that this is "
+                "the right file.",
+            )
         row = dict(zip(KEY, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
         rank = self.languages.get(row["LAT"], len(self.languages))
@@ -118,7 +124,7 @@ def read_mrconso(
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
         if len(atoms) > VALUES:
-            raise SapbertError(Errors.E123.format(limit=VALUES, cui=last[:40]))
+            raise too_many_names(limit=VALUES, cui=last[:40])
         for number, line in enumerate(lines, first):
             try:
                 # fmt: off
@@ -146,14 +152,22 @@ def read_mrconso(
                 continue
             if cui != last or not cui:
                 if not cui or not pattern.fullmatch(cui):
-                    values = {"line": number, "pattern": pattern.pattern}
-                    text = Errors.E103.format(path=path, cui=cui[:MAX_SHOWN], **values)
-                    report.skip("rows with a malformed id", SapbertError(text))
+                    malformed = SapbertError(
+                        "E103",
+                        f"{path}:{number}: Expected an id that matches "
+                        f"{pattern.pattern!r}, but got {cui[:MAX_SHOWN]!r}. Correct "
+                        "the line, or pass the pattern of the vocabulary's ids as "
+                        "`--cui-pattern`.",
+                    )
+                    report.skip("rows with a malformed id", malformed)
                     continue
                 if cui < last:
-                    values = {"cui": cui[:40], "last": last[:40]}
-                    text = Errors.E104.format(path=path, line=number, **values)
-                    raise SapbertError(text)
+                    raise SapbertError(
+                        "E104",
+                        f"{path}:{number}: Expected lines that are sorted by id, but "
+                        f"got {cui[:40]} after {last[:40]}. Sort the file: `LC_ALL=C "
+                        "sort -t'|' -k1,1 -s`.",
+                    )
                 if atoms:
                     concept = Concept(
                         last, [*places], languages=languages, sources=sources

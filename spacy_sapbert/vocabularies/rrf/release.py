@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError, missing_in_folder
 from ...io.temporary_db import open_temporary_db
 from ..concepts import PLACES, Concept, clean_name
 from ..facts import (
@@ -54,10 +54,14 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
     types, suppressed = options.types, options.suppressed
     parts = find_table(path, "MRCONSO")
     if not parts:
-        raise SapbertError(Errors.E108.format(file="MRCONSO.RRF", folder=path))
+        raise missing_in_folder(file="MRCONSO.RRF", folder=path)
     has_types = bool(find_table(path, "MRSTY"))
     if types and not has_types:
-        raise SapbertError(Errors.E109.format(path=parts[0]))
+        raise SapbertError(
+            "E109",
+            f"Expected MRSTY.RRF in the folder of {parts[0]}, because `--types` needs "
+            "it, but found none. Copy it there, or remove `--types`.",
+        )
     excluded = "rows of excluded term types"
     filters = [
         Filter("rows in other languages", "LAT", languages, what="languages"),

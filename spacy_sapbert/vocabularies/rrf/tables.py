@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
 from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
 from ..report import Report
@@ -89,7 +89,11 @@ def find_table(path: Path, table: str) -> list[Path]:
             letters = LETTERS[number // 26] + LETTERS[number % 26]
             expected = part.with_name(f"{table}.RRF.{letters}{ending}")
             if part != expected:
-                raise SapbertError(Errors.E107.format(expected=expected, path=part))
+                raise SapbertError(
+                    "E107",
+                    f"Expected the part {expected} next, but got {part}. Download all "
+                    "parts.",
+                )
         if parts:
             return parts
     return []
@@ -122,8 +126,12 @@ def skip_line(
     if not line:
         report.dropped["blank lines"] += 1
     elif len(row) != columns + 1 or row[columns]:
-        values = {"path": path, "line": number, "expected": columns}
-        error = SapbertError(Errors.E102.format(got=len(row) - 1, **values))
+        error = SapbertError(
+            "E102",
+            f"{path}:{number}: Expected {columns} fields, each ended by `|`, but got "
+            f"{len(row) - 1}. The line may be truncated, or a name may contain a `|`. "
+            "Correct it, or pass `--on-error skip` to count such lines and continue.",
+        )
         report.skip(f"rows of {table} with a wrong number of fields", error)
     elif find_rule and (rule := find_rule(row)):
         report.dropped[rule] += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.tables import column_key, describe_header
 from ...linking.sources import SOURCES
 
@@ -134,18 +134,18 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
         # codes without a source get the name of their column
         right = right or (role == CODES and not dot)
         if not equals or not name.strip() or not right:
-            raise SapbertError(
-                Errors.E413.format(roles=", ".join(ROLES), part=part[:SHOWN])
-            )
+            raise wrong_columns_option(roles=", ".join(ROLES), part=part[:SHOWN])
         choices.append((role, source, name.strip()))
     roles = [role for role, _, _ in choices]
     for role in ROLES:
         if role not in (SYNONYMS, CODES) and roles.count(role) > 1:
-            raise SapbertError(Errors.E414.format(role=role))
+            raise SapbertError(
+                "E414",
+                f"Expected one column as `{role}`, but `--columns` has several. Only "
+                "`synonyms` and `codes` may be repeated.",
+            )
     if ID not in roles or not {NAME, SYNONYMS} & {*roles}:
-        raise SapbertError(
-            Errors.E413.format(roles=", ".join(ROLES), part="no id or no name")
-        )
+        raise wrong_columns_option(roles=", ".join(ROLES), part="no id or no name")
     return choices
 
 
@@ -170,7 +170,13 @@ def choose_columns(
         roles = {column.role for column in chosen}
         if ID not in roles or not {NAME, SYNONYMS} & roles:
             got = describe_header(header, is_header=bool(chosen))
-            raise SapbertError(Errors.E415.format(path=path, line=line, got=got))
+            raise SapbertError(
+                "E415",
+                f"{path}:{line}: Expected names of columns in the first row that say "
+                f"which has the ids and which the names, but it has {got}. Name them, "
+                "e.g. `--columns id=Code,name=Preferred`; in a table without names "
+                "`--columns id=1,name=2`.",
+            )
         return Columns(chosen, len(header), has_header=True)
     parsed = parse_choice(choice)
     if all(name.isdecimal() and len(name) < 6 for _, _, name in parsed):
@@ -179,22 +185,33 @@ def choose_columns(
         ]
         if not all(0 <= column.place < len(header) for column in found):
             got = describe_header(header, is_header=False)
-            raise SapbertError(
-                Errors.E416.format(path=path, line=line, name=choice[:80], got=got)
-            )
+            raise no_such_column(path, line, choice[:SHOWN], got)
         return Columns(tuple(map(drop_source, found)), len(header), has_header=False)
     found = []
     for role, source, name in parsed:
         exact = [place for place, other in enumerate(header) if other.strip() == name]
         same = exact or [p for p, key in enumerate(keys) if key == column_key(name)]
         if len(same) != 1:
-            error = Errors.E416 if not same else Errors.E417
             is_header = any(column_key(other) in keys for _, _, other in parsed)
-            values = {"path": path, "line": line, "name": name[:SHOWN]}
-            values["got"] = describe_header(header, is_header=is_header)
-            raise SapbertError(error.format(**values))
+            got = describe_header(header, is_header=is_header)
+            if not same:
+                raise no_such_column(path, line, name[:SHOWN], got)
+            raise SapbertError(
+                "E417",
+                f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "
+                f"{got} have that name. Rename them, or pass the places of the "
+                "columns, e.g. `--columns id=1,name=2`, without the first row.",
+            )
         found.append(Column(role, same[0], source or find_source(name) or name))
     return Columns(tuple(map(drop_source, found)), len(header), has_header=True)
+
+
+def no_such_column(path: Path, line: int, name: str, got: str) -> SapbertError:
+    return SapbertError(
+        "E416",
+        f"{path}:{line}: Expected a column {name!r}, as `--columns` says, but it has "
+        f"{got}. Correct the option.",
+    )
 
 
 def drop_source(column: Column) -> Column:
@@ -241,3 +258,12 @@ def guess_columns(keys: Sequence[str], header: Sequence[str]) -> tuple[Column, .
         # the only code is the id: `ICD10,name`
         guessed[roles[CODES].place] = Column(ID, roles[CODES].place)
     return tuple(guessed[place] for place in sorted(guessed))
+
+
+def wrong_columns_option(*, roles: object, part: object) -> SapbertError:
+    return SapbertError(
+        "E413",
+        f"Expected `--columns` like `id=Code,name=Preferred`, with the roles {roles} "
+        f"and with an id and a name or synonyms, but got: {part}. Write "
+        "`codes.ICD10CM=icd` for codes of a vocabulary.",
+    )

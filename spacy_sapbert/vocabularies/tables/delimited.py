@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.excel import read_workbook
 from ...io.tables import (
     Row,
@@ -90,12 +90,17 @@ def select_columns(
     missing = [name for name in columns if column_key(name) not in keys]
     if missing:
         raise SapbertError(
-            Errors.E410.format(
+            "E410",
+            (
+                "{path}:{line}: Expected a table with the columns {columns}, but it "
+                "has {got}. Pass the file as its publisher released it, or another "
+                "`--format`."
+            ).format(
                 path=path,
                 line=number,
                 columns=" and ".join(missing),
                 got=describe_header(header, is_header=len(missing) < len(columns)),
-            )
+            ),
         )
     width = len(header)
     # an absent column is an empty field after the others

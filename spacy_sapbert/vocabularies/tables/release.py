@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import missing_in_folder
 from ..report import Report
 from .delimited import read_columns
 
@@ -61,7 +61,7 @@ class Release:
         # a file that is named is read, whatever its name
         self.named = {} if path.is_dir() else {main: [path]}
         if not self.find(main):
-            raise SapbertError(Errors.E108.format(file=main, folder=path))
+            raise missing_in_folder(file=main, folder=path)
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files with a name; see `find_files`."""

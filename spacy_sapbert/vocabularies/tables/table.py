@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from ...errors import Errors, SapbertError
+from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
 from ...io.tables import Row, find_separator, is_utf8, read_decoded
 from ..concepts import clean_name
@@ -50,7 +50,11 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     )
     number, first = next(rows, (1, []))
     if len(first) > WIDTH:
-        raise SapbertError(Errors.E419.format(path=path, line=number, limit=WIDTH))
+        raise SapbertError(
+            "E419",
+            f"{path}:{number}: Expected at most {WIDTH:,} columns, but got more. "
+            "Check that the file is a table.",
+        )
     if not first:
         return
     chosen = choose_columns(path, number, first, options.columns)
