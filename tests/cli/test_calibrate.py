@@ -209,7 +209,7 @@ def test_calibrate_corrects_the_probability_of_an_order(
     checked = calibrate(annotated_file, "--kb", ordered_kb, "--check")
     names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
     assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
-    assert "calibrated: probability" in invoke("kb", "versions", ordered_kb).output
+    assert f"{found['threshold']:.3f}" in invoke("kb", "versions", ordered_kb).output
 
 
 def test_calibrate_checks_an_order_that_nobody_calibrated(
