@@ -231,6 +231,8 @@ def add_others(drafts: Drafts) -> None:
     drafts.add("GER1", {"GER": ["Zahnkaries", "Karies der Zähne"]})
     drafts.add("GER2", {"GER": ["Wetterfühligkeit"]}, "T184")
     drafts.add("FRE1", {"FRE": ["crise de foie", "jambes lourdes"]}, "T184")
+    # Written as names of English concepts, with which they share rows.
+    drafts.add("FRE2", {"FRE": ["thyroid pain", "bladder tumor", "bone removal"]})
     drafts.add("SPA1", {"SPA": ["empacho", "susto de niño"]}, "T184")
 
 

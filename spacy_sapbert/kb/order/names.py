@@ -395,8 +395,8 @@ def choose_names(kb: KnowledgeBase, most: int) -> list[Entry]:
     names: list[Entry] = []
     for row in kb.store.rows_by_key(4 * most):
         entries = kb.entries([row]).get(row, [])
-        if len({entry.cui for entry in entries}) == 1:
-            usable = [e for e in entries if filtered is None or filtered.matches(e)]
+        usable = [e for e in entries if filtered is None or filtered.matches(e)]
+        if len({entry.cui for entry in usable}) == 1:
             names += usable[:1]
         if len(names) == most:
             break
