@@ -29,6 +29,7 @@ from .registry import GoldDocument, GoldSpan
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
 BIOSYN_FIELDS = 5
+LANGUAGE_LETTERS = 8  # "zh-Hant"
 COMETA_LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
 ASKAPATIENT_SPLITS = ["train", "validation", "test"]
 
@@ -101,7 +102,9 @@ def read_tsv(
         found = True
         yield GoldDocument(doc, "", [span for _, span in spans])
     if language is not None and not found:
-        known = ", ".join(sorted(languages - {""})) or "none"
+        # A column of texts by mistake would show them.
+        codes = sorted(code for code in languages if 0 < len(code) <= LANGUAGE_LETTERS)
+        known = ", ".join(codes) or "none"
         raise SapbertError(
             "E724",
             f"{path}: Expected mentions with {language!r} in the column `lang`, but "

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import SapbertError
 from ..io.reading import file_digest
+from ..io.tables import show_id
 from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
@@ -130,9 +131,9 @@ def check_coverage(
         raise SapbertError(
             "E725",
             f"{path}: Expected mentions with ids of the knowledge base, but none of "
-            f"{len(golds):,} has one, e.g. {example!r}.{hint} Use the vocabulary of "
-            "the annotations, or change the ids with `spacy sapbert convert "
-            "--prefix` or `--drop-prefix`.",
+            f"{len(golds):,} has one, e.g. {show_id(example)}.{hint} Use the "
+            "vocabulary of the annotations, or change the ids with `spacy sapbert "
+            "convert --prefix` or `--drop-prefix`.",
         )
 
 

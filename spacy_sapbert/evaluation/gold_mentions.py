@@ -196,8 +196,8 @@ def read_aliases(path: Path) -> dict[str, str]:
         if direct.setdefault(alias, other) != other:
             raise SapbertError(
                 "E706",
-                f"{path}:{number}: Expected {alias} to be an alias of one id, but it "
-                f"is one of {direct[alias]} and of {other}. Remove one of the lines.",
+                f"{path}:{number}: Expected an alias of one id, but an earlier line "
+                "has it for another id. Remove one of the lines.",
             )
     replaced_by: dict[str, str] = {}
     for start in direct:

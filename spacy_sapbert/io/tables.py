@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
@@ -13,6 +14,7 @@ from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
 from .terminal import printable
 from .writing import write_atomically
 
+ID = re.compile(r"[A-Za-z_]{0,20}[:.]?[A-Za-z]{0,8}-?\d[\w.:/-]{0,30}")
 QUOTE = '"'
 # of a field in quotes; a file with a wrong quote in each line reads as many for each
 OPEN_LINES = 1000
@@ -169,6 +171,11 @@ def describe_header(header: Sequence[str], *, is_header: bool) -> str:
         return f"the columns {list_columns(header)}"
     cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
     return f"{cells} in the first row, not shown here since they may be texts"
+
+
+def show_id(text: str) -> str:
+    """Return an id for an error; what does not look like one may be of a patient."""
+    return repr(text) if ID.fullmatch(text) else "one that does not look like an id"
 
 
 def find_separator(line: str, separators: str) -> str:

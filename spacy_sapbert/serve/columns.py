@@ -78,10 +78,10 @@ def read_table(name: str, data: bytes) -> Table:
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
     data = to_utf8(data)
     if data.startswith(BINARY) and ending in TEXTS:
-        known, got = ", ".join(ENDINGS), "another"
+        known, other = ", ".join(ENDINGS), "another"
         raise RequestError(
             "E441",
-            f"Expected a table with an ending of {known}, but got {got}. Rename it.",
+            f"Expected a table with an ending of {known}, but got {other}. Rename it.",
             INVALID,
         )
     with TemporaryDirectory(prefix="sapbert-table-") as folder:

@@ -216,6 +216,12 @@ def test_evaluate_of_ids_in_another_form_is_an_error(
     assert "E725" in result.output
     assert "none of 10 has one, e.g. 'UMLS:C0000004'" in result.output
     assert SENTINEL not in result.output
+    # The columns are swapped.
+    rows = "".join(f"C0000004 {number}\t{SENTINEL}\n" for number in range(10))
+    path.write_text(f"mention\tids\n{rows}", "utf8")
+    result = run(sample_kb, path, code=1)
+    assert "E725" in result.output
+    assert SENTINEL not in result.output
 
 
 def test_evaluate_of_few_ids_with_another_prefix_is_an_error(

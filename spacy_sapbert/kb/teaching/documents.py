@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import SapbertError
+from ...io.tables import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
 from ..edits.taught import TaughtDocument
@@ -150,11 +151,11 @@ def resolve_documents(
     not_learned = counts.composites + counts.without_concept + counts.without_text
     known = counts.mentions - not_learned - unknown
     if known < FEWEST_KNOWN * (known + unknown):
-        example = next(iter(counts.unknown))[:40]
+        example = show_id(next(iter(counts.unknown)))
         raise SapbertError(
             "E362",
             f"Expected annotations with ids of the knowledge base, but {unknown:,} "
-            f"ids, for example {example!r}, are not in it, which are nearly all. Use "
+            f"ids, for example {example}, are not in it, which are nearly all. Use "
             "the vocabulary of the annotations, or change the ids with `--prefix` or "
             "`--drop-prefix`.",
         )

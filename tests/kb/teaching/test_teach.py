@@ -490,6 +490,9 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
     before = {path: path.read_bytes() for path in own_kb.rglob("*") if path.is_file()}
     with pytest.raises(SapbertError, match=r"E362.*'MESH:1'"):
         teach_documents(load_kb(own_kb), [make_document(("fever", "MESH:1"))])
+    with pytest.raises(SapbertError, match="E362") as caught:  # a text as an id
+        teach_documents(load_kb(own_kb), [make_document(("C1", "Jane Roe"))])
+    assert "Jane" not in str(caught.value)
     with pytest.raises(SapbertError, match="E363"):
         teach_documents(load_kb(own_kb), [])
     after = {path: path.read_bytes() for path in own_kb.rglob("*") if path.is_file()}
