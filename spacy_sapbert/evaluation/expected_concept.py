@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ..kb.decision import choose_threshold
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.related import relate
 from ..linking.candidates import Entry
@@ -111,7 +112,7 @@ def locate_expected(
             entries = kept or entries
         text = read_mention(context.text)
         embedded = kb.embed([text])
-        (vector,) = kb.searcher.name([text], embedded.vectors, filter).vectors
+        (vector,) = kb.searcher.nearest.name([text], embedded.vectors, filter).vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
         expected.score = round_score(scores.max())
@@ -166,7 +167,7 @@ def suggest(
     first = linked.candidates[0] if linked.candidates else None
     if expected.given == NIL:
         return suggest_nil(linked)
-    threshold = kb.searcher.cosine_threshold(options)
+    threshold = choose_threshold(kb.manifest, options).cosine
     cui, folder = expected.cui or expected.given, str(kb.folder)
     gone = expected.cause == "removed" and expected.name
     add = ["add", folder, "--cui", cui, "--alias", gone or context.text]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from ..kb.decision import choose_threshold
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
@@ -84,7 +85,7 @@ def explain_mention(
         cui=linked.cui,
         note=linked.note,
         candidates=linked.candidates,
-        threshold=kb.searcher.cosine_threshold(options),
+        threshold=choose_threshold(kb.manifest, options).cosine,
         filtered=find_filtered(kb, context, options, linked),
     )
     if expected is not None:

@@ -220,7 +220,7 @@ def embed_mentions(
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
     texts = [read_mention(mentions[i]) for i in numbers]
     embedded = kb.embed(texts)
-    named = kb.searcher.name(texts, embedded.vectors, Filter())
+    named = kb.searcher.nearest.name(texts, embedded.vectors, Filter())
     usable = embedded.usable
     return np.array(numbers, dtype=np.int64)[usable], named.vectors[usable]
 

@@ -244,7 +244,7 @@ class KnowledgeBase(Mapping[str, Concept]):
             Rows (int64; −1 = none) and cosines (float32), the best first.
             Shape: (n, up to k) each.
         """
-        return self.searcher.search(vectors, k, rows)
+        return self.searcher.nearest.search(vectors, k, rows)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of rows.
@@ -278,7 +278,7 @@ class KnowledgeBase(Mapping[str, Concept]):
             SapbertError: If it names a type, source, language or id that the knowledge
                 base lacks.
         """
-        return self.searcher.resolve_filter(filter)
+        return self.searcher.nearest.resolve_filter(filter)
 
     def foreign_origins(self, lang: str) -> frozenset[int]:
         """Return the origins of names in other languages than those of a document."""

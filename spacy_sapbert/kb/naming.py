@@ -1,6 +1,6 @@
 """Mentions and parts of texts → the names that they are, in any way to write them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -158,3 +158,21 @@ class NameFinder:
         if is_abbreviation(name.alias):
             return EXACTLY * (clean_text(text) == clean_text(name.alias))
         return int(is_written(text, name.alias, self.store.rules_of(name.origin)))
+
+
+def choose_row(names: Iterable[Named]) -> int | None:
+    """Return the row of the name that a mention is; None if it is not clear.
+
+    Of the names that are written most alike, all share a row or a concept.
+    """
+    alike = [n for n in names if n.name.row is not None]
+    most = max((n.likeness for n in alike), default=0)
+    best = [n.name for n in alike if n.likeness == most]
+    if not best:
+        return None
+    row = best[0].row
+    concepts: dict[int, set[int]] = {}
+    for name in best:
+        concepts.setdefault(name.row, set()).add(name.concept)  # type: ignore[arg-type]
+    shared = len(concepts) == 1 or set.intersection(*concepts.values())
+    return row if shared else None

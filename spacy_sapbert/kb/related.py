@@ -34,7 +34,7 @@ def find_related(searcher: MentionSearch, cui: str, *, k: int) -> list[RelatedCo
         return []
     vectors = searcher.parts.index.vectors(np.array(rows, dtype=np.int64))
     # One more than k, since each name is nearest to its own concept.
-    ranked = searcher.rank(vectors, Filter(), k=k + 1)
+    ranked = searcher.nearest.rank(vectors, Filter(), k=k + 1)
     nearest: dict[str, RankedEntry] = {}
     for near in chain.from_iterable(ranked):
         best = nearest.setdefault(near.entry.cui, near)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from ..errors import SapbertError
 from .declared import Option, SortedTexts, check_fields, declare
-from .languages import ENGLISH, may_be_english
+from .languages import ENGLISH
 
 # The semantic groups of UMLS and the types in each.
 # SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual
@@ -105,12 +105,9 @@ class Filter:
         }
 
     @property
-    def may_be_english(self) -> bool:
-        """Whether names in English count for a document that may be in English."""
-        some = map(str.lower, self.languages)
-        return may_be_english(self.document_language) and (
-            not self.languages or not ENGLISH.isdisjoint(some)
-        )
+    def is_english(self) -> bool:
+        """Whether it is for documents in English."""
+        return self.document_language.lower() in ENGLISH
 
 
 FILTER_FIELDS = {

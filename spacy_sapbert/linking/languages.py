@@ -35,15 +35,6 @@ CODES: dict[str, str] = {
 }
 
 
-def may_be_english(lang: str) -> bool:
-    """Return whether a document is in English, or in an unknown language.
-
-    Args:
-        lang: See `choose_languages`.
-    """
-    return lang.lower() in ("", "xx", *ENGLISH)
-
-
 def choose_languages(lang: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the languages whose names a mention in a document may have.
 

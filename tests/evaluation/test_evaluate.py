@@ -25,9 +25,11 @@ class IncompleteIndex:
     @property
     def searcher(self) -> Any:
         """It knows no names."""
-        return SimpleNamespace(
-            name=lambda texts, vectors, filter: SimpleNamespace(vectors=vectors)
-        )
+
+        def name(texts: list[str], vectors: np.ndarray, filter: Any) -> Any:
+            return SimpleNamespace(vectors=vectors)
+
+        return SimpleNamespace(nearest=SimpleNamespace(name=name))
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

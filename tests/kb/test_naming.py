@@ -44,7 +44,7 @@ def find_named(kb: KnowledgeBase, mention: str, lang: str = "") -> list[Any]:
 
 def is_named(kb: KnowledgeBase, mention: str, **filter: Any) -> bool:
     embedded = kb.embed([mention])
-    mentions = kb.searcher.name([mention], embedded.vectors, Filter(**filter))
+    mentions = kb.searcher.nearest.name([mention], embedded.vectors, Filter(**filter))
     return bool(mentions.named[0])
 
 

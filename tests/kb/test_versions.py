@@ -17,7 +17,7 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import search
+from spacy_sapbert.kb import nearest, search
 from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
@@ -276,14 +276,14 @@ def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
             list(threads.map(work, range(6)))  # which raises what they raise
     finally:
         sys.setswitchinterval(interval)
-    assert len(kb.searcher.filters.values) == 1
+    assert len(kb.searcher.nearest.filters.values) == 1
 
 
 def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> None:
     for _ in range(2):
         with pytest.raises(SapbertError, match="E332"):
             kb.link(["fever"], filter={"types": ["T999"]})
-    assert not kb.searcher.filters.values
+    assert not kb.searcher.nearest.filters.values
 
 
 def test_resolve_filter_is_called_once_a_label(
@@ -298,13 +298,13 @@ def test_resolve_filter_is_called_once_a_label(
     }
     distinct = len({frozenset(of_label) for of_label in label_types.values()})
     resolved: list[object] = []
-    resolve = search.resolve_filter
+    resolve = nearest.resolve_filter
 
     def count(*arguments: Any) -> Any:
         resolved.append(arguments)
         return resolve(*arguments)
 
-    monkeypatch.setattr(search, "resolve_filter", count)
+    monkeypatch.setattr(nearest, "resolve_filter", count)
     monkeypatch.setattr(search, "FILTER_CACHE", 2)
     for mention in ("fever", "heart", "pain"):
         kb.link([mention] * 20, labels=labels, label_types=label_types)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.kb import search as mention_search
+from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import layered as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -166,8 +166,8 @@ def test_search_with_an_overlay_equals_plain_search(
         pytest.skip("without a filter the most rows are what is looked at")
     monkeypatch.setattr(search, "EXACT_ROWS", exact)
     monkeypatch.setattr(search, "MAX_DEPTH", most)
-    monkeypatch.setattr(mention_search, "MAX_ROWS", most)
-    monkeypatch.setattr(mention_search, "FIRST_ROWS", 2)
+    monkeypatch.setattr(nearest, "MAX_ROWS", most)
+    monkeypatch.setattr(nearest, "FIRST_ROWS", 2)
     for mention in ("fever", f"attack {CALLED[5]}", "ward", "xyz"):
         for k in (1, 3, 100):
             check(kb, mention, wanted, k)

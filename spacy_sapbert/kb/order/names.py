@@ -33,7 +33,8 @@ from ...linking.ranker import OF_NAME, Ranker
 from ...linking.text import fold_piece, hash_word
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
-from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
+from ..ordering import VOCABULARY_NAME
+from ..search import MENTIONS_AT_ONCE
 from ..words import Without, list_real_words
 from .fit import (
     check_right,
@@ -275,7 +276,7 @@ def make_batch(
     """Yield mentions that can be searched for, with their candidates."""
     searcher, texts = kb.searcher, [mention.text for mention in batch]
     embedded = kb.embed(texts)
-    mentions = searcher.name(texts, embedded.vectors, filter)
+    mentions = searcher.nearest.name(texts, embedded.vectors, filter)
     usable = embedded.usable
     for number, mention in enumerate(batch):
         # A disturbed name or a word that is a name is found as that.
@@ -284,7 +285,7 @@ def make_batch(
     chosen = np.flatnonzero(usable).tolist()
     # Left-out names are embedded as if they were not known.
     searched = mentions.take(chosen)._replace(vectors=embedded.vectors[chosen])
-    found = searcher.find_names(searched, filter, rows=2 * POOL_ROWS)
+    found = searcher.nearest.find_names(searched, filter, rows=2 * POOL_ROWS)
     for number, names in zip(chosen, found, strict=True):
         mention = batch[number]
         pool = pool_concepts(names, leave_out(mention))
@@ -294,7 +295,9 @@ def make_batch(
         if mention.concept >= 0:
             rows = None if mention.kind in NILS else mention.rows
             without.append(Without(mention.concept, rows))
-        features = searcher.features(mention.text, pool, filter, without=without)
+        features = searcher.agreement.features(
+            mention.text, pool, filter, without=without
+        )
         right = None
         if mention.kind not in NILS and mention.cui in pool.near:
             right = pool.cuis.index(mention.cui)
@@ -334,7 +337,7 @@ def make_mentions(kb: KnowledgeBase) -> list[NameMention]:
     They are made of names on rows with one concept, and of words.
     """
     random = Random(SEED)
-    filtered = kb.searcher.resolve(Filter(document_language=language_of(kb)))
+    filtered = kb.searcher.nearest.resolve(Filter(document_language=language_of(kb)))
     names = choose_names(kb, 2 * MOST_NAMES)
     left = names[:MOST_NAMES]
     disturbed = [e for e in names[MOST_NAMES:] or names if len(e.alias) >= SHORTEST]
@@ -391,7 +394,7 @@ def make_new_words(names: Sequence[Entry], random: Random) -> Iterator[NameMenti
 
 def choose_names(kb: KnowledgeBase, most: int) -> list[Entry]:
     """Return names on rows with one concept, in an order that is as good as random."""
-    filtered = kb.searcher.resolve(Filter(document_language=language_of(kb)))
+    filtered = kb.searcher.nearest.resolve(Filter(document_language=language_of(kb)))
     names: list[Entry] = []
     for row in kb.store.rows_by_key(4 * most):
         entries = kb.entries([row]).get(row, [])

@@ -146,10 +146,10 @@ class AnnotatedMentions:
     def find_plain(self, text: str) -> str | None:
         """Return the first answer for a mention before anything is taught."""
         found, named = self.nearest[text]
-        find_provenance = self.kb.searcher.find_provenance
+        find_provenance = self.kb.searcher.ordering.find_provenance
         vocabulary = [n for n in found if find_provenance(n.entry).vocabulary]
         pool = pool_concepts(vocabulary, find_provenance)
-        features = self.kb.searcher.features(text, pool, Filter())
+        features = self.kb.searcher.agreement.features(text, pool, Filter())
         return first_answer(self.prior, pool, features, {}, named=named)
 
     def examples(self) -> list[Example]:
@@ -177,7 +177,7 @@ class AnnotatedMentions:
 
         def find_provenance(entry: Entry) -> Provenance:
             if entry not in provenances:
-                provenance = searcher.find_provenance(entry)
+                provenance = searcher.ordering.find_provenance(entry)
                 if provenance.annotated:
                     others = fold_counts.counts(name_form(entry.alias), fold)
                     provenance = provenance._replace(annotated=others[entry.cui] > 0)
@@ -187,7 +187,7 @@ class AnnotatedMentions:
         counts = fold_counts.counts(name_form(text), fold)
         pool = pool_concepts(self.nearest[text].found, find_provenance)
         concept_counts = fold_counts.concept_counts(pool.cuis, fold)
-        features = searcher.features(
+        features = searcher.agreement.features(
             text, pool, Filter(), counts=counts, concept_counts=concept_counts
         )
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
@@ -224,8 +224,8 @@ def search_names(
         embedded = before.embed(batch)
         usable = embedded.usable
         vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
-        mentions = before.searcher.name(batch, vectors, Filter())
-        found = kb.searcher.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
+        mentions = before.searcher.nearest.name(batch, vectors, Filter())
+        found = kb.searcher.nearest.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
         for number, names in enumerate(found):
             yield Nearest(names if usable[number] else [], bool(mentions.named[number]))
 

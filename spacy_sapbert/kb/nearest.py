@@ -1,0 +1,253 @@
+"""Mentions → the rows, names and concepts nearest to them that a filter leaves."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..io.cache import LruCache
+from ..linking.candidates import RankedEntry
+from ..linking.features import POOL_ROWS, FoundName
+from ..linking.filters import Filter
+from ..linking.ranking import order_entries, rank_concepts
+from ..linking.scores import SORT_DIGITS
+from .filters import FilterResult, resolve_filter
+from .indexes.layered import search_among
+from .naming import NameFinder, choose_row
+from .parts import Parts
+from .store import Store
+
+FIRST_ROWS = 40  # rows searched for at first, for any k
+MORE_ROWS = 4  # times as many are searched for if they have too few concepts
+MAX_ROWS = 4096  # rows searched for at most, without a filter
+FILTER_CACHE = 16  # filters, or more if the options have more
+
+Ranked = list[RankedEntry]
+
+
+class Mentions(NamedTuple):
+    """Mentions and their vectors.
+
+    Attributes:
+        texts: As `read_mention` returns them.
+        vectors: Unit vectors in float32; of a mention that is a name, that of its row.
+            Shape: (n, width).
+        named: Which mentions are names, bool. Shape: (n,).
+        barred: Which are names only of concepts that a filter excludes, bool.
+            Shape: (n,).
+    """
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    named: np.ndarray
+    barred: np.ndarray
+
+    def take(self, numbers: Sequence[int]) -> "Mentions":
+        """Return some of the mentions."""
+        texts = [self.texts[number] for number in numbers]
+        vectors, named = self.vectors[numbers], self.named[numbers]
+        return Mentions(texts, vectors, named, self.barred[numbers])
+
+
+class Nearest:
+    """Searches index and 3-grams of a version, and caches what filters leave."""
+
+    def __init__(self, store: Store, parts: Parts, names: NameFinder) -> None:
+        self.store = store
+        self.parts = parts
+        self.names = names
+        self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
+
+    def resolve(self, filter: Filter) -> FilterResult | None:
+        """Return what a filter leaves; None if it cannot leave out anything."""
+        if not self.names.foreign_origins(filter.document_language):
+            filter = replace(filter, document_language="")
+        return self.resolve_filter(filter) if filter else None
+
+    def resolve_filter(self, filter: Filter) -> FilterResult:
+        """Find what a filter leaves; the results of the last filters are cached."""
+        cached = self.filters.get_many([filter])
+        if not cached:
+            cached = {filter: resolve_filter(self.store, filter)}
+            self.filters.put_many(cached)
+        return cached[filter]
+
+    def name(
+        self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
+    ) -> Mentions:
+        """Return mentions that are names with the vectors of their rows.
+
+        Only names that a filter leaves count. A mention is a name only if all concepts
+        of which it is one, in the best way to write it, share a row or a concept.
+
+        Args:
+            texts: Distinct.
+            vectors: What the encoder makes of them. Shape: (n, width).
+        """
+        found = self.names.find_named(texts, filter.document_language)
+        filtered = self.resolve(filter)
+        named = np.zeros(len(texts), dtype=bool)
+        barred = np.zeros(len(texts), dtype=bool)
+        rows: dict[int, int] = {}
+        for number, text in enumerate(texts):
+            names = found.get(text, [])
+            row = choose_row(
+                n for n in names if filtered is None or filtered.matches(n.name)
+            )
+            if row is not None:
+                rows[number] = row
+            elif names and filtered is not None:
+                barred[number] = not any(filtered.leaves(n.name.concept) for n in names)
+        named[[*rows]] = True
+        if rows:
+            vectors = vectors.copy()
+            wanted = np.array([*rows.values()], dtype=np.int64)
+            vectors[[*rows]] = self.parts.index.vectors(wanted)
+        return Mentions(texts, vectors, named, barred)
+
+    def search(
+        self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find the nearest rows; see `KnowledgeBase.search`."""
+        index = self.parts.index
+        if rows is None:
+            return index.search(vectors, k)
+        return search_among(index, vectors, k, rows, total=self.store.total_rows)
+
+    def rank(
+        self, vectors: np.ndarray, filter: Filter, *, k: int
+    ) -> list[list[RankedEntry]]:
+        """Find the k best concepts of each vector that a filter leaves, by cosine.
+
+        Several rows may belong to one concept, so more rows are searched for the
+        vectors that still lack concepts. They only add concepts: which come first does
+        not depend on k.
+
+        Args:
+            vectors: Unit vectors in float32. Shape: (n, width).
+
+        Returns:
+            The concepts of each mention; see `rank_concepts`.
+        """
+        filtered = self.resolve(filter)
+        total = self.store.total_rows
+        most = min(total, MAX_ROWS) if filtered is None else len(filtered.rows)
+        allowed = None if filtered is None else filtered.rows
+        results: list[Ranked] = [[] for _ in vectors]
+        pending = list(range(len(vectors)))
+        count = min(FIRST_ROWS, most)
+        while pending and most:
+            rows, cosines = self.search(vectors[pending], count, allowed)
+            distinct = np.unique(rows)
+            entries = self.store.entries(distinct[distinct >= 0])
+            if filtered is not None:
+                entries = filtered.filter_entries(entries)
+            near = zip(rows.tolist(), cosines.tolist(), strict=True)
+            for number, (near_rows, scores) in zip(pending, near, strict=True):
+                ranked = order_entries(near_rows, scores, entries)
+                results[number] = add_concepts(results[number], ranked, k=k)
+            if count >= most:
+                break
+            pending = [number for number in pending if len(results[number]) < k]
+            count = min(count * MORE_ROWS, most)
+        return results
+
+    def find_names(
+        self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS
+    ) -> Iterator[list[FoundName]]:
+        """Yield the names nearest to each mention that a filter leaves, in no order.
+
+        Args:
+            rows: How many rows are searched for by cosine, and as many by 3-grams if
+                they are indexed.
+        """
+        filtered = self.resolve(filter)
+        allowed = None if filtered is None else filtered.rows
+        count = min(rows, self.store.total_rows if allowed is None else len(allowed))
+        if not count:
+            yield from ([] for _ in mentions.texts)
+            return
+        near = self.search(mentions.vectors, count, allowed)
+        if self.parts.manifest.ngrams:
+            mask = None if filtered is None else filtered.mask(self.store.total_rows)
+            united = self.add_ngram_rows(mentions, near, mask, filter.is_english)
+        else:
+            united = [
+                (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))
+                for r, c in zip(*near, strict=True)
+            ]
+        distinct = np.unique(np.concatenate([rows for rows, _, _ in united]))
+        entries = self.store.entries(distinct)
+        if filtered is not None:
+            entries = filtered.filter_entries(entries)
+        for some, cosines, similarities in united:
+            values = zip(
+                some.tolist(),
+                bound(cosines).round(SORT_DIGITS).tolist(),
+                bound(similarities).tolist(),
+                strict=True,
+            )
+            yield [
+                FoundName(cosine, similarity, entry)
+                for row, cosine, similarity in values
+                for entry in entries.get(row, ())
+            ]
+
+    def add_ngram_rows(
+        self,
+        mentions: Mentions,
+        near: tuple[np.ndarray, np.ndarray],
+        allowed: np.ndarray | None,
+        english: bool,
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Search by 3-grams, and compute both scores of what either search found.
+
+        Args:
+            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
+            allowed: Mask of the rows that 3-grams may add; None = all. Shape: (rows,).
+            english: Whether only names that may be in English count.
+
+        Returns:
+            For each mention rows, ascending, cosines and similarities, (r,) each.
+        """
+        rows, scores = near
+        ngrams = self.parts.english_ngrams if english else self.parts.ngrams
+        united = ngrams.unite(
+            mentions.texts,
+            [some[some >= 0] for some in rows],
+            rows.shape[1],
+            allowed=allowed,
+        )
+        cosines: list[np.ndarray] = []
+        for (every, _), some, found in zip(united, rows, scores, strict=True):
+            values = np.full(len(every), np.nan, dtype=np.float32)
+            values[np.searchsorted(every, some[some >= 0])] = found[some >= 0]
+            cosines.append(values)
+        # Of the rows that 3-grams alone found, the cosines are computed.
+        missing = [np.isnan(values) for values in cosines]
+        wanted = [every[m] for (every, _), m in zip(united, missing, strict=True)]
+        distinct = np.unique(np.concatenate(wanted))
+        row_vectors = self.parts.index.vectors(distinct)
+        for number, vector in enumerate(mentions.vectors):
+            places = np.searchsorted(distinct, wanted[number])
+            cosines[number][missing[number]] = row_vectors[places] @ vector
+        return [(r, c, s) for (r, s), c in zip(united, cosines, strict=True)]
+
+
+def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ranked:
+    """Return the concepts found before, then others that a larger search found."""
+    others = rank_concepts(ranked, k=k)
+    if not known:
+        return others
+    cuis, last = {concept.entry.cui for concept in known}, known[-1].order
+    new = (concept for concept in others if concept.entry.cui not in cuis)
+    # By an index that is not exact, a new one may have a higher sort key.
+    capped = (concept._replace(order=min(concept.order, last)) for concept in new)
+    return rank_concepts([*known, *capped], k=k)
+
+
+def bound(cosines: np.ndarray) -> np.ndarray:
+    """Return cosines in float64, between −1 and 1 whatever an index holds."""
+    bounded: np.ndarray = np.nan_to_num(cosines.astype(np.float64), nan=-1.0)
+    return bounded.clip(-1, 1)
