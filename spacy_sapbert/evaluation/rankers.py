@@ -10,7 +10,7 @@ import numpy as np
 from ..io.plugins import require
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
-from ..linking.ranking import has_text, order_entries
+from ..linking.ranking import has_text, sort_entries
 from ..linking.text import read_mention
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
@@ -252,7 +252,7 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
             rows, scores = kb.search(vectors, count)
             entries = kb.entries(np.unique(rows).tolist())
             for row, number in enumerate(numbers):
-                ordered = order_entries(
+                ordered = sort_entries(
                     rows[row].tolist(), scores[row].tolist(), entries
                 )
                 results[number] = [

@@ -52,8 +52,8 @@ class Agreement:
         left = [c for c, e in zip(near, excluded, strict=True) if not e]
         last = [c for c, e in zip(near, excluded, strict=True) if e]
         # Sort keys are in −1 … 1.
-        last = [c._replace(order=c.order - 2) for c in last]
-        rest = [c._replace(order=c.order - 4) for c in concepts[len(near) :]]
+        last = [c._replace(key=c.key - 2) for c in last]
+        rest = [c._replace(key=c.key - 4) for c in concepts[len(near) :]]
         return [*left, *last, *rest], not left
 
     def features(

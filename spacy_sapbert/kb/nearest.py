@@ -10,7 +10,7 @@ from ..io.cache import LruCache
 from ..linking.candidates import RankedEntry
 from ..linking.features import POOL_ROWS, FoundName
 from ..linking.filters import Filter
-from ..linking.ranking import order_entries, rank_concepts
+from ..linking.ranking import sort_entries, rank_concepts
 from ..linking.scores import SORT_DIGITS
 from .filters import FilterResult, resolve_filter
 from .indexes.layered import search_among
@@ -145,7 +145,7 @@ class Nearest:
                 entries = filtered.filter_entries(entries)
             near = zip(rows.tolist(), cosines.tolist(), strict=True)
             for number, (near_rows, scores) in zip(pending, near, strict=True):
-                ranked = order_entries(near_rows, scores, entries)
+                ranked = sort_entries(near_rows, scores, entries)
                 results[number] = add_concepts(results[number], ranked, k=k)
             if count >= most:
                 break
@@ -240,10 +240,10 @@ def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ran
     others = rank_concepts(ranked, k=k)
     if not known:
         return others
-    cuis, last = {concept.entry.cui for concept in known}, known[-1].order
+    cuis, last = {concept.entry.cui for concept in known}, known[-1].key
     new = (concept for concept in others if concept.entry.cui not in cuis)
     # By an index that is not exact, a new one may have a higher sort key.
-    capped = (concept._replace(order=min(concept.order, last)) for concept in new)
+    capped = (concept._replace(key=min(concept.key, last)) for concept in new)
     return rank_concepts([*known, *capped], k=k)
 
 

@@ -158,10 +158,10 @@ def order_pool(
         RankedEntry(near[number].cosine, near[number].nearest, keys[number])
         for number in np.argsort(-scores, kind="stable").tolist()
     ]
-    last = ordered[-1].order
+    last = ordered[-1].key
     # Sort keys are in −1 … 1, so that these come after the pool.
     ordered += [
-        candidate._replace(order=last - 2 + candidate.order)
+        candidate._replace(key=last - 2 + candidate.key)
         for candidate in others
         if candidate.entry.cui not in pool.near
     ]

@@ -30,12 +30,12 @@ class RankedEntry(NamedTuple):
 
     Attributes:
         score: Cosine of the mention and the alias, −1 to 1.
-        order: The sort key: the score, or that of a learned order.
+        key: The sort key: the score, or that of a learned order.
     """
 
     score: float
     entry: Entry
-    order: float
+    key: float
 
 
 class Candidate(TypedDict):

@@ -18,7 +18,7 @@ def has_text(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def order_entries(
+def sort_entries(
     rows: Sequence[int],
     scores: Sequence[float],
     entries: Mapping[int, list[Entry]],
@@ -55,7 +55,7 @@ def rank_concepts(
     """Return the best entry of each concept.
 
     Args:
-        ranked: From `order_entries`; read only as far as needed.
+        ranked: From `sort_entries`; read only as far as needed.
         k: Number of concepts; concepts that equal the last one are added. None = all.
 
     Returns:
@@ -64,11 +64,11 @@ def rank_concepts(
     best: dict[str, RankedEntry] = {}
     last: float | None = None
     for candidate in ranked:
-        if last is not None and candidate.order < last:
+        if last is not None and candidate.key < last:
             break
         best.setdefault(candidate.entry.cui, candidate)
         if len(best) == k:
-            last = candidate.order
+            last = candidate.key
     return list(best.values())
 
 
@@ -89,7 +89,7 @@ def break_ties(
     result: list[tuple[RankedEntry, str | None]] = []
     # In a learned order, two may share the sort key but not the cosine.
     for _, group in groupby(
-        ranked, key=lambda candidate: (candidate.order, candidate.score)
+        ranked, key=lambda candidate: (candidate.key, candidate.score)
     ):
         tied = [
             (

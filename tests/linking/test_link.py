@@ -15,7 +15,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.ranking import (
     has_text,
-    order_entries,
+    sort_entries,
 )
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import make_nlp
@@ -123,12 +123,12 @@ def test_link_note_is_not_filtered_if_the_filter_removes_nothing(
     pytest.fail("no mention whose best concept has not the highest cosine")
 
 
-def test_order_entries_puts_preferred_names_first_then_smaller_ids() -> None:
+def test_sort_entries_puts_preferred_names_first_then_smaller_ids() -> None:
     entries = {
         5: [Entry(5, "C9", "x", "cold", True), Entry(5, "C4", "y", "cold", False)],
         6: [Entry(6, "C2", "z", "COLD", False), Entry(6, "C3", "w", "COLD", False)],
     }
-    ranked = order_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
+    ranked = sort_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
     assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
 
 
