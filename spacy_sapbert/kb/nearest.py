@@ -10,7 +10,7 @@ from ..io.cache import LruCache
 from ..linking.candidates import RankedEntry
 from ..linking.features import POOL_ROWS, FoundName
 from ..linking.filters import Filter
-from ..linking.ranking import sort_entries, rank_concepts
+from ..linking.ranking import rank_concepts, sort_entries
 from ..linking.scores import SORT_DIGITS
 from .filters import FilterResult, resolve_filter
 from .indexes.layered import search_among
