@@ -21,13 +21,7 @@ from .store import NameOfKey, Store
 
 WRITTEN_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
 LONGEST_KEPT = 200  # characters of these parts
-LONGEST_ACRONYM = 6  # letters
 EXACTLY = 2  # an abbreviation must be written so, and may be short
-
-
-def is_acronym(name: str) -> bool:
-    """Return whether a name is one short word in capitals: "SAIDS"."""
-    return name.isalpha() and name.isupper() and len(name) <= LONGEST_ACRONYM
 
 
 class Named(NamedTuple):
@@ -89,8 +83,7 @@ class NameFinder:
     def compare(self, mention: str, alias: str, origin: int) -> int:
         """Return how far a mention is written as a name; see `text.likeness`.
 
-        An abbreviation has no plural and no other spelling, but other signs: "A-T". A
-        name with a tag, "Asthma (disorder)", is one without it too, in second place.
+        A name with a tag, "Asthma (disorder)", is one without it too, in second place.
 
         Args:
             mention: As `read_mention` returns it.
@@ -99,9 +92,6 @@ class NameFinder:
         alike = likeness(mention, alias, rules)
         if not alike and (read := read_mention(alias)) != alias:
             alike = min(likeness(mention, read, rules), 2)
-        if alike < 3 and (is_abbreviation(alias) or is_acronym(alias)):
-            letters, own = (filter(str.isalnum, text) for text in (mention, alias))
-            alike *= [*letters] == [*own]
         return alike
 
     def is_name(self, text: str, cui: str, alias: str | None = None) -> bool:

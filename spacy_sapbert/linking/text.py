@@ -26,7 +26,7 @@ WORDS_KEPT = 50_000  # folded words, about 200 bytes each
 SHORTEST_PLURAL = 4  # letters
 SHORTEST_BRITISH = 5  # letters; "hem" is not "haem"
 MOST_NUMERAL = 39  # of those in Roman digits
-MAX_ABBREVIATION = 4  # letters
+MAX_ABBREVIATION, LONGEST_ACRONYM = 4, 6  # letters
 CHARACTERS_A_WORD = 3  # of a script without blanks
 
 # The signs of typesetters and word processors, as they are typed.
@@ -489,6 +489,9 @@ def describe_name(text: str, rules: Rules, joined: bool) -> Name:
 def likeness(text: str, alias: str, rules: Rules) -> int:
     """Return how far a text is written as an alias.
 
+    An abbreviation has no plural and no other spelling, but other signs, "A-T", and
+    Greek letters by name.
+
     Returns:
         3 = the same but for case and blanks; 2 = the same words in the same order,
         commas considered; 1 = in another order, if that says the same; 0 = it is
@@ -496,6 +499,10 @@ def likeness(text: str, alias: str, rules: Rules) -> int:
     """
     if clean_text(text).lower() == clean_text(alias).lower():
         return 3
+    if alias.isascii() and (is_abbreviation(alias) or is_acronym(alias)):
+        letters, own = (filter(str.isalnum, each) for each in (text, alias))
+        if [*letters] != [*own] and not text.isdigit():
+            return 0
     best = 0
     for mine in list_writings(text, rules):
         for its in list_writings(alias, rules):
@@ -556,6 +563,11 @@ def is_abbreviation(name: str) -> bool:
     return 2 <= letters <= MAX_ABBREVIATION and any(
         character.isupper() for character in name[1:]
     )
+
+
+def is_acronym(name: str) -> bool:
+    """Return whether a name is one short word in capitals: "SAIDS"."""
+    return name.isalpha() and name.isupper() and len(name) <= LONGEST_ACRONYM
 
 
 def singular_abbreviation(short: str) -> str:

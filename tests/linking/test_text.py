@@ -137,6 +137,8 @@ def test_ways_to_write_one_english_name(text: str, other: str) -> None:
         ("left to right shunt", "right to left shunt"),
         ("interleukin 1 receptor type 2", "interleukin 2 receptor type 1"),
         ("hem", "haem"),
+        ("aid", "AIDS"),
+        ("said", "SAIDS"),
         ("non A hepatitis", "nona hepatitis"),
         ("IC", "1 c"),
         ("上海", "海上"),
