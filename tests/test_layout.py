@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "mapping": ("pipeline",),
     "evaluation": ("mapping",),
     "corpora": ("evaluation",),
+    "detector": ("pipeline",),
     "distributed": ("pipeline",),
     "extending": ("kb", "formats"),
     "serve": ("corpora",),

@@ -1,4 +1,8 @@
-"""An embedding layer for detectors, with features from names of concepts."""
+"""An embedding layer for detectors, with features from names of concepts.
+
+Only training reads the names. A trained pipeline has the layer in its config, so it is
+installed with the package and not with what trains.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,9 +37,7 @@ def make_name_embed(
     The names are read when the pipeline is initialised, and saved with it as hashes.
 
     Args:
-        width: Columns of the output, and of each embedding.
-        attrs: Attributes of tokens to embed.
-        rows: Rows of the embedding of each attribute.
+        rows: Rows of the embedding of each attribute of a token in `attrs`.
         kb: Folder or name of a knowledge base; later it is not needed.
     """
     columns = [*rows, FEATURE_ROWS, FEATURE_ROWS]

@@ -15,7 +15,7 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import GROUPS
 from ..linking.name_index import find_places
 from ..linking.text import Piece, describe_name, is_abbreviation, split_pieces
-from .schwartz_hearst import find_long_forms
+from ..pipeline.schwartz_hearst import find_long_forms
 
 MAX_WORDS = 6  # of a name that is looked up
 MIN_LETTERS = 3
@@ -59,7 +59,6 @@ class LabelTable(NamedTuple):
 
     @classmethod
     def from_numbers(cls, numbers: dict[str, int]) -> Self:
-        """Make the table of the numbers of the labels by text."""
         hashes = hash_texts(numbers)
         order = np.argsort(hashes)
         values = np.fromiter(numbers.values(), dtype=np.uint8, count=len(numbers))
@@ -87,7 +86,6 @@ class NameFeatures(NamedTuple):
 
     @classmethod
     def from_kb(cls, kb: KnowledgeBase) -> Self:
-        """Read the names of a knowledge base."""
         of_names: dict[str, set[str]] = defaultdict(set)
         of_words: dict[str, Counter[str]] = defaultdict(Counter)
         for name, types, sources in kb.store.names_with_types():
@@ -112,11 +110,7 @@ class NameFeatures(NamedTuple):
         )
 
     def find_names(self, text: str, words: list[Piece]) -> list[tuple[int, int, int]]:
-        """Find the longest names in a text.
-
-        Returns:
-            First word, the one after the last, and number of the label.
-        """
+        """Return first word, the one after the last, and label of the longest names."""
         keys: list[str] = []
         spans: list[tuple[int, int]] = []
         for first in range(len(words)):

@@ -1,5 +1,6 @@
 """What a detector learns from the names of a knowledge base."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import pytest
 import spacy
 from spacy.ml.featureextractor import FeatureExtractor
 
+from spacy_sapbert.detector.name_embed import NameExtractor, make_name_embed
+from spacy_sapbert.detector.name_features import LabelTable, NameFeatures
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.pipeline.name_embed import NameExtractor, make_name_embed
-from spacy_sapbert.pipeline.name_features import LabelTable, NameFeatures
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -115,3 +116,34 @@ def test_layer_adds_two_columns_and_is_saved_without_the_knowledge_base(
     embed = make_name_embed(8, ["NORM"], [50], str(names_kb))
     embed.initialize(docs)
     assert [each.shape for each in embed.predict(docs)] == [(4, 8), (0, 8), (3, 8)]
+
+
+def test_a_saved_detector_loads_where_only_the_package_is_installed(
+    names_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = {
+        "@architectures": "spacy-sapbert.NameEmbed.v1",
+        "width": 8,
+        "attrs": ["NORM"],
+        "rows": [50],
+        "kb": str(names_kb),
+    }
+    encode = {
+        "@architectures": "spacy.MaxoutWindowEncoder.v2",
+        "width": 8,
+        "window_size": 1,
+        "maxout_pieces": 2,
+        "depth": 1,
+    }
+    model = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": model})
+    nlp.initialize()
+    nlp.to_disk(tmp_path)
+    names_kb.rename(names_kb.with_name("moved"))
+    for name in ("training", "training.detector"):
+        monkeypatch.setitem(sys.modules, name, None)
+    loaded = spacy.load(tmp_path)
+    names_kb.with_name("moved").rename(names_kb)
+    text = "A heart attack, then Aspirin."
+    assert np.array_equal(loaded(text).tensor, nlp(text).tensor)
