@@ -16,7 +16,6 @@ from transformers import (
 )
 
 from spacy_sapbert.encoder.adapters import (
-    ARCHITECTURES,
     attach_adapter,
     save_adapter,
 )
@@ -31,6 +30,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from tests.building import build_small_kb
 from training.encoders.new_adapter import (
+    ARCHITECTURES,
     add_adapter,
     count_trainable,
     trainable_parameters,

@@ -6,25 +6,34 @@ import torch
 from torch import nn
 
 from spacy_sapbert.encoder.adapters import make_adapter, place_adapter
+from spacy_sapbert.errors import SapbertError
 
 INITIAL_DEVIATION = 0.02
+# They normalise the sum of the feed-forward block and its input.
+ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
 
 
 def add_adapter(model: Any, reduction: int) -> nn.ModuleDict:
     """Freeze an encoder and add a new adapter, which at first hardly changes it.
 
-    The adapter becomes the attribute `sapbert_adapter` of the encoder.
-
-    Returns:
-        The adapter, with the weights that are trained.
-
-    Raises:
-        SapbertError: The encoder is of another architecture or narrower than the
-            reduction, or has an adapter.
-
-    Source:
-        Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
+    The adapter, which is returned, becomes the attribute `sapbert_adapter` of the
+    encoder. For BERT-BASE, a reduction of 1 trains 13 % of the parameters, 16 trains
+    1 %. SOURCE: Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
     """
+    kind = model.config.model_type
+    if kind not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise SapbertError(
+            "E209",
+            f"Expected an encoder of the architecture {known} for an adapter, but got "
+            f"{kind}. Choose another base, or train all of its weights.",
+        )
+    if hasattr(model, "sapbert_adapter"):
+        raise SapbertError(
+            "E213",
+            "Expected an encoder without an adapter, but it has one. Load the "
+            "encoder that the adapter was trained in.",
+        )
     with torch.device(model.device):
         adapter = make_adapter(model, reduction)
     for module in adapter.modules():
