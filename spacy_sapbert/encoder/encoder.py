@@ -14,7 +14,7 @@ from ..io.forks import ProcessLock, make_fork_safe
 from ..linking.text import clean_text
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
-from .tokenizer import NameTokenizer, name_panics
+from .tokenizer import NameTokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,17 +134,12 @@ class Encoder:
         settings: EncoderSettings | None = None,
         trusted: bool = True,
     ) -> Self:
-        """Load an encoder.
+        """Load an encoder, a folder or a hub id.
 
         Args:
-            source: A folder, with or without an adapter, or a hub id.
             settings: How names become vectors; None = as in the folder.
             trusted: False for a part of a knowledge base: nothing outside its folder
                 is opened, and nothing is unpickled.
-
-        Raises:
-            SapbertError: There is no such encoder, its weights are pickled, damaged or
-                incomplete, its adapter does not fit, or the engine cannot run it.
         """
         make_fork_safe()
         settings = settings or read_settings(Path(source))
@@ -163,11 +158,10 @@ class Encoder:
         return self.encode(token_ids)
 
     def tokenize(self, names: Sequence[str]) -> tuple[list[TokenIds], list[bool]]:
-        """Tokenise any texts; those with equal token ids are one name to the encoder.
+        """Return the token ids of texts, and whether each was truncated.
 
-        Returns:
-            For each text its token ids, with `[CLS]` and `[SEP]`, empty if the encoder
-            has none of its tokens; and whether it was truncated.
+        The ids have `[CLS]` and `[SEP]`, and are empty if the encoder has none of the
+        tokens. Texts with equal ids are one name to the encoder.
         """
         if not names:
             return [], []
@@ -175,7 +169,7 @@ class Encoder:
         if self.settings.lowercase:
             texts = [text.lower() for text in texts]
         tokenizer = self.engine.tokenizer
-        with self.lock, name_panics("tokenizer.json"):
+        with self.lock:
             encodings = tokenizer.encode(texts)
         token_ids = [tuple(encoding.ids) for encoding in encodings]
         truncated = [
@@ -186,14 +180,12 @@ class Encoder:
         return [() if unread.issuperset(ids) else ids for ids in token_ids], truncated
 
     def list_tokens(self) -> list[str]:
-        """Return the tokens that the encoder knows, sorted."""
         return sorted(self.engine.tokenizer.backend.get_vocab())
 
     def encode(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
         """Embed tokenised names, sorted by length to save padding.
 
-        Returns:
-            Unit vectors in float32, zero for no token ids. Shape: (n, width).
+        Returns unit vectors in float32, zero for no token ids. Shape: (n, width).
         """
         vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
         readable = [number for number, ids in enumerate(token_ids) if ids]
@@ -231,21 +223,17 @@ class Encoder:
 
 
 def prefers_openvino() -> bool:
-    """Return whether OpenVINO is installed, and spaCy is to run on the CPU."""
+    """Return whether OpenVINO is installed and spaCy runs on the CPU."""
     from thinc.api import get_current_ops
 
     return get_current_ops().device_type == "cpu" and bool(find_spec("openvino"))
 
 
 def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the names of each forward pass.
+    """Yield start and end of the names of each forward pass, from ascending lengths.
 
     All names of a pass are padded to the longest one. A few mentions differ much in
     length, and without a limit half of the work would be padding.
-
-    Args:
-        lengths: Of the names in tokens, ascending.
-        most: Names of a pass.
     """
     start, tokens = 0, 0
     for end, length in enumerate(lengths):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import SapbertError
 from .encoder import GRAPH_FILE, Encoder, EncoderConfig
-from .huggingface import EncoderSettings, load_model
+from .huggingface import EncoderSettings, load_model, quiet_transformers
 from .openvino_engine import import_openvino, not_for_openvino, open_exported
 
 LEAST_COSINE = 0.999
@@ -19,9 +19,6 @@ TRIED_NAMES = 64
 
 def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> float:
     """Write an encoder as OpenVINO runs it; an adapter becomes part of the graph.
-
-    `openvino.convert_model` sends telemetry over the network. The frontend for PyTorch
-    graphs, which is used here, does not.
 
     Returns the smallest cosine between the vectors of both engines; a low one is an
     error. A full disk is an OSError, as for other files.
@@ -47,16 +44,14 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
 
 
 def convert_graph(model: Any, folder: Path) -> Any:
-    """Convert an encoder of PyTorch, in evaluation mode, to a graph of OpenVINO.
+    """Convert an encoder to a graph: token ids and mask → token states, of any shape.
 
-    The graph has token ids and mask → token states, for any shape. SOURCE:
-    openvino.frontend, in the order of openvino.convert_model.
+    SOURCE: openvino.convert_model, which also sends telemetry over the network.
     """
     import torch
     from openvino import PartialShape
     from openvino.frontend import FrontEndManager
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-    from transformers.utils import logging
 
     class States(torch.nn.Module):
         def __init__(self) -> None:
@@ -71,10 +66,8 @@ def convert_graph(model: Any, folder: Path) -> Any:
     # Two lengths, so that masking of padding is traced too.
     ids = torch.ones((2, 6), dtype=torch.int64)
     mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with quiet_transformers(), torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             traced = torch.jit.trace(States(), (ids, mask), check_trace=False)
         reader = FrontEndManager().load_by_framework("pytorch")
@@ -88,8 +81,6 @@ def convert_graph(model: Any, folder: Path) -> Any:
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0]
         raise not_for_openvino(path=folder, reason=reason) from error
-    finally:
-        logging.set_verbosity(verbosity)
     return graph
 
 

@@ -19,13 +19,7 @@ PICKLED = re.compile(r"(0_\w+/)?pytorch_model(-\d{5}-of-\d{5})?\.bin(\.index\.js
 
 
 class Answer(NamedTuple):
-    """What the hub says about an encoder.
-
-    Attributes:
-        problem: Why it cannot be fetched; None if it can.
-        commit: Its newest commit.
-        files: All of its files, with `/`.
-    """
+    """What the hub says: why an encoder cannot be fetched, or its commit and files."""
 
     problem: str | None
     commit: str | None = None
@@ -35,10 +29,9 @@ class Answer(NamedTuple):
 def ask_hub(
     name: str, *, endpoint: str | None = None, seconds: float = SECONDS
 ) -> Answer:
-    """Find an encoder of the hub by an old or new id.
+    """Find an encoder of the hub by an old or new id, before something waits long.
 
-    It waits `seconds` for the connection, and as long for the answer: transformers
-    repeats each request, for more than a minute without a network.
+    transformers repeats each request, for more than a minute without a network.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
@@ -93,23 +86,20 @@ def check_published(name: str) -> Answer:
 
 
 def fetch_encoder(name: str) -> Path:
-    """Return the folder of an encoder of the hub, in the hub's cache.
+    """Return the folder of an encoder in the cache of the hub.
 
     If the hub cannot be asked, the cache is used as it is.
     """
     from huggingface_hub import snapshot_download
 
     answer = check_published(name)
-    folder = find_cached(name)
-    needed = choose_files(answer.files)
-    if folder is not None and (
-        answer.problem is not None
-        or folder.name == answer.commit
-        and all((folder / file).is_file() for file in needed)
-    ):
+    if answer.problem is not None and (folder := find_cached(name)):
         return folder
     try:
-        return Path(snapshot_download(name, allow_patterns=needed))
+        needed = choose_files(answer.files)
+        return Path(
+            snapshot_download(name, revision=answer.commit, allow_patterns=needed)
+        )
     except Exception as error:  # of requests or httpx, by the version
         reason = f"its files could not be fetched ({type(error).__name__})."
         raise not_on_hub(name=name, reason=reason) from error

@@ -23,7 +23,6 @@ from .safety import (
     CONFIG_FILE,
     TOKENIZER_FILE,
     check_encoder_folder,
-    check_pickled,
     check_weights,
     has_weights,
     is_encoder_file,
@@ -33,8 +32,6 @@ from .safety import (
 
 LOADING = ProcessLock()
 LONGEST = 1 << 16  # of `max_length`; encoders have fewer positions
-# Files with the vocabulary of a tokenizer; one of them is there.
-VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model")
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
 # An encoder that was downloaded, or that something else wrote, has no such settings.
@@ -64,7 +61,7 @@ class EncoderSettings:
 
 
 def read_settings(folder: Path) -> EncoderSettings:
-    """Read the settings of an encoder; see `read_own_settings`. Else the defaults."""
+    """Read the settings of an encoder, with defaults; see `read_own_settings`."""
     return EncoderSettings(**read_own_settings(folder))
 
 
@@ -100,34 +97,24 @@ def check_settings(data: Any) -> EncoderSettings:
         or {name: type(value) for name, value in data.items()}
         != {name: type(value) for name, value in expected.items()}
         or not 3 <= data["max_length"] <= LONGEST
+        or data["pooling"] not in POOLINGS
     ):
         raise SapbertError(
             "E202",
-            f"Expected settings like {expected}, but got something else. Train or "
-            "copy the encoder again.",
-        )
-    if data["pooling"] not in POOLINGS:
-        known = " or ".join(sorted(POOLINGS))
-        pooling = data["pooling"]
-        raise SapbertError(
-            "E635",
-            f"Expected a pooling of {known}, but got {pooling!r}. Correct "
-            "`--pooling`, or `pooling` in the settings of the encoder.",
+            f"Expected settings like {expected}, with a pooling of "
+            f"{' or '.join(sorted(POOLINGS))}, but got something else. Train or copy "
+            "the encoder again, or correct `--pooling`.",
         )
     return EncoderSettings(**data)
 
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:
-    """Write the settings into an encoder folder."""
     text = json.dumps(asdict(settings), indent=2)
     (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
 
 
 def read_modules(folder: Path) -> dict[str, Path]:
-    """Read the folders of the parts of an encoder of sentence-transformers, by kind.
-
-    Another encoder has none. A folder outside is an error.
-    """
+    """Read the folders of the parts of an encoder of sentence-transformers, by kind."""
     path = folder / MODULES_FILE
     if not path.is_file():
         return {}
@@ -138,21 +125,15 @@ def read_modules(folder: Path) -> dict[str, Path]:
         }
     except (ValueError, OSError, RecursionError, TypeError, KeyError):
         modules = {}
-    reason = None
-    if "Transformer" not in modules:
-        reason = "it names no `Transformer`"
-    elif not all(MODULE_FOLDER.fullmatch(name) for name in modules.values()):
-        reason = "it names a folder that is not beside it"
-    if reason is not None:
+    inside = all(MODULE_FOLDER.fullmatch(name) for name in modules.values())
+    if "Transformer" not in modules or not inside:
+        reason = "it names no `Transformer`, or a folder that is not beside it"
         raise wrong_sentence_transformer(path=path, reason=reason)
     return {kind: folder / name for kind, name in modules.items()}
 
 
 def read_modules_pooling(folder: Path) -> str | None:
-    """Return the pooling of an encoder of sentence-transformers; None if it has none.
-
-    A part or a pooling that this package lacks is an error.
-    """
+    """Return the pooling of an encoder of sentence-transformers; None = no such."""
     modules = read_modules(folder)
     if others := sorted(modules.keys() - MODULES):
         reason = f"it has a part {others[0]!r}"
@@ -227,18 +208,10 @@ def find_base(folder: Path) -> Path:
 
 
 def load_encoder(name: str) -> tuple[Any, Any]:
-    """Load tokenizer and encoder without running code of theirs.
+    """Load a tokenizer of transformers and an encoder without running code of theirs.
 
-    Args:
-        name: A folder that `save_encoder` or `save_pretrained` wrote, a folder as on
-            the hub, or a hub id.
-
-    Returns:
-        The tokenizer of transformers, and the encoder as `load_model` returns it.
-
-    Raises:
-        SapbertError: There is no such encoder, its weights are damaged or not
-            complete, or its adapter does not fit.
+    The encoder is a folder as `save_encoder` or `save_pretrained` writes it or as it is
+    on the hub, or a hub id.
     """
     from transformers import AutoTokenizer
 
@@ -249,30 +222,16 @@ def load_encoder(name: str) -> tuple[Any, Any]:
         for library in PIECE_LIBRARIES:
             require(library, "sentencepiece protobuf")
     with name_damage(name):
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(
-                source, trust_remote_code=False, local_files_only=True
-            )
-        except Exception:
-            if any(any(source.glob(file)) for file in VOCABULARIES):
-                raise
-            raise encoder_not_loaded(
-                name=name, reason="it has no `tokenizer.json`."
-            ) from None
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=False, local_files_only=True
+        )
     return tokenizer, load_model(str(folder))
 
 
 def load_model(name: str, *, trusted: bool = True) -> Any:
-    """Load an encoder without its tokenizer; see `load_encoder`.
+    """Load an encoder in float32 and evaluation mode; with an adapter, that trains.
 
-    Pickled weights are read as weights alone, with a warning, so that no code runs.
-
-    Args:
-        trusted: See `Encoder.open`.
-
-    Returns:
-        PreTrainedModel: The encoder, on the CPU, in float32 and evaluation mode. With
-            an adapter, only the adapter is trainable.
+    Of pickled weights, transformers makes tensors and nothing else (`weights_only`).
     """
     from transformers import AutoModel
 
@@ -283,8 +242,6 @@ def load_model(name: str, *, trusted: bool = True) -> Any:
         folder = base = Path(name)
         check_encoder_folder(folder, trusted=False)
     pickled = list_pickled(base)
-    for path in pickled:
-        check_pickled(path)
     if pickled:  # one warning, even if there are shards
         warn(
             "[W600] Expected weights in safetensors, but got the pickled weights "
@@ -314,6 +271,19 @@ def load_model(name: str, *, trusted: bool = True) -> Any:
 
 
 @contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Show errors of transformers only."""
+    from transformers.utils import logging
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+@contextmanager
 def name_damage(name: str) -> Iterator[None]:
     """Raise a named error if a library cannot load the encoder `name` within."""
     try:
@@ -335,15 +305,8 @@ def save_encoder(
 ) -> None:
     """Write an encoder so that plain AutoModel and AutoTokenizer load it.
 
-    An adapter is written beside the weights of the encoder. `load_encoder` and the
-    linker apply it; plain AutoModel loads the base without it.
-
-    Args:
-        folder: An existing folder.
-        tokenizer: Of transformers.
-        adapter_base: Folder or hub id of the encoder's own weights, which are then not
-            written; None = the folder holds everything. The folder must have no
-            weights yet.
+    An adapter is written beside the weights, and plain AutoModel does not apply it.
+    With `adapter_base`, the folder or hub id of these weights, they are not written.
     """
     # Files of an earlier adapter would be loaded with this encoder.
     for name in (ADAPTER_FILE, ADAPTER_WEIGHTS):

@@ -66,7 +66,7 @@ def import_openvino() -> Any:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an encoder that was exported into its own folder; see `Encoder.open`."""
+    """Load an encoder from the export in its folder; see `Encoder.open`."""
     import_openvino()
     folder = Path(source)
     if not (folder / EXPORTED / GRAPH_FILE).is_file():
@@ -79,10 +79,7 @@ def open_engine(
 def open_exported(
     exported: Path, encoder: Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
-    """Load an exported encoder from its folder and that of the original.
-
-    It is part of a knowledge base, so the graph is checked even if it is trusted.
-    """
+    """Load an export, with the tokenizer of the original; both are folders."""
     check_graph(exported / GRAPH_FILE)
     tokenizer = load_tokenizer(encoder, settings.max_length)
     config = read_json(encoder / CONFIG_FILE)
@@ -92,10 +89,10 @@ def open_exported(
 
 
 def check_graph(path: Path) -> None:
-    """Check that OpenVINO does not read outside of its memory for a graph.
+    """Check a graph, so that OpenVINO reads nothing outside of its memory.
 
-    It does so for operations with too few inputs or with a state, and the size of a
-    constant can overflow in it.
+    It would for operations with too few inputs or with a state, and for a constant
+    whose size overflows.
     """
     try:
         weights = path.with_suffix(".bin").stat().st_size

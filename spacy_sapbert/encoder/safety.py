@@ -1,13 +1,12 @@
 """Which files, settings and weights an encoder may have: none that run code.
 
-The encoder of a knowledge base is not trusted (`trusted=False`). It needs nothing
-outside of its folder: it has known files alone, nothing in it is unpickled, and its
-configuration names no other files. The checks run before transformers reads it.
+The encoder of a knowledge base is not trusted (`trusted=False`): it has known files
+alone, no pickle among them, and its configuration names no other files. The checks run
+before transformers reads it.
 """
 
 import json
 import re
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,7 +57,7 @@ def is_encoder_file(name: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of an encoder; empty if there is no such file."""
+    """Return a JSON object of an encoder; empty if there is no such file."""
     try:
         data = json.loads(path.read_text("utf8")) if path.is_file() else {}
         if not isinstance(data, dict):
@@ -97,10 +96,7 @@ def has_weights(folder: Path) -> bool:
 
 
 def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
-    """Check that loading an encoder, which may have only an adapter, runs no code.
-
-    If it is not trusted, it needs nothing outside of its folder either.
-    """
+    """Check that an encoder runs no code; if not trusted, that it is self-contained."""
     if has_adapter(folder):
         adapter = read_adapter(folder)
         path = folder / ADAPTER_WEIGHTS
@@ -153,43 +149,13 @@ def refuse(path: Path, reason: str) -> NoReturn:
     )
 
 
-def check_pickled(path: Path) -> None:
-    """Check that a file of pickled weights has weights alone; runs no code of it.
-
-    Since torch 2.6, `weights_only` makes tensors and nothing else of a pickle. On the
-    device "meta" they take no memory.
-    """
-    import torch
-
-    try:
-        weights = torch.load(
-            path, map_location="meta", weights_only=True, mmap=zipfile.is_zipfile(path)
-        )
-        if not all(isinstance(value, torch.Tensor) for value in weights.values()):
-            raise TypeError
-    except Exception as error:  # torch raises almost any for a damaged file
-        raise SapbertError(
-            "E233",
-            f"{path}: Expected pickled weights and nothing else, but it is damaged or "
-            "has something else, which is not opened, as it could run code. Copy the "
-            "file again, or choose an encoder with safetensors.",
-        ) from error
-
-
 def is_needed(name: str) -> bool:
-    """Return whether a name cannot be embedded without a weight.
-
-    The pooler is not used, and older versions of transformers store the numbers of the
-    positions.
-    """
+    """Return whether a weight is used: not the pooler, nor old numbers of positions."""
     return not name.startswith("pooler.") and not name.endswith("position_ids")
 
 
 def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
-    """Check that an encoder has trained weights, and none but the pooler's is missing.
-
-    `missing` are weights that its files did not have.
-    """
+    """Check that weights are trained, and that only the pooler's are `missing`."""
     if needed := sorted(filter(is_needed, missing)):
         raise SapbertError(
             "E226",
@@ -207,10 +173,7 @@ def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
 
 
 def find_bad_weight(model: Any) -> tuple[str, str] | None:
-    """Return the name of the first weight that is not trained, and what it is.
-
-    It is not finite, or it is a matrix of zeros.
-    """
+    """Return the first weight that is not finite, or a matrix of zeros, and why."""
     for name, weights in model.state_dict().items():
         if not weights.is_floating_point() or not weights.numel():
             continue

@@ -1,7 +1,6 @@
 """Tokenizers of names, with and without transformers."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,7 @@ class NameTokenizer(NamedTuple):
     pad_id: int
 
     def encode(self, texts: list[str]) -> "list[Encoding]":
-        """Tokenise texts.
+        """Tokenise texts, few of them one by one.
 
         The library uses threads for a batch, and then prints a warning in each process
         that is forked later. A few thousand texts are as fast without.
@@ -50,18 +49,21 @@ def make_tokenizer(
 
 
 def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
-    """Load the tokenizer of an encoder that `save_encoder` wrote, without transformers.
+    """Load the tokenizer that `save_encoder` wrote, without transformers.
 
-    Of tokenizer_config.json only the special tokens are read. Its other settings may
-    name classes and files, and tokenizer.json has what they changed.
+    Of tokenizer_config.json only the special tokens are read: it may name classes and
+    files, and tokenizer.json has what its other settings changed.
     """
     from tokenizers import Tokenizer
 
     path = folder / FILE
     if not path.is_file():
         raise no_fast_tokenizer(name=folder)
-    with name_panics(path):
+    try:
         backend = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library has no narrower one
+        reason = f"it cannot be read: {str(error)[:200]}"
+        raise wrong_tokenizer(path=path, reason=reason) from None
     settings_path = folder / TOKENIZER_FILE
     settings = read_json(settings_path)
 
@@ -77,21 +79,6 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
     others = settings.get("additional_special_tokens")
     more = [read_id(token) for token in others] if isinstance(others, list) else []
     return make_tokenizer(backend, [*ids.values(), *more], ids.get("pad_token"), length)
-
-
-@contextmanager
-def name_panics(path: Path | str) -> Iterator[None]:
-    """Raise a named error, with `path`, if the library of tokenizers fails within."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, Exception):  # the library has no narrower one
-            reason = f"it cannot be read: {str(error)[:200]}"
-        elif type(error).__name__ == "PanicException":  # of Rust; not importable
-            reason = "the library that reads it failed"
-        else:
-            raise
-        raise wrong_tokenizer(path=path, reason=reason) from None
 
 
 def no_fast_tokenizer(*, name: object) -> SapbertError:

@@ -192,5 +192,5 @@ def test_encoder_without_a_tokenizer_is_a_named_error(
     for path in folder.glob("*token*"):
         path.unlink()
     (folder / "vocab.txt").unlink(missing_ok=True)
-    with pytest.raises(SapbertError, match=r"E203.*it has no `tokenizer\.json`"):
+    with pytest.raises(SapbertError, match="E203"):
         load_encoder(str(folder))
