@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,12 +141,13 @@ def test_added_names_have_nearly_the_3_grams_of_built_ones(
     for mention in mentions:
         scores: list[dict[str, float]] = []
         for kb in (built, edited):
-            rows, found = kb.ngrams.search([mention], kb.rows)
-            names = kb.entries(row for row in rows[0] if row >= 0)
+            near = [np.zeros(0, dtype=int)]
+            rows, found = kb.ngrams.unite([mention], near, kb.rows)[0]
+            names = kb.entries(rows)
             scores.append(
                 {
                     entry.alias: float(score)
-                    for row, score in zip(rows[0], found[0], strict=True)
+                    for row, score in zip(rows, found, strict=True)
                     for entry in names.get(int(row), ())
                 }
             )

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +64,15 @@ def all_cosines(index: NgramIndex, text: str, rows: int) -> np.ndarray:
     return index.unite([text], [np.arange(rows)], 1)[0][1]
 
 
+def search(
+    index: NgramIndex | NgramLayers, text: str, k: int, **options: Any
+) -> tuple[list[int], list[float]]:
+    """The most similar names and their cosines, best first, equal ones by row."""
+    rows, cosines = index.unite([text], [np.zeros(0, dtype=int)], k, **options)[0]
+    order = np.lexsort((rows, -cosines))
+    return rows[order].tolist(), cosines[order].tolist()
+
+
 def test_extract_ngrams_pads_each_word() -> None:
     grams, owners = extract_ngrams(["Ab c", "", "XÝ"])
     assert [spell(gram) for gram in grams] == [" ab", "ab ", " c ", " xy", "xy "]
@@ -74,9 +84,9 @@ def test_search_has_the_cosine_by_hand(make_index: Make) -> None:
     # 3-grams: " ab", "ab " of both names; " c " of the second alone
     index = make_index(["ab", "ab c"])
     rare = np.log(3 / 2) + 1  # of two names one has it; what both have weighs 1
-    rows, scores = index.search(["ab"], 2)
-    assert rows.tolist() == [[0, 1]]
-    assert scores[0] == pytest.approx([1, np.sqrt(2 / (2 + rare**2))], abs=1e-6)
+    rows, scores = search(index, "ab", 2)
+    assert rows == [0, 1]
+    assert scores == pytest.approx([1, np.sqrt(2 / (2 + rare**2))], abs=1e-6)
 
 
 def test_search_equals_scikit_learn(make_index: Make) -> None:
@@ -88,28 +98,19 @@ def test_search_equals_scikit_learn(make_index: Make) -> None:
     mentions = ["hart atack", "sjogren", "brca", "banana", "infarct", "zzz", "", "痛"]
     expected = (vectorizer.transform(mentions) @ matrix.T).toarray()
     index = make_index(NAMES)
-    rows, scores = index.search(mentions, len(NAMES))
     for number, mention in enumerate(mentions):
         found = all_cosines(index, mention, len(NAMES))
         assert found == pytest.approx(expected[number], abs=1e-6)
         order = np.lexsort((np.arange(len(NAMES)), -found))
         order = order[found[order] > 0]
-        assert rows[number, : len(order)].tolist() == order.tolist()
-        assert scores[number, : len(order)].tolist() == found[order].tolist()
-        assert (rows[number, len(order) :] == -1).all()
-        assert not scores[number, len(order) :].any()
+        best = order.tolist(), found[order].tolist()
+        assert search(index, mention, len(NAMES)) == best
 
 
-@pytest.mark.parametrize("mask", [np.ones(2, dtype=bool), np.ones(3, dtype=int)])
-def test_search_invalid_mask_is_an_error(make_index: Make, mask: np.ndarray) -> None:
-    with pytest.raises(SapbertError, match="E592.*3 rows"):
-        make_index(["a", "b", "c"]).search(["a"], 1, allowed=mask)
-
-
-def test_search_without_names_or_mentions_is_empty(make_index: Make) -> None:
-    assert [part.shape for part in make_index([]).search(["fever"], 5)] == [(1, 0)] * 2
-    assert [part.shape for part in make_index(["", "-"]).search([], 1)] == [(0, 1)] * 2
-    assert make_index(["", " "]).search(["a"], 9)[0].tolist() == [[-1, -1]]
+def test_unite_without_names_or_mentions_is_empty(make_index: Make) -> None:
+    assert search(make_index([]), "fever", 5) == ([], [])
+    assert make_index(["", "-"]).unite([], [], 1) == []
+    assert search(make_index(["", " "]), "a", 9) == ([], [])
 
 
 def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
@@ -140,8 +141,7 @@ def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
     for (some, layered), (every, whole) in zip(of_layers, of_one, strict=True):
         assert some.tolist() == every.tolist() == rows[0].tolist()
         assert layered == pytest.approx(whole, abs=0.01)
-    found, cosines = layers.search(["acute heart syndrome"], 2)
-    best = dict(zip(found[0].tolist(), cosines[0].tolist(), strict=True))
+    best = dict(zip(*search(layers, "acute heart syndrome", 2), strict=True))
     assert best[len(built)] < 0.6
 
 
@@ -179,11 +179,11 @@ def test_unite_adds_the_most_similar_names_to_rows(make_index: Make) -> None:
     index = make_index(NAMES)
     mention = "heart of brca1"
     every = all_cosines(index, mention, len(NAMES))
-    best = index.search([mention], 2)[0][0]
+    best, _ = search(index, mention, 2)
     (rows, cosines), (none, _) = index.unite(
         [mention, "x"], [np.array([5, 1, 8]), np.array([], dtype=np.int64)], 2
     )
-    assert rows.tolist() == sorted({5, 1, 8, *best.tolist()})
+    assert rows.tolist() == sorted({5, 1, 8, *best})
     assert cosines.tolist() == every[rows].tolist()
     assert none.tolist() == []
 
@@ -208,10 +208,8 @@ def test_search_equals_sorting_all_allowed_rows(
     assert (cosines <= 1 + 1e-6).all()
     order = np.lexsort((np.arange(len(names)), -cosines))
     expected = order[cosines[order] > 0][:k]
-    rows, scores = index.search([mention], k, allowed=allowed)
-    assert rows[0, : len(expected)].tolist() == expected.tolist()
-    assert scores[0, : len(expected)].tolist() == cosines[expected].tolist()
-    assert (rows[0, len(expected) :] == -1).all()
+    best = expected.tolist(), cosines[expected].tolist()
+    assert search(index, mention, k, allowed=allowed) == best
     for row, name in enumerate(names):
         if name and allowed[row] and fold_letters(name) == fold_letters(mention):
             assert cosines[row] in (0, pytest.approx(1, abs=1e-6))

@@ -33,10 +33,7 @@ class Run(NamedTuple):
 
 
 def iter_names(store: Store, rows: range) -> Iterator[tuple[str, bool]]:
-    """Yield one alias of each row, and whether it has a name that may be in English.
-
-    The alias is the first in the order of CUI and alias.
-    """
+    """Yield the first alias of each row, by CUI, and whether a name may be English."""
     for start in range(0, len(rows), NAMES_AT_ONCE):
         block = rows[start : start + NAMES_AT_ONCE]
         entries = store.entries(block)
@@ -47,18 +44,14 @@ def iter_names(store: Store, rows: range) -> Iterator[tuple[str, bool]]:
 
 
 def build_ngrams(store: Store, rows: range, folder: Path) -> None:
-    """Build the inverted index of rows; see `write_ngrams`."""
     write_ngrams(iter_names(store, rows), folder)
 
 
 def write_ngrams(names: Iterable[tuple[str, bool]], folder: Path) -> None:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
-    The names of row 0, row 1, … are read once. Blocks of them are sorted by 3-gram,
-    written to a temporary file, and then merged for each 3-gram.
-
-    Args:
-        names: Each with whether it may be in English.
+    Blocks of the names of row 0, row 1, … are sorted by 3-gram, written to a temporary
+    file, and then merged for each 3-gram. Each comes with whether it may be English.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
@@ -68,20 +61,14 @@ def write_ngrams(names: Iterable[tuple[str, bool]], folder: Path) -> None:
 
 
 def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the mask of the first occurrence of each 3-gram in each row.
-
-    Both are ascending, the rows for each 3-gram. Shape: (n,).
-    """
+    """Return a mask of the first of equal pairs, which are ascending. Shape: (n,)."""
     first = np.ones(len(grams), dtype=bool)
     first[1:] = (grams[1:] != grams[:-1]) | (rows[1:] != rows[:-1])
     return first
 
 
 def sort_names(names: Iterable[tuple[str, bool]], scratch: IO[bytes]) -> list[Run]:
-    """Sort the 3-grams of all names, block by block.
-
-    The rows of each block are written to `scratch`, sorted by 3-gram.
-    """
+    """Write the rows of each block to `scratch`, sorted by 3-gram."""
     runs: list[Run] = []
     total = 0
     stream = iter(names)
@@ -102,10 +89,7 @@ def sort_names(names: Iterable[tuple[str, bool]], scratch: IO[bytes]) -> list[Ru
 
 
 def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> None:
-    """Merge the blocks for each 3-gram, and compute the weights.
-
-    The weights are those of scikit-learn's TfidfTransformer.
-    """
+    """Merge the blocks; the weights are those of scikit-learn's TfidfTransformer."""
     nothing = np.zeros(0, dtype=np.int64)
     grams = np.unique(np.concatenate([nothing, *(run.grams for run in runs)]))
     places = [np.searchsorted(grams, run.grams) for run in runs]

@@ -5,20 +5,16 @@ the cosine of their weighted 3-grams, those of scikit-learn's `char_wb`: each wo
 between two blanks, and no 3-gram crosses a word boundary.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 
-from ...errors import SapbertError
 from ...io.arrays import damaged_arrays, map_arrays
 from ...linking.text import fold_letters
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 MAX_CHARACTERS = 1000  # of a text, as for the encoder
 BLANK = ord(" ")
@@ -38,10 +34,9 @@ FILES: dict[str, str] = {
 
 
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Split names into character 3-grams.
+    """Return the 3-grams of names as numbers, and the number of the name of each.
 
-    Returns the 3-grams as numbers, in the order of the text, and the number of the name
-    of each, int64. Shape: (n,) each.
+    They are in the order of the text, int64. Shape: (n,) each.
     """
     texts = [fold_letters(name[:MAX_CHARACTERS]) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -55,24 +50,18 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     return grams[kept], owners[kept]
 
 
-def name_damage(function: Function) -> Function:
-    """Name the error of a function of an index whose files contradict each other."""
-
-    @wraps(function)
-    def checked(*arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except SapbertError:
-            raise
-        except (IndexError, ValueError) as error:
-            reason = f"its files contradict each other ({type(error).__name__})"
-            raise damaged_arrays(path="ngrams", reason=reason) from None
-
-    return checked  # type: ignore[return-value]
+@contextmanager
+def name_damage() -> Iterator[None]:
+    """Name the error of files that contradict each other."""
+    try:
+        yield
+    except (IndexError, ValueError) as error:
+        reason = f"its files contradict each other ({type(error).__name__})"
+        raise damaged_arrays(path="ngrams", reason=reason) from None
 
 
 def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
-    """Return the rows of the k highest cosines above zero, the highest first.
+    """Return the rows of the k highest cosines above zero, the best first.
 
     Equal cosines are in order of row. Shape: (n,) → (up to k,).
     """
@@ -94,17 +83,13 @@ def list_paths(folder: Path) -> dict[str, Path]:
 
 
 def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> "NgramIndex":
-    """Map an inverted index, by keys in `FILES`, whose files have been verified.
+    """Map the files of an inverted index of `rows` rows, by keys in `FILES`.
 
-    A file that cannot be read, or has another type or number of rows, is an error.
-
-    Args:
-        english: Whether only names that may be in English count.
+    If `english`, only names count that may be in English.
     """
     arrays = map_arrays(paths, FILES)
-    for name in FILES:
-        count = len(arrays[name])
-        if name.endswith("scales") and count != rows:
+    for name in ("scales", "english_scales"):
+        if (count := len(arrays[name])) != rows:
             reason = f"it holds {count} numbers and not {rows}"
             raise damaged_arrays(path=paths[name], reason=reason)
     chosen = "english_" if english else ""
@@ -152,9 +137,6 @@ class NgramIndex:
             weights[more & ~known] = self.beside[1][others[~known[more]]]
         parts = weights * counts  # of the vector of a mention, before normalisation
         lengths = np.sqrt(np.bincount(owners, np.square(parts), minlength=len(texts)))
-        # Those of names in other languages alone have no weight.
-        has_weight = self.weights[numbers] > 0
-        known[known], numbers = has_weight, numbers[has_weight]
         values = (parts * weights)[known] / lengths[owners[known]]
         ends = np.searchsorted(owners[known], np.arange(len(texts) + 1))
         pairs = [*zip(numbers.tolist(), values.tolist(), strict=True)]
@@ -164,22 +146,12 @@ class NgramIndex:
     def compare(
         self, texts: Sequence[str], allowed: np.ndarray | None
     ) -> Iterator[np.ndarray]:
-        """Yield the cosines of each mention and all names.
+        """Yield the cosines of each mention and all names, float32. Shape: (names,).
 
-        Each time it is the same array, float32, with new values. Shape: (names,).
-
-        Args:
-            allowed: Mask of all names; the others have 0. None = all.
+        It is the same array each time. What is not `allowed`, a mask, has 0.
         """
         scales = self.scales
         if allowed is not None:
-            if allowed.shape != scales.shape or allowed.dtype != bool:
-                raise SapbertError(
-                    "E592",
-                    f"Expected a mask of {len(scales)} rows of True and False, but "
-                    f"got {allowed.dtype} of shape {allowed.shape}. Make it for the "
-                    "rows of this knowledge base.",
-                )
             scales = np.where(allowed, scales, 0)
         sums = np.empty(len(scales))
         cosines = np.empty(len(scales), dtype=np.float32)
@@ -193,26 +165,7 @@ class NgramIndex:
             cosines *= scales
             yield cosines
 
-    @name_damage
-    def search(
-        self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the most similar names of each mention, by exact search.
-
-        Returns rows, int64, and cosines, float32, the best first, equal ones by row. If
-        fewer rows share a 3-gram, or `allowed`, a mask of all rows, has fewer, the rest
-        is row −1 with 0. Shape: (n, up to k) each.
-        """
-        k = min(k, len(self.scales))
-        rows = np.full((len(texts), k), -1, dtype=np.int64)
-        scores = np.zeros((len(texts), k), dtype=np.float32)
-        for number, cosines in enumerate(self.compare(texts, allowed)):
-            best = find_highest(cosines, k)
-            rows[number, : len(best)] = best
-            scores[number, : len(best)] = cosines[best]
-        return rows, scores
-
-    @name_damage
+    @name_damage()
     def unite(
         self,
         texts: Sequence[str],
@@ -223,13 +176,11 @@ class NgramIndex:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Add the rows of the k most similar names of each mention to other rows.
 
-        Args:
-            near: The other rows of each mention, all of them allowed.
-            allowed: Mask of all rows; None = all.
+        The search is exact. `near` are the other rows of each mention; they are among
+        those that `allowed`, a mask of all rows, allows.
 
-        Returns:
-            For each mention its rows, ascending, int64, and their cosines, float32.
-            Shape: (m,) each.
+        Returns for each mention its rows, ascending, int64, and their cosines, float32.
+        Shape: (m,) each.
         """
         united: list[tuple[np.ndarray, np.ndarray]] = []
         compared = self.compare(texts, allowed)
@@ -240,16 +191,13 @@ class NgramIndex:
 
 
 def find_grams(known: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find 3-grams among known ones, which are ascending.
-
-    Returns the mask of those that are known, and their numbers there.
-    """
+    """Return a mask of the 3-grams among known, ascending ones, and their numbers."""
     numbers = np.searchsorted(known, grams)
     is_known = np.searchsorted(known, grams, side="right") > numbers
     return is_known, numbers[is_known]
 
 
-@name_damage
+@name_damage()
 def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
     """Return an index with nearly the cosines that its names would have in another one.
 
@@ -279,25 +227,12 @@ def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
 
 
 class NgramLayers:
-    """The inverted index of a knowledge base and that of its edits, searched as one."""
+    """The inverted index of a knowledge base and that of its edits."""
 
     def __init__(self, base: NgramIndex, added: NgramIndex) -> None:
         added = weigh_as_built(added, base)
         base = replace(base, beside=(added.grams, added.weights))
         self.parts = [(0, base), (len(base.scales), added)]
-
-    def search(
-        self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """See `NgramIndex.search`; up to k rows of each index, not in order."""
-        rows: list[np.ndarray] = []
-        scores: list[np.ndarray] = []
-        for first, index in self.parts:
-            mask = None if allowed is None else allowed[first:][: len(index.scales)]
-            part_rows, cosines = index.search(texts, k, allowed=mask)
-            rows.append(np.where(part_rows >= 0, part_rows + first, -1))
-            scores.append(cosines)
-        return np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
 
     def unite(
         self,
