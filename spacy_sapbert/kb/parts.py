@@ -26,7 +26,6 @@ from .words import WordTable, load_words
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
 
-OVERLAY_SETTINGS = {"compact": 0}
 Part = TypeVar("Part")
 
 
@@ -129,7 +128,7 @@ class Parts:
         overlay = self.manifest.overlay
         if overlay is None or not overlay.rows:
             return self.base_index
-        added = self.load_layer(f"{OVERLAY}/", "exact", OVERLAY_SETTINGS, overlay.rows)
+        added = self.load_layer(f"{OVERLAY}/", "exact", {}, overlay.rows)
         return LayeredIndex([(0, self.base_index), (self.manifest.counts.rows, added)])
 
     def load_layer(

@@ -24,14 +24,8 @@ def large_kb(
     """A knowledge base whose vectors count as large, and a cache of its own."""
     monkeypatch.setattr(verification, "LARGE", 100)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    settings = {"compact": 1}
-    build_small_kb(
-        concepts_file,
-        tmp_path / "kb",
-        tiny_encoder,
-        backend="exact",
-        backend_settings=settings,
-    )
+    pytest.importorskip("faiss")
+    build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, backend="faiss")
     return tmp_path / "kb"
 
 

@@ -97,25 +97,13 @@ class Backend:
         return any(name.endswith(COMPACT_SUFFIX) for name in self.files)
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Build an index and write its files.
-
-        Args:
-            vectors: Unit vectors in float32: an array, or a file of rows.
-                Shape: (rows, width).
-        """
+        """Build an index of unit vectors and write its files. Shape: (rows, width)."""
         raise NotImplementedError
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
-        """Check the files of an index, and open them.
+        """Check the files of an index, `paths` by the names in `files`, and open them.
 
-        Native code reads nothing outside of its memory afterwards, whatever is in the
-        files.
-
-        Args:
-            paths: Each of `files` by its name.
-
-        Raises:
-            SapbertError: If a file is missing, truncated or damaged.
+        Whatever is in them, native code reads nothing outside of its memory afterwards.
         """
         raise NotImplementedError
 

@@ -6,16 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend import Backend, BuildRun, best_first, check_queries, setting
-from .row_file import (
-    Vectors,
-    check_size,
-    decode_rows,
-    name_damage,
-    value_type,
-    write_rows,
-)
+from .backend import Backend, BuildRun, best_first, check_queries
+from .row_file import Vectors, check_size, name_damage, value_type, write_rows
 
+FILE = "index.f32"
 EXACT_ROWS = 20_000  # fewer rows are searched exactly
 BLOCK_ROWS = 65_536
 READ_ROWS = 16_384  # rows read at once from another index
@@ -26,25 +20,22 @@ class Exact(Backend):
     """All vectors, one after the other."""
 
     name = "exact"
-    compact: int = setting(0, 0, 1)  # 1 = 16 bits a value; see `row_file`
 
     @property
     def files(self) -> list[str]:
         """See `Backend.files`."""
-        return ["index.i16" if self.compact else "index.f32"]
+        return [FILE]
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
         """Write the vectors; see `Backend.build`."""
-        path = folder / self.files[0]
-        write_rows(vectors, path, compact=bool(self.compact), progress=run.progress)
+        write_rows(vectors, folder / FILE, compact=False, progress=run.progress)
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> "ExactIndex":
         """Map the file; see `Backend.load`."""
-        (path,) = paths.values()
-        layout = value_type(compact=bool(self.compact))
+        path, kind = paths[FILE], value_type(compact=False)
         with name_damage(path):
-            check_size(path.stat().st_size, rows * width * layout.itemsize)
-            return ExactIndex(np.memmap(path, layout, mode="r", shape=(rows, width)))
+            check_size(path.stat().st_size, rows * width * kind.itemsize)
+            return ExactIndex(np.memmap(path, kind, mode="r", shape=(rows, width)))
 
 
 class ExactIndex:
@@ -57,16 +48,14 @@ class ExactIndex:
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
-        # Decoded blocks should stay in the cache of the processor.
-        size = BLOCK_ROWS if self.matrix.dtype.kind == "f" else BLOCK_ROWS // 16
-        starts = range(0, len(self.matrix), size)
-        parts = ((start, self.matrix[start : start + size]) for start in starts)
-        blocks = ((np.arange(i, i + len(part)), decode_rows(part)) for i, part in parts)
+        starts = range(0, len(self.matrix), BLOCK_ROWS)
+        parts = ((at, self.matrix[at : at + BLOCK_ROWS]) for at in starts)
+        blocks = ((np.arange(at, at + len(part)), part) for at, part in parts)
         return search_blocks(blocks, queries, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
-        return np.array(decode_rows(self.matrix[rows]))
+        return np.array(self.matrix[rows], dtype=np.float32)
 
 
 def search_blocks(
@@ -74,7 +63,7 @@ def search_blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compare every query with every row; see `Index.search`.
 
-    Each block has rows, ascending over all blocks, and their vectors. Shape: (m,) and
+    Each block has rows, ascending over all blocks, and their vectors. Shape: (m,),
     (m, width).
     """
     rows = np.empty((len(queries), 0), dtype=np.int64)
@@ -104,8 +93,7 @@ def keep_best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keep the k highest scores; of those that equal the k-th, the smallest rows.
 
-    Wherever scores are equal, the rows are in ascending order. Shape: (n, m) → (n,
-    min(k, m)).
+    Where scores are equal, the rows are ascending. Shape: (n, m) → (n, min(k, m)).
     """
     if scores.shape[1] <= k:
         return rows, scores

@@ -1,7 +1,8 @@
 """Approximate search in a graph of 8-bit codes, by faiss, and the full cosine after it.
 
 The vectors are shortened (`pca`), the graph holds a byte for each value, and its first
-results are ordered by the full vectors, which stay on the disk.
+results are ordered by the full vectors, which stay on the disk: a sixth of the memory
+of hnsw.
 """
 
 from collections.abc import Mapping
@@ -16,14 +17,14 @@ from ...errors import SapbertError, not_written
 from ...io import forks
 from ...io.progress import show_progress
 from ...io.writing import link_file, sync_path
-from . import projection, reranked
-from .backend import BuildRun, Index, check_queries, setting
+from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
 from .faiss_file import check_graph, count_rows
-from .projection import project, sample_rows
-from .reranked import GraphBackend
-from .row_file import Vectors, damaged_index
+from .projection import fit_projection, project, read_projection, sample_rows
+from .row_file import RowFile, Vectors, damaged_index, write_rows
 
 FILE = "index.faiss"
+PROJECTION_FILE = "index.pca"
+ROWS_FILE = "index.i16"
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
 PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
 # A search begins at one node and may end far from the best: each query has several.
@@ -31,29 +32,44 @@ STARTS = 6
 LEAST_START_NODES = 1000  # that are compared with a query to choose its starts
 SEPARATE_SEARCHES = 1  # a search of its own from each start; SOURCE: search_level_0
 QUERIES_AT_ONCE = 256  # limits memory
+RERANKED_AT_ONCE = 32  # also
 
 
 @dataclass(frozen=True)
-class Faiss(GraphBackend):
-    """A graph of faiss."""
+class Faiss(Backend):
+    """A graph of faiss.
+
+    Attributes:
+        M: Links of a node; 1 would give endless levels.
+        ef_construction: Candidates kept while building.
+        ef: Candidates kept while searching.
+        pca: Width of the vectors in the graph; 0 = full.
+        rerank: Results of the graph that are then ordered by the full cosine.
+    """
 
     name = "faiss"
     library, package = "faiss", "faiss-cpu"
+    M: int = setting(16, 2, 1024)
+    ef_construction: int = setting(200, 1, 100_000)
+    ef: int = setting(100, 1, 100_000, changeable=True)
     pca: int = setting(128, 0, 1 << 16)
+    rerank: int = setting(100, 1, 100_000, changeable=True)
 
     @property
     def files(self) -> list[str]:
         """See `Backend.files`."""
-        return [FILE, reranked.FILE, *([projection.FILE] if self.pca else [])]
+        return [FILE, ROWS_FILE, *([PROJECTION_FILE] if self.pca else [])]
+
+    def graph_width(self, width: int) -> int:
+        """Return the width of the vectors in the graph."""
+        return min(self.pca or width, width)
 
     def create_graph(self, width: int) -> Any:
-        """Create an empty graph of 8-bit codes."""
         faiss = import_faiss()
         codes = faiss.ScalarQuantizer.QT_8bit
         return faiss.IndexHNSWSQ(width, codes, self.M, faiss.METRIC_INNER_PRODUCT)
 
     def check_file(self, path: Path, *, rows: int, width: int) -> None:
-        """Check the file of a graph; see `check_graph`."""
         empty = self.create_graph(width)  # must live while its numbers are copied
         places = empty.hnsw.cum_nneighbor_per_level
         links = import_faiss().vector_to_array(places)
@@ -66,7 +82,11 @@ class Faiss(GraphBackend):
         """
         faiss = import_faiss()
         rows, width = vectors.shape
-        matrix = self.write_full_rows(vectors, folder, run)
+        write_rows(vectors, folder / ROWS_FILE, compact=True, progress=run.progress)
+        matrix = None
+        if self.pca:
+            matrix = fit_projection(sample_rows(vectors), self.pca)
+            (folder / PROJECTION_FILE).write_bytes(matrix.tobytes())
         path = (run.work or folder) / FILE
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(run.threads or before)
@@ -121,11 +141,16 @@ class Faiss(GraphBackend):
             reason = first_line(error)
             raise damaged_index(path=path, reason=reason) from None
         graph.hnsw.efSearch = self.ef
-        return self.open_full_rows(FaissGraph(graph), paths, rows, width)
+        matrix = None
+        if self.pca:
+            short = self.graph_width(width)
+            matrix = read_projection(paths[PROJECTION_FILE], full=width, width=short)
+        stored = RowFile(paths[ROWS_FILE], rows=rows, width=width)
+        return FaissIndex(graph, matrix, stored, self.rerank)
 
 
 def import_faiss() -> Any:
-    """Import faiss, whose type hints lack much of it."""
+    """Import faiss, whose type hints lack much of it, when it is used."""
     return import_module("faiss")
 
 
@@ -148,38 +173,56 @@ def limit_threads() -> None:
         import_faiss().omp_set_num_threads(1)
 
 
-class FaissGraph:
-    """The graph of the short vectors; its scores are not exact."""
+class FaissIndex:
+    """A graph of the short vectors, whose scores are not exact, and the full ones."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(
+        self, graph: Any, matrix: np.ndarray | None, stored: RowFile, depth: int
+    ) -> None:
         limit_threads()
         self.graph = graph
-        self.width = int(graph.d)
+        self.matrix = matrix  # (width, short width)
+        self.stored = stored
+        self.depth = depth
+        self.width = stored.shape[1]
         self.start_nodes = choose_start_nodes(graph)
         self.start_vectors = graph.reconstruct_batch(self.start_nodes)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
+        rows = self.search_graph(project(queries, self.matrix), max(k, self.depth))
+        scores = np.empty(rows.shape, dtype=np.float32)
+        for start in range(0, len(queries), RERANKED_AT_ONCE):
+            part = slice(start, start + RERANKED_AT_ONCE)
+            vectors = self.stored[rows[part].ravel()].reshape(*rows[part].shape, -1)
+            scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
+        rows, scores = best_first(rows, scores)
+        return rows[:, :k], scores[:, :k]
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """See `Index.vectors`."""
+        return self.stored[np.asarray(rows, dtype=np.int64)]
+
+    def search_graph(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """Return the rows of the nearest short vectors. Shape: (n, up to k)."""
         limit_threads()
         k = min(k, self.graph.ntotal)
         rows = np.empty((len(queries), k), dtype=np.int64)
-        scores = np.empty((len(queries), k), dtype=np.float32)
         for first in range(0, len(queries), QUERIES_AT_ONCE):
             part = slice(first, first + QUERIES_AT_ONCE)
-            self.search_part(queries[part], rows[part], scores[part])
+            self.search_part(queries[part], rows[part])
         # Some node has no way to so many others: any other rows take the free places.
         for number in np.flatnonzero((rows < 0).any(axis=1)):
             free = rows[number] < 0
             others = np.setdiff1d(np.arange(k), rows[number])
             rows[number, free] = others[: free.sum()]
-        return rows, scores
+        return rows
 
-    def search_part(
-        self, queries: np.ndarray, rows: np.ndarray, scores: np.ndarray
-    ) -> None:
-        """Search from the nearest start nodes, and write to `rows` and `scores`."""
+    def search_part(self, queries: np.ndarray, rows: np.ndarray) -> None:
+        """Search from the nearest start nodes, and write to `rows`."""
         swig_ptr = import_faiss().swig_ptr
+        scores = np.empty(rows.shape, dtype=np.float32)  # of the codes, not used
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         similar = queries @ self.start_vectors.T
         many = min(STARTS, similar.shape[1])
@@ -197,10 +240,6 @@ class FaissGraph:
             many,
             SEPARATE_SEARCHES,
         )
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the short vectors, from their codes."""
-        return np.stack([self.graph.reconstruct(int(row)) for row in rows])
 
 
 def choose_start_nodes(graph: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Approximate search in a graph, by hnswlib; with shorter vectors in it, if set."""
+"""Approximate search in a graph of the full vectors, in memory, by hnswlib."""
 
 import os
 from collections.abc import Mapping
@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...io.progress import show_progress
-from . import projection, reranked
-from .backend import BuildRun, Index, best_first, check_queries, setting
+from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
 from .hnsw_file import read_graph
-from .projection import project
-from .reranked import GraphBackend
 from .row_file import Vectors, damaged_index
 
 FILE = "index.hnsw"
@@ -21,25 +18,33 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Hnsw(GraphBackend):
-    """A graph of hnswlib."""
+class Hnsw(Backend):
+    """A graph of hnswlib.
+
+    Attributes:
+        M: Links of a node; 1 would give endless levels.
+        ef_construction: Candidates kept while building.
+        ef: Candidates kept while searching.
+        seed: Of the levels of the nodes.
+    """
 
     name = "hnsw"
     library = package = "hnswlib"
-    seed: int = setting(100, 0, 2**32 - 1)  # of the levels
+    M: int = setting(16, 2, 1024)
+    ef_construction: int = setting(200, 1, 100_000)
+    ef: int = setting(100, 1, 100_000, changeable=True)
+    seed: int = setting(100, 0, 2**32 - 1)
 
     @property
     def files(self) -> list[str]:
         """See `Backend.files`."""
-        return [FILE, *([projection.FILE, reranked.FILE] if self.pca else [])]
+        return [FILE]
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
         """Build the graph and write it; see `Backend.build`."""
         import hnswlib
 
         rows, width = vectors.shape
-        matrix = self.write_full_rows(vectors, folder, run) if self.pca else None
-        width = self.graph_width(width)
         index = hnswlib.Index(space="ip", dim=width)
         index.init_index(
             max_elements=rows,
@@ -51,7 +56,7 @@ class Hnsw(GraphBackend):
             total=rows, unit="names", desc="Index", quiet=not run.progress
         ) as bar:
             for start in range(0, rows, BLOCK_ROWS):
-                block = project(vectors[start : start + BLOCK_ROWS], matrix)
+                block = vectors[start : start + BLOCK_ROWS]
                 numbers = np.arange(start, start + len(block))
                 index.add_items(block, numbers, num_threads=run.threads or -1)
                 bar.update(len(block))
@@ -61,9 +66,9 @@ class Hnsw(GraphBackend):
         """Check and read the graph; see `Backend.load`."""
         import hnswlib
 
-        path, short = paths[FILE], self.graph_width(width)
-        vectors, nodes = read_graph(path, M=self.M, rows=rows, width=short)
-        graph = hnswlib.Index(space="ip", dim=short)
+        path = paths[FILE]
+        vectors, nodes = read_graph(path, M=self.M, rows=rows, width=width)
+        graph = hnswlib.Index(space="ip", dim=width)
         try:
             graph.load_index(str(path), max_elements=rows)
         except RuntimeError as error:
@@ -73,12 +78,11 @@ class Hnsw(GraphBackend):
         # What people set for torch and numpy holds here too; hnswlib takes all cores.
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
-        index = HnswIndex(graph, vectors, nodes)
-        return self.open_full_rows(index, paths, rows, width) if self.pca else index
+        return HnswIndex(graph, vectors, nodes)
 
 
 class HnswIndex:
-    """A graph of hnswlib, guarded against what it does not check itself."""
+    """A graph of hnswlib, whose own functions do not check what they get."""
 
     def __init__(self, graph: Any, vectors: np.ndarray, nodes: np.ndarray) -> None:
         self.graph = graph

@@ -6,7 +6,6 @@ import numpy as np
 
 from .row_file import Vectors, check_size, name_damage
 
-FILE = "index.pca"
 SAMPLE = 100_000  # rows that the directions are computed from
 BLOCK_ROWS = 8192
 LEAST_NORM = np.float32(1e-6)
@@ -19,10 +18,10 @@ def sample_rows(vectors: Vectors) -> np.ndarray:
 
 
 def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
-    """Compute the directions that keep most of the cosines of a sample.
+    """Compute orthonormal directions that keep most of the cosines of a sample.
 
-    The vectors are not centred: it is their products that are to be kept. The result
-    has orthonormal columns, float32. Shape: (n, full width) → (full width, width).
+    The vectors are not centred: it is their products that are to be kept.
+    Shape: (n, full width) → (full width, width).
     """
     moments = np.zeros((sample.shape[1],) * 2)
     for start in range(0, len(sample), BLOCK_ROWS):

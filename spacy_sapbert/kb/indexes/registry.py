@@ -31,10 +31,7 @@ def list_backends() -> dict[str, type[Backend]]:
 
 
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
-    """Return a backend with some settings; the others have their defaults.
-
-    A backend or a setting that is unknown, or out of range, is an error.
-    """
+    """Return a backend with some settings; the others have their defaults."""
     backends = BACKENDS if name in BACKENDS else list_backends()
     if name not in backends:
         raise SapbertError(
@@ -48,12 +45,9 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
     if unknown := sorted(given.keys() - {*known}):
         raise SapbertError(
             "E314",
-            (
-                "Expected settings that the index {backend} has ({known}), but got "
-                "{unknown!r}. Correct it, or leave it out."
-            ).format(
-                backend=name, unknown=unknown[0], known=", ".join(known) or "none"
-            ),
+            f"Expected settings that the index {name} has "
+            f"({', '.join(known) or 'none'}), but got {unknown[0]!r}. Correct it, or "
+            "leave it out.",
         )
     return backends[name](**given)
 
@@ -89,56 +83,54 @@ def choose_index(rows: int, width: int) -> Backend:
     Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to
     `HNSW_BYTES` the graph of hnsw, which has the full vectors, fits into the memory of
     most machines. Above, faiss has a byte a value. If a library is not installed, the
-    other one is used: hnsw then with shorter vectors, and a warning.
+    other one is used.
     """
     if rows <= EXACT_ROWS:
         return Exact()
-    fits = rows * (4 * width + GRAPH_BYTES) <= HNSW_BYTES
-    if not fits and not is_usable("faiss") and is_usable("hnsw"):
+    size = rows * (4 * width + GRAPH_BYTES)
+    graphs = ("hnsw", "faiss") if size <= HNSW_BYTES else ("faiss", "hnsw")
+    name = next(filter(is_usable, graphs), "exact")
+    if size > HNSW_BYTES and name == "hnsw":
         warnings.warn(
             f"[W558] Expected faiss for the index of {rows:,} names, but it is not "
-            "installed. The index is hnsw with shorter vectors, which needs more "
-            "memory and finds fewer nearest names. For faiss, stop, `pip install "
-            "faiss-cpu` and build again.",
+            f"installed. The index is hnsw, which needs {size / 1e9:.0f} GB of memory, "
+            "six times as much. For faiss, stop, `pip install faiss-cpu` and build "
+            "again.",
             UserWarning,
             stacklevel=2,
         )
-        return Hnsw(pca=128)
-    graphs = ("hnsw", "faiss") if fits else ("faiss",)
-    return make_backend(next(filter(is_usable, graphs), "exact"))
+    return make_backend(name)
 
 
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
-    """Return the names of the files of an index."""
     return make_backend(backend, settings).files
 
 
 def check_settings(backend: str, settings: Mapping[str, int]) -> None:
     """Check the settings of meta.json, which has all of them."""
-    known = make_backend(backend, settings).settings
-    if missing := sorted(known.keys() - settings.keys()):
+    known = make_backend(backend).settings
+    if known.keys() != settings.keys():
         raise SapbertError(
             "E344",
-            f"Expected all settings of the backend {backend}, {sorted(known)}, but "
-            f"{missing[0]} is missing. Copy or build the knowledge base again.",
+            f"Expected the settings {sorted(known)} of the backend {backend}, but got "
+            f"{sorted(settings)}. Copy or build the knowledge base again.",
         )
+    make_backend(backend, settings)
 
 
 def change_settings(
     backend: str, settings: Mapping[str, int], changes: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the settings of an index with some changed that need no new build."""
+    """Return the settings of an index, some changed that need no new build."""
     changed = make_backend(backend, {**settings, **changes})
     known = sorted(i.name for i in fields(changed) if i.metadata["changeable"])
     for name, value in changes.items():
         if name not in known and value != settings[name]:
             raise SapbertError(
                 "E356",
-                (
-                    "Expected a setting of the index {backend} that can change "
-                    "without a new build ({known}), but got {name}. Build the "
-                    "knowledge base again with `--setting {name}=…`."
-                ).format(backend=backend, name=name, known=known or "none"),
+                f"Expected a setting of the index {backend} that can change without a "
+                f"new build ({known or 'none'}), but got {name}. Build the knowledge "
+                f"base again with `--setting {name}=…`.",
             )
     return changed.settings
 

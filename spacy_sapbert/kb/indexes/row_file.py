@@ -25,7 +25,7 @@ UNIT_TOLERANCE = 1e-3  # of the squared length of a vector
 
 
 class Vectors(Protocol):
-    """Unit vectors in float32 that are read in parts; arrays are so too."""
+    """Unit vectors in float32 that are read in parts, for example an array."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,8 +86,7 @@ class RowFile:
     """Vectors in a file, read row by row without mapping it.
 
     A mapped file counts as memory of the process, and ends it with a signal if it is
-    cut; here this is an error. So is a file of another size, or a row that is read and
-    is not a unit vector.
+    cut; here this is an error, and so is a row that is not a unit vector.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from spacy_sapbert.kb.indexes.hnsw import Hnsw
 
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
 OTHER = {"concepts_sha256": "1", "engine": "openvino"}
-HNSW, FAISS = Hnsw(pca=128), Faiss()
+HNSW, FAISS = Hnsw(), Faiss()
 LEFT = ("shard-000000.npy", "shard-000001.npy", "vectors", "index.faiss", "plan.json")
 
 

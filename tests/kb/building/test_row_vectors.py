@@ -83,7 +83,7 @@ def test_merge_shards_stopped_continues(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"backend": "exact"}, {"backend": "hnsw", "backend_settings": {"pca": 8}}],
+    [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
 )
 @pytest.mark.parametrize(
     ("target", "name"), [(row_vectors, "write_shard"), (os, "truncate")]
@@ -152,7 +152,7 @@ def test_build_kb_prints_how_long_it_will_take(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"backend": "exact"}, {"backend": "hnsw", "backend_settings": {"pca": 8}}],
+    [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
 )
 def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     settings: dict[str, Any],
@@ -210,7 +210,6 @@ def test_build_kb_does_not_reuse_short_values_for_long_ones(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     build = {"encoder": str(tiny_encoder), "backend": "exact"}
-    short = {"backend_settings": {"compact": 1}}
-    build_kb(concepts_file, tmp_path / "short", **build, **short)
+    build_kb(concepts_file, tmp_path / "short", **build | {"backend": "faiss"})
     with pytest.raises(SapbertError, match="E393.*16 bits"):
         build_kb(concepts_file, tmp_path / "kb", reuse=tmp_path / "short", **build)

@@ -51,8 +51,8 @@ def stop_builds(
 @pytest.mark.parametrize(
     "index",
     [
-        {"backend": "exact", "backend_settings": {"compact": 1}},
-        {"backend": "hnsw", "backend_settings": {"pca": 8}},
+        {"backend": "exact"},
+        {"backend": "hnsw"},
         {"backend": "faiss", "backend_settings": {"pca": 8}},
     ],
     ids=["exact", "hnsw", "faiss"],

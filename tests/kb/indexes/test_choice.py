@@ -39,8 +39,8 @@ def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "faiss")
-    with pytest.warns(UserWarning, match="W558.*3,000,001.*pip install faiss-cpu"):
-        assert choose_index(3_000_001, 384) == make_backend("hnsw", {"pca": 128})
+    with pytest.warns(UserWarning, match="W558.*3,000,001.* 5 GB.*install faiss-cpu"):
+        assert choose_index(3_000_001, 384) == make_backend("hnsw")
 
 
 HIDDEN = """
