@@ -14,6 +14,7 @@ from ..io.forks import ProcessLock, make_fork_safe
 from ..linking.text import clean_text
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
+from .safety import check_contained
 from .tokenizer import NameTokenizer
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 TokenIds = tuple[int, ...]
 # Each but "auto" is a module `…_engine` here with a function
-# `open_engine(source, settings, precision, *, trusted)`; see `Encoder.open`.
+# `open_engine(folder, settings, precision)`; see `Encoder.open`.
 ENGINES = ("auto", "torch", "openvino")
 EXPORTED = "openvino"  # folder of an exported encoder, in that of the encoder
 GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
@@ -128,28 +129,26 @@ class Encoder:
     @classmethod
     def open(
         cls,
-        source: str | Path,
+        folder: Path,
         config: EncoderConfig = EncoderConfig(),  # noqa: B008, it is frozen
         *,
         settings: EncoderSettings | None = None,
-        trusted: bool = True,
     ) -> Self:
-        """Load an encoder, a folder or a hub id.
+        """Load an encoder as `save_encoder` writes it; others are copied with it first.
 
-        Args:
-            settings: How names become vectors; None = as in the folder.
-            trusted: False for a part of a knowledge base: nothing outside its folder
-                is opened, and nothing is unpickled.
+        Nothing outside of its folder is opened, and nothing is unpickled. `settings`
+        say how names become vectors; None = as in the folder.
         """
         make_fork_safe()
-        settings = settings or read_settings(Path(source))
+        check_contained(folder)
+        settings = settings or read_settings(folder)
         name = config.engine
         if name == "auto":
-            exported = (Path(source) / EXPORTED / GRAPH_FILE).is_file()
+            exported = (folder / EXPORTED / GRAPH_FILE).is_file()
             name = "openvino" if exported and prefers_openvino() else "torch"
         module: Any = import_module(f".{name}_engine", __package__)
-        engine = module.open_engine(source, settings, config.precision, trusted=trusted)
-        width = measure_width(engine, settings.max_length, source)
+        engine = module.open_engine(folder, settings, config.precision)
+        width = measure_width(engine, settings.max_length, folder)
         return cls(config, settings, engine, width)
 
     def embed(self, names: Sequence[str]) -> np.ndarray:
@@ -247,7 +246,7 @@ def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]
         yield start, len(lengths)
 
 
-def measure_width(engine: Engine, length: int, name: str | Path) -> int:
+def measure_width(engine: Engine, length: int, name: Path) -> int:
     """Return the columns of a vector of the encoder `name`, from a trial."""
     if 0 < engine.positions < length:
         raise SapbertError(

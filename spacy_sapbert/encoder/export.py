@@ -12,6 +12,7 @@ from ..errors import SapbertError
 from .encoder import GRAPH_FILE, Encoder, EncoderConfig
 from .huggingface import EncoderSettings, load_model, quiet_transformers
 from .openvino_engine import import_openvino, not_for_openvino, open_exported
+from .safety import check_contained
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -24,8 +25,8 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     error. A full disk is an OSError, as for other files.
     """
     openvino = import_openvino()
-    model = load_model(str(source), trusted=False)
-    graph = convert_graph(model, source)
+    check_contained(source)
+    graph = convert_graph(load_model(source), source)
     target.mkdir(exist_ok=True)
     try:
         openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
@@ -86,9 +87,7 @@ def convert_graph(model: Any, folder: Path) -> Any:
 
 def compare_engines(source: Path, target: Path, settings: EncoderSettings) -> float:
     """Return the smallest cosine between both engines for random token ids."""
-    original = Encoder.open(
-        source, EncoderConfig("torch"), settings=settings, trusted=False
-    )
+    original = Encoder.open(source, EncoderConfig("torch"), settings=settings)
     engine = open_exported(target, source, settings, "float32")
     exported = replace(original, engine=engine)
     random = np.random.default_rng(0)

@@ -225,22 +225,18 @@ def load_encoder(name: str) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=True
         )
-    return tokenizer, load_model(str(folder))
+    return tokenizer, load_model(folder, find_base(folder))
 
 
-def load_model(name: str, *, trusted: bool = True) -> Any:
-    """Load an encoder in float32 and evaluation mode; with an adapter, that trains.
+def load_model(folder: Path, base: Path | None = None) -> Any:
+    """Load an encoder of a folder that was checked, and of its `base` if it has one.
 
+    It is in float32 and evaluation mode; of one with an adapter, the adapter trains.
     Of pickled weights, transformers makes tensors and nothing else (`weights_only`).
     """
     from transformers import AutoModel
 
-    if trusted:
-        folder = locate_encoder(name)
-        base = find_base(folder)
-    else:
-        folder = base = Path(name)
-        check_encoder_folder(folder, trusted=False)
+    base = base or folder
     pickled = list_pickled(base)
     if pickled:  # one warning, even if there are shards
         warn(
@@ -250,7 +246,7 @@ def load_model(name: str, *, trusted: bool = True) -> Any:
             stacklevel=2,
         )
     # transformers changes torch for all threads while it creates a model.
-    with LOADING, name_damage(name):
+    with LOADING, name_damage(folder):
         model, info = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
@@ -266,7 +262,7 @@ def load_model(name: str, *, trusted: bool = True) -> Any:
     if has_adapter(folder):
         attach_adapter(model, folder)
     model = model.float().eval()
-    check_weights(model, missing, name)
+    check_weights(model, missing, folder)
     return model
 
 
@@ -284,7 +280,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def name_damage(name: str) -> Iterator[None]:
+def name_damage(name: str | Path) -> Iterator[None]:
     """Raise a named error if a library cannot load the encoder `name` within."""
     try:
         yield
@@ -331,7 +327,7 @@ def save_encoder(
 def encoder_not_loaded(*, name: object, reason: object) -> SapbertError:
     return SapbertError(
         "E203",
-        f"Expected an encoder under {name!r}, but it could not be loaded: {reason} "
+        f"Expected an encoder under {name}, but it could not be loaded: {reason} "
         "Name a folder that `save_pretrained` wrote, or a hub id with the network on.",
     )
 

@@ -16,7 +16,7 @@ from ..errors import SapbertError
 from ..io import forks
 from .encoder import EXPORTED, GRAPH_FILE
 from .huggingface import EncoderSettings
-from .safety import CONFIG_FILE, check_encoder_folder, read_json
+from .safety import CONFIG_FILE, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
@@ -64,15 +64,12 @@ def import_openvino() -> Any:
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
+    folder: Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
     """Load an encoder from the export in its folder; see `Encoder.open`."""
     import_openvino()
-    folder = Path(source)
     if not (folder / EXPORTED / GRAPH_FILE).is_file():
         raise not_exported(path=folder)
-    if not trusted:
-        check_encoder_folder(folder, trusted=False)
     return open_exported(folder / EXPORTED, folder, settings, precision)
 
 

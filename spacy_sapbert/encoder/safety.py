@@ -1,8 +1,8 @@
 """Which files, settings and weights an encoder may have: none that run code.
 
-The encoder of a knowledge base is not trusted (`trusted=False`): it has known files
-alone, no pickle among them, and its configuration names no other files. The checks run
-before transformers reads it.
+The encoder of a knowledge base is self-contained: it has known files alone, no pickle
+among them, and its configuration names no other files. The checks run before
+transformers reads it.
 """
 
 import json
@@ -95,15 +95,12 @@ def has_weights(folder: Path) -> bool:
     return has_safetensors(folder) or bool(list_pickled(folder))
 
 
-def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
-    """Check that an encoder runs no code; if not trusted, that it is self-contained."""
+def check_encoder_folder(folder: Path) -> None:
+    """Check that an encoder is complete, alone or with its base, and runs no code."""
     if has_adapter(folder):
-        adapter = read_adapter(folder)
         path = folder / ADAPTER_WEIGHTS
         if not path.is_file():
             raise wrong_adapter(path=path, reason="it is missing.")
-        if not trusted and adapter.base is not None:
-            refuse(folder / "adapter.json", "its `base` is not null")
     elif not has_weights(folder):
         raise no_weights(path=folder)
     index, shard = INDEX_FILE, SHARD
@@ -121,12 +118,13 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
                 "own, but it has an `auto_map`. Foreign code is not run; choose "
                 "another encoder.",
             )
-    if not trusted:
-        check_contained(folder)
 
 
 def check_contained(folder: Path) -> None:
-    """Check that an encoder needs nothing outside of its folder."""
+    """Check that an encoder runs no code and needs nothing outside of its folder."""
+    check_encoder_folder(folder)
+    if has_adapter(folder) and read_adapter(folder).base is not None:
+        refuse(folder / "adapter.json", "its `base` is not null")
     for path in sorted(folder.iterdir()):
         if path.is_file() and not is_encoder_file(path.name):
             refuse(path, "it is not a file of an encoder")

@@ -1,6 +1,5 @@
 """Tokenizers of names, with and without transformers."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,15 +38,6 @@ class NameTokenizer(NamedTuple):
         return self.backend.encode_batch(texts)
 
 
-def make_tokenizer(
-    backend: "Tokenizer", special_ids: Iterable[int], pad_id: int | None, length: int
-) -> NameTokenizer:
-    """Limit a tokenizer, which is changed, to `length` tokens."""
-    backend.enable_truncation(length)
-    backend.no_padding()
-    return NameTokenizer(backend, frozenset(special_ids), pad_id or 0)
-
-
 def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
     """Load the tokenizer that `save_encoder` wrote, without transformers.
 
@@ -78,7 +68,11 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
     ids = {role: read_id(settings[role]) for role in ROLES if settings.get(role)}
     others = settings.get("additional_special_tokens")
     more = [read_id(token) for token in others] if isinstance(others, list) else []
-    return make_tokenizer(backend, [*ids.values(), *more], ids.get("pad_token"), length)
+    backend.enable_truncation(length)
+    backend.no_padding()
+    return NameTokenizer(
+        backend, frozenset([*ids.values(), *more]), ids.get("pad_token", 0)
+    )
 
 
 def no_fast_tokenizer(*, name: object) -> SapbertError:

@@ -1,41 +1,26 @@
 """Runs an encoder of transformers in PyTorch, on the CPU or the GPU."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .huggingface import (
-    EncoderSettings,
-    load_encoder,
-    load_model,
-    quiet_transformers,
-)
-from .tokenizer import NameTokenizer, load_tokenizer, make_tokenizer, no_fast_tokenizer
+from .huggingface import EncoderSettings, load_model, quiet_transformers
+from .tokenizer import NameTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
+    folder: Path, settings: EncoderSettings, precision: str
 ) -> "TorchEngine":
     """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
     with quiet_transformers():
-        if not trusted:
-            model = load_model(str(source), trusted=False)
-            names = load_tokenizer(Path(source), settings.max_length)
-            return TorchEngine(model, names, precision)
-        tokenizer, model = load_encoder(str(source))
-        if not tokenizer.is_fast:
-            raise no_fast_tokenizer(name=source)
-        names = make_tokenizer(
-            tokenizer.backend_tokenizer,
-            tokenizer.all_special_ids,
-            tokenizer.pad_token_id,
-            settings.max_length,
-        )
-        return TorchEngine(model, names, precision)
+        model = load_model(folder)
+    tokenizer = load_tokenizer(folder, settings.max_length)
+    return TorchEngine(model, tokenizer, precision)
 
 
 class TorchEngine:
@@ -60,7 +45,9 @@ class TorchEngine:
             "attention_mask": torch.from_numpy(mask).to(device),
         }
         fast = self.precision == "bf16"
-        autocast = torch.autocast(device.type, torch.bfloat16, enabled=fast)
+        autocast = (
+            torch.autocast(device.type, torch.bfloat16) if fast else nullcontext()
+        )
         with torch.inference_mode(), autocast:
             states: Tensor = self.model(**inputs).last_hidden_state.float()
             return states

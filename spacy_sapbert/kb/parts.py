@@ -104,7 +104,7 @@ class Parts:
         if config.engine not in ("auto", *self.manifest.engines):
             raise not_exported(path=folder)
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
-        encoder = Encoder.open(folder, config, settings=settings, trusted=False)
+        encoder = Encoder.open(folder, config, settings=settings)
         if encoder.width != record.width:
             raise SapbertError(
                 "E307",

@@ -19,7 +19,6 @@ from spacy_sapbert.encoder.adapters import (
     attach_adapter,
     save_adapter,
 )
-from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -35,6 +34,7 @@ from training.encoders.new_adapter import (
     count_trainable,
     trainable_parameters,
 )
+from training.encoders.open import open_encoder
 
 NAMES = ["heart attack", "fever", "acute pain of the heart", "diabetes"]
 
@@ -53,7 +53,7 @@ def vectors_of(name: Path) -> np.ndarray:
 
 
 def linker_vectors_of(name: Path) -> np.ndarray:
-    return Encoder.open(name).embed(NAMES)
+    return open_encoder(name).embed(NAMES)
 
 
 def adapted(base: Path, *, deviation: float = 0.3) -> tuple[Any, Any, np.ndarray]:
@@ -225,7 +225,7 @@ def test_load_adapter_prefers_the_tokenizer_of_its_folder(
     path.write_text(path.read_text("utf8").replace('"fever"', '"##fever"'), "utf8")
     tokenizer, _ = load_encoder(str(tmp_path / "apart"))
     assert len(tokenizer("fever").input_ids) > 3
-    model = Encoder.open(tmp_path / "apart")
+    model = open_encoder(tmp_path / "apart")
     pieces = model.engine.tokenizer.backend
     assert pieces.encode("fever").ids == tokenizer("fever").input_ids
 
@@ -350,7 +350,7 @@ def test_load_adapter_unusable_base_is_an_error(
         load_encoder(folder)
     shutil.rmtree(base)
     with pytest.raises(SapbertError, match=r"adapter.json: .*found none"):
-        Encoder.open(folder)
+        open_encoder(folder)
     save_whole(tiny_encoder, base)
     with pytest.raises(SapbertError, match="has an adapter itself"):
         load_encoder(folder)

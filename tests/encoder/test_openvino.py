@@ -302,7 +302,7 @@ def test_openvino_links_without_torch_and_transformers(
     )
     assert done.returncode == 0, done.stderr
     folder = read_version(exported_kb).encoder
-    encoder = Encoder.open(folder, OPENVINO, trusted=False)
+    encoder = Encoder.open(folder, OPENVINO)
     expected = encoder.embed(["heart attack", "a mild fever", "MI"])
     np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
 

@@ -19,7 +19,6 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -29,6 +28,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.encoders.open import open_encoder
 
 NAMES = ["heart attack", "fever of the heart", "acute pain"]
 WORDS = ["heart", "attack", "fever", "pain", "acute", "the", "of"]
@@ -101,7 +101,7 @@ def save_shards(folder: Path, weights: dict[str, torch.Tensor]) -> dict[str, str
 
 
 def vectors_of(folder: Path, names: list[str] = NAMES) -> np.ndarray:
-    return Encoder.open(folder).embed(names)
+    return open_encoder(folder).embed(names)
 
 
 def expected_vectors(

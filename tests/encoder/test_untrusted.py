@@ -23,6 +23,9 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.safety import is_encoder_file
 from spacy_sapbert.errors import SapbertError
 from training.encoders.new_adapter import add_adapter
+from training.encoders.open import open_encoder
+
+Load = Callable[[Path], Encoder]
 
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
 MATRIX = "encoder.layer.0.output.dense.weight"
@@ -34,9 +37,8 @@ def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
 
 
-def open_untrusted(folder: Path, **settings: Any) -> Encoder:
-    how = EncoderSettings("mean", **settings)
-    return Encoder.open(folder, settings=how, trusted=False)
+def open_with_mean(folder: Path, **settings: Any) -> Encoder:
+    return Encoder.open(folder, settings=EncoderSettings("mean", **settings))
 
 
 def change_json(path: Path, **values: Any) -> None:
@@ -52,12 +54,11 @@ def change_weights(
     save_file(change(weights) or weights, path, {"format": "pt"})
 
 
-def test_open_encoder_untrusted_equals_trusted(folder: Path) -> None:
-    model = Encoder.open(folder)
-    untrusted = open_untrusted(folder)
-    assert np.array_equal(model.embed(NAMES), untrusted.embed(NAMES))
-    ours, theirs = (each.engine.tokenizer for each in (untrusted, model))
-    assert ours[1:] == theirs[1:]
+def test_open_encoder_has_the_special_tokens_of_transformers(folder: Path) -> None:
+    tokenizer, _ = load_encoder(str(folder))
+    ours = Encoder.open(folder).engine.tokenizer
+    assert ours.special_ids == {*tokenizer.all_special_ids}
+    assert ours.pad_id == tokenizer.pad_token_id
 
 
 @pytest.mark.parametrize(
@@ -77,17 +78,17 @@ def test_is_encoder_file_refuses_everything_else(name: str) -> None:
     assert not is_encoder_file(name)
 
 
-def test_open_encoder_untrusted_never_unpickles(folder: Path) -> None:
+def test_open_encoder_never_unpickles(folder: Path) -> None:
     """Not even weights that are plain, and are read outside a knowledge base."""
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
-    Encoder.open(folder)
+    open_encoder(folder)
     with pytest.raises(SapbertError, match=r"E225.*pytorch_model\.bin"):
-        Encoder.open(folder, trusted=False)
+        Encoder.open(folder)
 
 
-def test_open_encoder_untrusted_with_a_base_is_an_error(
+def test_open_encoder_with_a_base_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
@@ -95,19 +96,19 @@ def test_open_encoder_untrusted_with_a_base_is_an_error(
     save_encoder(
         tmp_path, tokenizer, model, EncoderSettings(), adapter_base=str(tiny_encoder)
     )
-    Encoder.open(tmp_path)
+    open_encoder(tmp_path)
     with pytest.raises(SapbertError, match=r"adapter.json: .* `base` is not null"):
-        Encoder.open(tmp_path, trusted=False)
+        Encoder.open(tmp_path)
     shutil.copyfile(tiny_encoder / "config.json", tmp_path / "config.json")
     shutil.copyfile(tiny_encoder / "model.safetensors", tmp_path / "model.safetensors")
     save_adapter(tmp_path, model, base=None)
-    Encoder.open(tmp_path, trusted=False)
+    Encoder.open(tmp_path)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("place", ["../other.safetensors", "/other.safetensors", 3])
 def test_open_encoder_with_a_shard_outside_is_an_error(
-    folder: Path, place: Any, trusted: bool
+    folder: Path, place: Any, load: Load
 ) -> None:
     weights = folder / "model.safetensors"
     names = list(load_file(weights))
@@ -117,23 +118,23 @@ def test_open_encoder_with_a_shard_outside_is_an_error(
     path = folder / "model.safetensors.index.json"
     index["weight_map"] = dict.fromkeys(names, "model-00001-of-00001.safetensors")
     path.write_text(json.dumps(index))
-    Encoder.open(folder, trusted=trusted)
+    load(folder)
     index["weight_map"][names[0]] = place
     path.write_text(json.dumps(index))
     with pytest.raises(SapbertError, match="E225"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
-def test_open_encoder_untrusted_of_links_as_in_the_cache_of_the_hub(
+def test_open_encoder_of_links_as_in_the_cache_of_the_hub(
     folder: Path, tmp_path: Path
 ) -> None:
     links = tmp_path / "snapshot"
     links.mkdir()
     for path in folder.iterdir():
         (links / path.name).symlink_to(path)
-    expected = open_untrusted(folder).embed(NAMES)
-    assert np.array_equal(open_untrusted(links).embed(NAMES), expected)
+    expected = open_with_mean(folder).embed(NAMES)
+    assert np.array_equal(open_with_mean(links).embed(NAMES), expected)
 
 
 @pytest.mark.parametrize(
@@ -142,15 +143,15 @@ def test_open_encoder_untrusted_of_links_as_in_the_cache_of_the_hub(
     + [("model_type", ["bert"]), ("model_type", None)]
     + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")],
 )
-def test_open_encoder_untrusted_that_needs_something_outside_is_an_error(
+def test_open_encoder_that_needs_something_outside_is_an_error(
     folder: Path, key: str, value: Any
 ) -> None:
     change_json(folder / "config.json", **{key: value})
     with pytest.raises(SapbertError, match=r"E225.*config\.json"):
-        open_untrusted(folder)
+        open_with_mean(folder)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize(
     ("key", "value"),
     [("hidden_size", 64), ("hidden_size", "x"), ("vocab_size", 200)]
@@ -158,28 +159,28 @@ def test_open_encoder_untrusted_that_needs_something_outside_is_an_error(
     + [("hidden_act", "none"), ("return_dict", 0), ("chunk_size_feed_forward", 2)],
 )
 def test_open_encoder_with_another_config_is_an_error(
-    folder: Path, key: str, value: Any, trusted: bool
+    folder: Path, key: str, value: Any, load: Load
 ) -> None:
     change_json(folder / "config.json", **{key: value})
     with pytest.raises(SapbertError, match=r"E203|E226|E231"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
 def test_open_encoder_damaged_json_is_an_error(
-    folder: Path, file: str, text: str, trusted: bool
+    folder: Path, file: str, text: str, load: Load
 ) -> None:
     (folder / file).write_text(text)
     with pytest.raises(SapbertError, match=f"{file}: Expected the settings"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("damage", ["cut", "noise", "empty", "deep"])
 def test_open_encoder_damaged_weights_are_an_error(
-    folder: Path, damage: str, trusted: bool
+    folder: Path, damage: str, load: Load
 ) -> None:
     path = folder / "model.safetensors"
     data = path.read_bytes()
@@ -188,26 +189,26 @@ def test_open_encoder_damaged_weights_are_an_error(
     damaged["deep"] = len(deep).to_bytes(8, "little") + deep
     path.write_bytes(damaged[damage])
     with pytest.raises(SapbertError, match="E203"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("prefix", ["module.", "model.bert."])
 def test_open_encoder_with_renamed_weights_is_an_error(
-    folder: Path, prefix: str, trusted: bool
+    folder: Path, prefix: str, load: Load
 ) -> None:
     change_weights(folder, lambda w: {prefix + key: v for key, v in w.items()})
     with pytest.raises(SapbertError, match=r"E226.* are missing, e\.g\. "):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 def test_open_encoder_with_one_missing_weight_is_an_error(
-    folder: Path, trusted: bool
+    folder: Path, load: Load
 ) -> None:
     change_weights(folder, lambda w: {k: v for k, v in w.items() if k != MATRIX})
     with pytest.raises(SapbertError, match=rf"E226.* 1 are missing, e\.g\. {MATRIX}"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
 def test_load_encoder_without_pooler_is_the_same_each_time(
@@ -224,14 +225,14 @@ def test_load_encoder_without_pooler_is_the_same_each_time(
         (tmp_path / name).mkdir()
         save_encoder(tmp_path / name, *load_encoder(str(folder)), EncoderSettings())
         contents.append((tmp_path / name / "model.safetensors").read_bytes())
-        open_untrusted(tmp_path / name)
+        open_with_mean(tmp_path / name)
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
 def test_open_encoder_with_bad_weights_is_an_error(
-    folder: Path, value: float, trusted: bool
+    folder: Path, value: float, load: Load
 ) -> None:
     def change(weights: dict[str, torch.Tensor]) -> None:
         weights[MATRIX][slice(None) if value == 0 else 3] = value
@@ -239,7 +240,7 @@ def test_open_encoder_with_bad_weights_is_an_error(
     change_weights(folder, change)
     what = "all zero" if value == 0 else "not finite"
     with pytest.raises(SapbertError, match=f"E227.*{MATRIX} is {what}"):
-        Encoder.open(folder, trusted=trusted)
+        load(folder)
 
 
 def test_open_encoder_with_bad_adapter_weights_is_an_error(
@@ -257,9 +258,9 @@ def test_open_encoder_with_bad_adapter_weights_is_an_error(
 def test_open_encoder_names_longer_than_its_positions_are_an_error(
     folder: Path,
 ) -> None:
-    open_untrusted(folder, max_length=64)
+    open_with_mean(folder, max_length=64)
     with pytest.raises(SapbertError, match=r"E230.* at most 64, .* got 65"):
-        open_untrusted(folder, max_length=65)
+        open_with_mean(folder, max_length=65)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_open_encoder_names_longer_than_its_positions_are_an_error(
     ["albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "ernie"]
     + ["mpnet", "rembert", "roberta", "xlm-roberta"],
 )
-def test_open_encoder_untrusted_accepts_other_architectures(
+def test_open_encoder_accepts_other_architectures(
     architecture: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -287,39 +288,39 @@ def test_open_encoder_untrusted_accepts_other_architectures(
     model = AutoModel.from_config(config)
     tokenizer = BertTokenizerFast.from_pretrained(tiny_encoder)
     save_encoder(tmp_path, tokenizer, model, EncoderSettings("mean"))
-    plain = Encoder.open(tmp_path)
-    assert np.array_equal(plain.embed(NAMES), open_untrusted(tmp_path).embed(NAMES))
+    plain = open_encoder(tmp_path)
+    assert np.array_equal(plain.embed(NAMES), open_with_mean(tmp_path).embed(NAMES))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
-def test_open_encoder_untrusted_with_a_damaged_tokenizer_is_an_error(
+def test_open_encoder_with_a_damaged_tokenizer_is_an_error(
     folder: Path, text: str
 ) -> None:
     (folder / "tokenizer.json").write_text(text)
     with pytest.raises(SapbertError, match="E228.*tokenizer.json"):
-        open_untrusted(folder)
+        open_with_mean(folder)
 
 
-def test_open_encoder_untrusted_without_a_fast_tokenizer_is_an_error(
+def test_open_encoder_without_a_fast_tokenizer_is_an_error(
     folder: Path,
 ) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(SapbertError, match="E205"):
-        open_untrusted(folder)
+        open_with_mean(folder)
 
 
-def test_open_encoder_untrusted_accepts_regular_expressions_of_a_tokenizer(
+def test_open_encoder_accepts_regular_expressions_of_a_tokenizer(
     folder: Path,
 ) -> None:
     pattern = {"Regex": r"(?<=\d)(?=[a-z])"}
     step = {"type": "Split", "behavior": "Isolated", "invert": False}
     change_json(folder / "tokenizer.json", pre_tokenizer={**step, "pattern": pattern})
     names = ["12mg", "12", "mg"]
-    together, number, unit = open_untrusted(folder).tokenize(names)[0]
+    together, number, unit = open_with_mean(folder).tokenize(names)[0]
     assert together == (*number[:-1], *unit[1:])
 
 
-def test_load_encoder_untrusted_opens_no_other_tokenizer(folder: Path) -> None:
+def test_load_encoder_opens_no_other_tokenizer(folder: Path) -> None:
     change_json(
         folder / "tokenizer_config.json",
         tokenizer_file="/nowhere/tokenizer.json",
@@ -327,17 +328,17 @@ def test_load_encoder_untrusted_opens_no_other_tokenizer(folder: Path) -> None:
         tokenizer_class="BertJapaneseTokenizer",
         from_slow=True,
     )
-    assert len(open_untrusted(folder).tokenize(["fever"])[0][0]) == 3
+    assert len(open_with_mean(folder).tokenize(["fever"])[0][0]) == 3
     change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
     with pytest.raises(SapbertError, match="E228.*special token"):
-        open_untrusted(folder)
+        open_with_mean(folder)
 
 
 def test_encode_of_another_tokenizer_are_an_error(folder: Path) -> None:
     path = folder / "tokenizer.json"
     model = json.loads(path.read_text("utf8"))["model"]
     change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})
-    changed = open_untrusted(folder)
+    changed = open_with_mean(folder)
     with pytest.raises(SapbertError, match=r"E232.* below 155, .* made 155"):
         changed.embed(["fever"])
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import typer
 
-from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.io.plugins import require
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.io.terminal import msg
@@ -20,6 +19,7 @@ from spacy_sapbert.io.writing import (
     write_json,
 )
 from training.data.options import Force, Quiet, format_markdown
+from training.encoders.open import open_encoder
 from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 DIGITS = 4
@@ -116,7 +116,7 @@ def compare_names(encoder: str, pairs: Sequence[NamePair]) -> np.ndarray:
     """Compute the cosines of pairs of names, float32. Shape: (pairs,)."""
     names = sorted({name for pair in pairs for name in pair[1:]})
     rows = {name: row for row, name in enumerate(names)}
-    vectors = Encoder.open(encoder, EncoderConfig("torch")).embed(names)
+    vectors = open_encoder(encoder).embed(names)
     ones = vectors[[rows[pair.one] for pair in pairs]]
     others = vectors[[rows[pair.other] for pair in pairs]]
     cosines: np.ndarray = np.einsum("ij,ij->i", ones, others)

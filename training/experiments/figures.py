@@ -12,7 +12,6 @@ import torch
 import typer
 
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.figures import (
     COLOURS,
@@ -26,6 +25,7 @@ from spacy_sapbert.io.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names
+from training.encoders.open import open_encoder
 from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
 from training.trainer.settings import LARGEST_SEED
 
@@ -196,7 +196,7 @@ def embed_with_each(encoders: Sequence[str], names: list[str]) -> dict[str, np.n
             f"Expected {setting} as NAME=FOLDER, each name once, but got "
             f"{encoders[-1]!r}. Write it like `{setting} trained=models/kb`.",
         )
-    return {name: Encoder.open(folder).embed(names) for name, folder in folders.items()}
+    return {name: open_encoder(folder).embed(names) for name, folder in folders.items()}
 
 
 def save(figure: Any, output: Path, quiet: bool) -> None:

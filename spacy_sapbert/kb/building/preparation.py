@@ -112,7 +112,7 @@ def open_build(
         if reused:
             check_reused(reused, plan)
         config = replace(config, engine=plan["engine"])
-        opened = Encoder.open(copy / ENCODER, config, settings=settings, trusted=False)
+        opened = Encoder.open(copy / ENCODER, config, settings=settings)
         yield Preparation(concepts_path, options, work, copy, opened, plan, reused)
 
 
