@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from ..errors import SapbertError, check_range
+from ..errors import SapbertError, check_choice, check_range
 from ..io.forks import ProcessLock, make_fork_safe
 from ..linking.text import clean_text
 from .huggingface import EncoderSettings, read_settings
@@ -47,15 +47,11 @@ class Engine(Protocol):
     vocabulary: int
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor | np.ndarray":
-        """Compute token states; not safe for threads.
+        """Compute the token states of the last layer; not safe for threads.
 
-        Args:
-            ids: Token ids, int64. Shape: (n, length).
-            mask: 1 for a token, 0 for padding, int64. Shape: (n, length).
-
-        Returns:
-            States of the last layer in float32, on any device, valid until the next
-            call. Shape: (n, length, width).
+        Ids and mask (1 for a token, 0 for padding) are int64, of shape (n, length).
+        States are float32, on any device, and valid until the next call.
+        Shape: (n, length, width).
         """
 
 
@@ -76,18 +72,8 @@ class EncoderConfig:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise SapbertError(
-                "E220",
-                f"Expected an engine among {ENGINES}, but got {self.engine!r}. "
-                "Correct the engine of the encoder.",
-            )
-        if self.precision not in PRECISIONS:
-            raise SapbertError(
-                "E204",
-                "Expected a precision of 'float32' or 'bf16', but got "
-                f"{self.precision!r}. Correct `precision` in the encoder's settings.",
-            )
+        check_choice("engine", ENGINES, self.engine)
+        check_choice("precision", PRECISIONS, self.precision)
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
 
 

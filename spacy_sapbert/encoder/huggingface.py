@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from ..errors import SapbertError
+from ..errors import SapbertError, check_choice
 from ..io.forks import ProcessLock
 from ..io.plugins import require
 from ..io.writing import FolderKind
@@ -97,14 +97,13 @@ def check_settings(data: Any) -> EncoderSettings:
         or {name: type(value) for name, value in data.items()}
         != {name: type(value) for name, value in expected.items()}
         or not 3 <= data["max_length"] <= LONGEST
-        or data["pooling"] not in POOLINGS
     ):
         raise SapbertError(
             "E202",
-            f"Expected settings like {expected}, with a pooling of "
-            f"{' or '.join(sorted(POOLINGS))}, but got something else. Train or copy "
-            "the encoder again, or correct `--pooling`.",
+            f"Expected settings like {expected}, but got something else. Train or "
+            "copy the encoder again.",
         )
+    check_choice("pooling", sorted(POOLINGS), data["pooling"])
     return EncoderSettings(**data)
 
 

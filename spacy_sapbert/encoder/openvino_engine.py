@@ -133,7 +133,7 @@ def count_threads() -> int:
 
 
 class OpenVinoEngine:
-    """See `Engine`. `config` is the content of config.json."""
+    """See `Engine`; `config` is that of the original encoder."""
 
     def __init__(
         self,

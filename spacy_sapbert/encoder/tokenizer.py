@@ -1,4 +1,4 @@
-"""Tokenizers of names, with and without transformers."""
+"""The tokenizer of an encoder, which needs no transformers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,7 +48,12 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
 
     path = folder / FILE
     if not path.is_file():
-        raise no_fast_tokenizer(name=folder)
+        raise SapbertError(
+            "E205",
+            f"Expected an encoder with a fast tokenizer, but {folder} has none. Save "
+            "it once with `AutoTokenizer.from_pretrained(…, "
+            "use_fast=True).save_pretrained(…)`.",
+        )
     try:
         backend = Tokenizer.from_file(str(path))
     except Exception as error:  # the library has no narrower one
@@ -72,15 +77,6 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
     backend.no_padding()
     return NameTokenizer(
         backend, frozenset([*ids.values(), *more]), ids.get("pad_token", 0)
-    )
-
-
-def no_fast_tokenizer(*, name: object) -> SapbertError:
-    return SapbertError(
-        "E205",
-        f"Expected an encoder with a fast tokenizer, but {name} has none. Save it "
-        "once with `AutoTokenizer.from_pretrained(…, "
-        "use_fast=True).save_pretrained(…)`.",
     )
 
 

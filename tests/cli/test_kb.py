@@ -62,7 +62,7 @@ def test_kb_build_quiet_prints_nothing(
         (("--setting", "M"), "--setting as NAME=NUMBER"),
         (("--setting", "nothing=1"), "'nothing'"),
         (("--backend", "usearch"), "--backend"),
-        (("--pooling", "max"), "Expected a pooling of cls or mean, but got 'max'"),
+        (("--pooling", "max"), "Expected pooling to be one of ['cls', 'mean']"),
         (("--precision", "int8"), "precision"),
         (("--engine", "onnx"), "engine"),
         (("--threshold", "2"), "threshold"),

@@ -161,8 +161,8 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
         (["--output", "linked.docx"], "E502"),
         (["--kb", "not_there"], "E310"),
         (["missing.txt"], "E001"),
-        (["--engine", "onnx"], "E220"),
-        (["--precision", "int8"], "E204"),
+        (["--engine", "onnx"], "E605"),
+        (["--precision", "int8"], "E605"),
         (["--engine", "openvino"], "E222"),
     ],
 )
