@@ -16,6 +16,7 @@ from typer.main import get_command
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
+from spacy_sapbert.kb.folder.layout import PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
@@ -183,6 +184,12 @@ def list_vocabularies() -> str:
     return make_table(*rows)
 
 
+def list_parts() -> str:
+    """Return a table of the parts of a knowledge base."""
+    rows = [(f"`{part.name}`", part.holds) for part in PARTS]
+    return make_table(("file", "holds"), *rows)
+
+
 def generate_pages() -> dict[Path, Mapping[str, str]]:
     """Return the generated parts of each page, by name."""
     return {
@@ -198,6 +205,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
         },
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
+        DOCS / "knowledge_base.md": {"parts": list_parts()},
         DOCS / "vocabularies.md": {"formats": list_vocabularies()},
     }
 

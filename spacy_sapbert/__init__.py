@@ -27,7 +27,7 @@ PUBLIC = {
     "discard_edits": "kb.edits.change",
     "link_files": "pipeline.link_files",
     "load_kb": "kb.knowledge_base",
-    "package_kb": "kb.packages.packaging",
+    "package_kb": "kb.packages",
     "read_concepts": "vocabularies.concepts",
     "read_corpus": "corpora.registry",
     "read_docs": "formats.gold_docs",
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .kb.edits.change import remove_concepts as remove_concepts
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
     from .kb.knowledge_base import load_kb as load_kb
-    from .kb.packages.packaging import package_kb as package_kb
+    from .kb.packages import package_kb as package_kb
     from .linking.candidates import Candidate as Candidate
     from .linking.filters import Filter as Filter
     from .linking.link import Linked as Linked

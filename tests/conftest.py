@@ -284,7 +284,7 @@ def other_encoder_kb(
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the encoder exported for OpenVINO; not to be changed."""
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    from spacy_sapbert.kb.building.export import export_kb
+    from spacy_sapbert.kb.settings import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"
     shutil.copytree(sample_kb, folder)

@@ -19,7 +19,7 @@ from spacy_sapbert.errors import (
     refused_by_system,
 )
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.kb.packages.packaging import check_package_name, check_version
+from spacy_sapbert.kb.packages import check_package_name, check_version
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet

@@ -7,14 +7,7 @@ from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
 from .database import Database
-from .folder.records import (
-    NGRAM_FILES,
-    NGRAMS,
-    OVERLAY,
-    STORE_FILE,
-    WORD_FILES,
-    WORDS,
-)
+from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES, WORDS
 from .folder.versions import Version
 from .indexes.backend import Index
 from .indexes.layered import LayeredIndex

@@ -1,13 +1,15 @@
-"""Settings of a knowledge base that need no new build."""
+"""Changes of a knowledge base that need no new build: settings, threshold, engine."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError, check_range
-from .folder.publication import change_manifest, lock_kb, lock_version
+from ..io.writing import link_file
+from .folder.layout import ENCODER, EXPORTED
+from .folder.publication import change_manifest, draft_version, lock_kb, lock_version
 from .folder.records import Calibration, Manifest
-from .folder.versions import Version, read_version
+from .folder.versions import Version, read_version, verify_files
 from .indexes.registry import change_settings
 from .knowledge_base import open_version
 from .probe import measure_recall
@@ -23,11 +25,6 @@ def change_kb(
             anew.
         threshold: Cosine below which a mention has no concept, which takes the place of
             a calibration and of the threshold of an order; None = no change.
-
-    Raises:
-        SapbertError: If a setting is unknown, out of range or needs a new build, the
-            knowledge base has a learned order with a threshold of its own, or is
-            damaged, read-only or locked.
     """
     with lock_kb(folder):
         version = read_version(folder)
@@ -64,6 +61,34 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
             changes["order"] = order.model_copy(update={"ranker": ranker})
             changes["threshold"] = None
         return change_manifest(version, **changes).manifest
+
+
+def export_kb(folder: Path) -> float:
+    """Publish a version whose encoder OpenVINO can run too; the index does not change.
+
+    Returns the smallest cosine of `export_encoder`.
+    """
+    from ..encoder.export import export_encoder
+    from ..encoder.huggingface import EncoderSettings
+
+    with lock_kb(folder):
+        version = read_version(folder)
+        verify_files(version)
+        record = version.manifest.encoder
+        settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
+        with draft_version(version.folder) as draft:
+            kept = version.keep(overlay=True)
+            # The encoder is opened as one folder, so the new version has all of it.
+            for name in [name for name in kept if name.startswith(f"{ENCODER}/")]:
+                del kept[name]
+                if not name.startswith(f"{EXPORTED}/"):
+                    (draft.path / name).parent.mkdir(parents=True, exist_ok=True)
+                    link_file(version.path(name), draft.path / name)
+            target = draft.path / EXPORTED
+            cosine = export_encoder(draft.path / ENCODER, target, settings)
+            draft.describe(version.manifest, kept)
+            draft.publish()
+    return cosine
 
 
 def has_learned_order(*, path: object) -> SapbertError:

@@ -11,7 +11,7 @@ from ..io.writing import (
     write_json,
 )
 from ..kb.knowledge_base import load_kb
-from ..kb.packages.packaging import check_package_name, project_name
+from ..kb.packages import check_package_name, project_name
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -35,7 +35,7 @@ from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
-from ..kb.folder.records import CURRENT
+from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
 from .batches import LINKER, find_linker
 from .running import (

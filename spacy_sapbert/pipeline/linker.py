@@ -412,7 +412,7 @@ class SapbertLinker(Pipe):
         The knowledge base is copied, unless it is an installed one: then the component
         refers to it by name. `exclude` may have "kb".
         """
-        from ..kb.packages.copies import save_copy
+        from ..kb.folder.copies import save_copy
 
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
@@ -443,7 +443,7 @@ class SapbertLinker(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component; see `to_disk`."""
-        from ..kb.packages.copies import kb_to_files
+        from ..kb.folder.copies import kb_to_files
 
         files = kb_to_files(self.kb) if self.copies_kb(exclude) else {}
         settings = self.describe().model_dump_json()

@@ -386,7 +386,7 @@ class SapbertMentions(Pipe):
 
         If the linker of the saved pipeline is left out, its knowledge base is used.
         """
-        from ..kb.folder.records import CURRENT
+        from ..kb.folder.layout import CURRENT
 
         saved = SavedSettings.read(Path(path))
         if saved is not None:

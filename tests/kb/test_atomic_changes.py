@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
     discard_edits,
@@ -20,13 +19,12 @@ from spacy_sapbert.kb.edits.change import (
     remove_concepts,
 )
 from spacy_sapbert.kb.embedding import EmbeddedTexts
-from spacy_sapbert.kb.folder.publication import lock_kb, remove_versions
+from spacy_sapbert.kb.folder.publication import go_back, lock_kb, remove_versions
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.kb.folder.versions import read_version
-from spacy_sapbert.kb.history import go_back, list_history
+from spacy_sapbert.kb.folder.versions import list_history, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.packages.packaging import package_kb
-from spacy_sapbert.kb.settings import change_kb, write_calibration
+from spacy_sapbert.kb.packages import package_kb
+from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -11,12 +11,12 @@ from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.records import Vocabulary
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.packages.distribution import (
+from spacy_sapbert.kb.packages import (
     check_distribution,
     current_vocabularies,
     describe_vocabulary,
+    package_kb,
 )
-from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.releases import releases_path
 from tests.building import build_small_kb

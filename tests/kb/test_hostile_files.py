@@ -12,6 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
+from spacy_sapbert.kb.folder.copies import save_copy
 from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
@@ -22,7 +23,6 @@ from spacy_sapbert.kb.folder.versions import (
     read_version,
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import packages
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
+from spacy_sapbert.kb.folder.copies import save_copy
 from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.packages import packaging
-from spacy_sapbert.kb.packages.copies import save_copy
-from spacy_sapbert.kb.packages.packaging import package_kb
+from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import build_small_kb
 from tests.commands import invoke
@@ -126,9 +126,9 @@ def test_package_kb_on_a_full_disk_keeps_the_old_wheel(
         target.write(b"n")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(packaging.subprocess, "run", make_wheel)
+    monkeypatch.setattr(packages.subprocess, "run", make_wheel)
     with monkeypatch.context() as patch:
-        patch.setattr(packaging, "copyfileobj", fill)
+        patch.setattr(packages, "copyfileobj", fill)
         with pytest.raises(SapbertError, match=rf"E004.*{wheel.name}.*No space left"):
             package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
     assert [path.name for path in tmp_path.iterdir()] == [wheel.name]

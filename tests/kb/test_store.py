@@ -6,7 +6,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.store_writer import create_store
 from spacy_sapbert.kb.database import Database
-from spacy_sapbert.kb.folder.records import STORE_FILE
+from spacy_sapbert.kb.folder.layout import STORE_FILE
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.store import Store
 from spacy_sapbert.linking.text import name_keys

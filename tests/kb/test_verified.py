@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.folder import verification
+from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.knowledge_base import load_kb
 from tests.building import build_small_kb
 from tests.commands import invoke
@@ -22,7 +22,7 @@ def large_kb(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     """A knowledge base whose vectors count as large, and a cache of its own."""
-    monkeypatch.setattr(verification, "LARGE", 100)
+    monkeypatch.setattr(versions, "LARGE", 100)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     pytest.importorskip("faiss")
     build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, backend="faiss")

@@ -18,19 +18,22 @@ import pytest
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import nearest, search
-from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
     discard_edits,
     discard_teaching,
     remove_concepts,
 )
-from spacy_sapbert.kb.folder.publication import draft_version, lock_kb, remove_versions
-from spacy_sapbert.kb.folder.versions import list_versions, read_version
-from spacy_sapbert.kb.history import go_back, list_history
+from spacy_sapbert.kb.folder.copies import save_copy
+from spacy_sapbert.kb.folder.publication import (
+    draft_version,
+    go_back,
+    lock_kb,
+    remove_versions,
+)
+from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.packages.copies import save_copy
-from spacy_sapbert.kb.settings import change_kb, write_calibration
+from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -158,7 +161,7 @@ def test_query_in_a_forked_child_uses_the_opened_version(
         "import os, sys\n"
         "from pathlib import Path\n"
         "from spacy_sapbert import load_kb\n"
-        "from spacy_sapbert.kb.packages.copies import save_copy\n"
+        "from spacy_sapbert.kb.folder.copies import save_copy\n"
         "def ask(kb):\n"
         "    child = os.fork()\n"
         "    if not child:\n"
@@ -565,13 +568,13 @@ def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> No
         load_kb(own_kb)
 
 
-def test_load_kb_of_a_version_or_an_older_format_says_what_to_do(
+def test_load_kb_of_a_version_or_without_current_says_what_to_do(
     own_kb: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SapbertError, match=f"E368.*of {re.escape(str(own_kb))}"):
         load_kb(own_kb / "v1")
     shutil.move(own_kb / "v1", tmp_path / "old")
-    with pytest.raises(SapbertError, match="E305.*kb build"):
+    with pytest.raises(SapbertError, match="E303.*kb build"):
         load_kb(tmp_path / "old")
     with pytest.raises(SapbertError, match="E304.*v1.*cannot be read"):
         read_version(own_kb)

@@ -9,7 +9,7 @@ import spacy
 from spacy.cli.package import package
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.packages.packaging import package_kb
+from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.pipeline.assembly import assemble_pipeline
 
 TEXT = "She had a heart attack, then fever."

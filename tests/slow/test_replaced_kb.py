@@ -13,8 +13,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.copies import save_copy
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 pytestmark = pytest.mark.slow

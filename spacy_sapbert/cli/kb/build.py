@@ -15,7 +15,8 @@ from ...encoder.huggingface import (
 from ...errors import SapbertError
 from ...io.terminal import msg
 from ...io.writing import check_folder_output
-from ...kb.folder.records import KB_FOLDER, Manifest
+from ...kb.folder.layout import KB_FOLDER
+from ...kb.folder.records import Manifest
 from .app import kb_app, parse_settings
 from .description import describe_manifest
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...io.progress import format_count
 from ...kb.folder.records import AtThreshold, Manifest, NamesOrder, Teaching
-from ...kb.packages.distribution import describe_vocabulary
+from ...kb.packages import describe_vocabulary
 
 MOST_SHOWN = 20  # vocabularies
 USED = 1  # number of the threshold in force

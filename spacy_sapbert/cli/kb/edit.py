@@ -300,7 +300,7 @@ def export(
 
     Example: spacy sapbert kb export models/kb
     """
-    from ...kb.building.export import export_kb
+    from ...kb.settings import export_kb
 
     cosine = export_kb(kb)
     if not quiet:

@@ -75,8 +75,7 @@ def package(
     Example: spacy sapbert kb package models/kb packages --name umls_2024aa
     """
     from ...kb.knowledge_base import load_kb
-    from ...kb.packages.distribution import list_unknown
-    from ...kb.packages.packaging import package_kb
+    from ...kb.packages import list_unknown, package_kb
 
     wheel = package_kb(
         kb,

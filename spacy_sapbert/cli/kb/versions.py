@@ -6,8 +6,8 @@ import typer
 
 from ...io.terminal import format_json, msg
 from ...kb.folder.installed import find_kb
-from ...kb.folder.publication import remove_versions
-from ...kb.history import go_back, list_history
+from ...kb.folder.publication import go_back, remove_versions
+from ...kb.folder.versions import list_history
 from .app import kb_app
 
 

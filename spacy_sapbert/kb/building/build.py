@@ -11,6 +11,7 @@ from ...io.terminal import msg
 from ...io.version import __version__
 from ...io.writing import link_file, sync_path, write_json
 from ..database import Database
+from ..folder.layout import CURRENT, NGRAMS, STORE_FILE, WORDS
 from ..folder.publication import (
     LOCK_WAIT,
     Draft,
@@ -19,22 +20,13 @@ from ..folder.publication import (
     lock_kb,
     open_target,
 )
-from ..folder.records import (
-    CURRENT,
-    NGRAMS,
-    STORE_FILE,
-    WORDS,
-    Counts,
-    EncoderRecord,
-    IndexRecord,
-    Manifest,
-)
+from ..folder.records import Counts, EncoderRecord, IndexRecord, Manifest
 from ..indexes.backend import Backend, BuildRun
 from ..indexes.row_file import RowFile
 from ..knowledge_base import open_version
 from ..ngrams.build import build_ngrams
 from ..order.names import learn_order
-from ..packages.distribution import find_vocabularies
+from ..packages import find_vocabularies
 from ..probe import measure_recall, probe_kb
 from ..store import Store
 from ..words import build_words

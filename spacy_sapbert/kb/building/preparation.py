@@ -21,8 +21,9 @@ from ...io.progress import show_progress
 from ...io.reading import check_not_empty, file_digest
 from ...io.writing import check_folder_output
 from ...vocabularies.concepts import Concept, read_concepts
+from ..folder.layout import ENCODER, EXPORTED, KB_FOLDER
 from ..folder.publication import describe_files
-from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
+from ..folder.records import encoder_fingerprint
 from ..indexes.backend import Backend
 from .options import BuildOptions
 from .plan import (

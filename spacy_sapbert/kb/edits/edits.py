@@ -9,13 +9,12 @@ from ...errors import SapbertError
 from ...linking.ranker import Ranker
 from ...vocabularies.concepts import Concept, change_names, read_concepts
 from ...vocabularies.merge import unite_concepts
-from ..folder.records import OVERLAY, TAUGHT_FILE, Teaching
+from ..folder.layout import CONCEPTS_FILE, REMOVED_FILE, TAUGHT_FILE
+from ..folder.records import Teaching
 from ..knowledge_base import KnowledgeBase
 from ..store import Store
 from .taught import TaughtDocument, read_taught, taught_concepts
 
-CONCEPTS_FILE = "concepts.jsonl"
-REMOVED_FILE = "removed.json"
 VOCABULARY = "vocabulary"  # source of a name whose source is not known
 REMOVED = TypeAdapter(dict[str, set[str]])
 
@@ -141,7 +140,7 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     overlay = kb.manifest.overlay
     if overlay is None:
         return Edits()
-    path = kb.version.path(f"{OVERLAY}/{REMOVED_FILE}")
+    path = kb.version.path(REMOVED_FILE)
     try:
         removed = REMOVED.validate_json(path.read_bytes())
     except ValidationError:
@@ -150,9 +149,9 @@ def read_edits(kb: KnowledgeBase) -> Edits:
             f"{path}: Expected lists of names by concept, but got something else. "
             f"Remove all edits with `spacy sapbert kb discard-edits {kb.folder}`.",
         ) from None
-    added = read_concepts(kb.version.path(f"{OVERLAY}/{CONCEPTS_FILE}"))
+    added = read_concepts(kb.version.path(CONCEPTS_FILE))
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:
-        edits.taught = list(read_taught(kb.version.path(f"{OVERLAY}/{TAUGHT_FILE}")))
+        edits.taught = list(read_taught(kb.version.path(TAUGHT_FILE)))
         edits.teaching, edits.ranker = overlay.taught, overlay.ranker
     return edits

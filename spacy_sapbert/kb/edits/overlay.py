@@ -22,21 +22,23 @@ from ...io.writing import write_json
 from ...vocabularies.concepts import write_concepts
 from ..building.store_writer import StoreWriter, create_store, extend_store
 from ..database import Database
-from ..folder.publication import Draft
-from ..folder.records import (
+from ..folder.layout import (
+    CONCEPTS_FILE,
     NGRAMS,
     OVERLAY,
+    REMOVED_FILE,
     STORE_FILE,
     TAUGHT_FILE,
-    OverlayRecord,
 )
+from ..folder.publication import Draft
+from ..folder.records import OverlayRecord
 from ..folder.versions import Version
 from ..indexes.registry import build_index
 from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase
 from ..ngrams.build import build_ngrams
 from ..store import Store, name_key
-from .edits import CONCEPTS_FILE, REMOVED_FILE, Edits
+from .edits import Edits
 from .taught import count_mentions, write_taught
 
 if TYPE_CHECKING:
@@ -60,11 +62,11 @@ def write_overlay(draft: Draft, kb: KnowledgeBase, old: Edits, edits: Edits) -> 
     folder = draft.path / OVERLAY
     folder.mkdir()
     added = [concept for _, concept in sorted(edits.added.items())]
-    write_concepts(folder / CONCEPTS_FILE, added)
+    write_concepts(draft.path / CONCEPTS_FILE, added)
     removed = {cui: sorted(names) for cui, names in sorted(edits.removed.items())}
-    write_json(folder / REMOVED_FILE, removed)
+    write_json(draft.path / REMOVED_FILE, removed)
     if edits.teaching is not None:
-        write_taught(folder / TAUGHT_FILE, edits.taught)
+        write_taught(draft.path / TAUGHT_FILE, edits.taught)
     extends = kb.manifest.overlay is not None and edits.extends(old)
     overlay = OverlayRecord(
         concepts=len(added),

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from ...errors import SapbertError
-from .records import CURRENT
+from .layout import CURRENT
 
 PIPELINE_FILE = "config.cfg"
 ENTRY_POINTS = "spacy_sapbert_kbs"

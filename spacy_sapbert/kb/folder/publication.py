@@ -7,7 +7,7 @@ CURRENT is replaced. A process goes on with the version that it has opened.
 import errno
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,7 @@ from typing import Any
 from ...errors import SapbertError
 from ...io.reading import file_digest
 from ...io.writing import (
-    copy_file,
-    has_shared_permissions,
-    link_file,
+    CURRENT,
     make_part,
     name_refusal,
     remove_leftovers,
@@ -28,22 +26,15 @@ from ...io.writing import (
     write_atomically,
     write_folder_atomically,
 )
-from .records import (
-    CURRENT,
-    DRAFT_NAME,
-    ENCODER,
-    FILE,
-    KB_FOLDER,
-    LOCK,
-    FileRecord,
-    Manifest,
-)
+from .layout import DRAFT_NAME, FILE, KB_FOLDER, LOCK
+from .records import FileRecord, Manifest
 from .versions import (
     Version,
     format_manifest,
     list_folders,
     list_versions,
     read_version,
+    verify_files,
 )
 
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
@@ -150,14 +141,13 @@ def open_target(folder: Path) -> Iterator[Path]:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise an error if the folder of a knowledge base is read-only."""
     if not os.access(folder, os.W_OK):
         raise read_only_kb(path=folder)
 
 
 @contextmanager
 def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
-    """Lock a knowledge base against other writers; see `lock_file`."""
+    """Lock a knowledge base against other writers."""
     check_writable(folder)
     with lock_file(folder / LOCK, folder, wait=wait):
         yield
@@ -218,52 +208,20 @@ def change_manifest(version: Version, **changes: Any) -> Version:
         return draft.publish()
 
 
-def copy_version(
-    version: Version, root: Path, *, current: bool = True, link: bool = False
-) -> Version:
-    """Publish a copy of a version in a folder of `open_target`; see `Draft.publish`.
-
-    Files that the knowledge base there already has are not copied.
-
-    Args:
-        link: The copy has hard links to the files, where the disk allows it: nothing
-            changes a published file in its place. Files with permissions of their own
-            are copied, since both names would get those of the copy.
-    """
-    there: dict[str, FileRecord] = {}
-    if (root / CURRENT).is_file():
-        old = read_version(root)
-        if old.manifest.digest == version.manifest.digest:
-            return old
-        there = old.keep(overlay=True)
-    kept = {
-        name: there[name]
-        for name, record in version.manifest.files.items()
-        if name in there and there[name].sha256 == record.sha256
-    }
-    # The folder of the encoder is opened as a whole.
-    every = {*there, *version.manifest.files}
-    of_encoder = {name for name in every if name.startswith(f"{ENCODER}/")}
-    if not of_encoder <= kept.keys():
-        kept = {n: record for n, record in kept.items() if n not in of_encoder}
-    with draft_version(root) as draft:
-        for name in version.manifest.files.keys() - kept.keys():
-            target = draft.path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = version.path(name)
-            if link and has_shared_permissions(source):
-                link_file(source, target)
-            else:
-                copy_file(source, target)
-        draft.describe(version.manifest, kept)
-        return draft.publish(current=current)
-
-
-def link_files(version: Version, names: Iterable[str], folder: Path) -> None:
-    """Link files of a version into another folder, or copy them."""
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        link_file(version.path(name), folder / name)
+def go_back(folder: Path, name: str) -> Version:
+    """Use a version that was published before, e.g. "v2"; all versions stay."""
+    with lock_kb(folder):
+        known = list_versions(folder)
+        if name not in known:
+            raise SapbertError(
+                "E348",
+                f"Expected a version of {folder}, but it has no {name!r}. It has: "
+                f"{', '.join(known)}. See `spacy sapbert kb versions {folder}`.",
+            )
+        version = read_version(folder, name)
+        verify_files(version)
+        use_version(folder, name)
+    return version
 
 
 def remove_versions(folder: Path) -> list[str]:

@@ -1,55 +1,17 @@
 """The content of meta.json, with the range of every value."""
 
 import hashlib
-import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from ...encoder.safety import is_encoder_file
-from ...io.writing import CURRENT, VERSION, FolderKind
+from ...io.writing import VERSION
 from ...linking.ranker import Ranker
-from ..indexes.registry import check_settings, index_files
+from ..indexes.registry import check_settings
+from .layout import ENCODER, EXPORTED, check_files
 
-FILE = "meta.json"
-LOCK = ".lock"
 FORMAT: Literal[6] = 6
-STORE_FILE = "concepts.db"
-OVERLAY = "overlay"  # folder of what was changed since the build
-TAUGHT_FILE = "taught.jsonl"  # of an overlay
-ENCODER = "encoder"
-EXPORTED = "encoder/openvino"  # the encoder for another engine
-NGRAMS = "ngrams"
-NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
-    *("english_weights", "english_scales"),
-)
-WORDS = "words"
-WORD_FILES = (
-    *("hashes", "kinds", "english", "every"),
-    *("starts", "places", "real", "totals"),
-)
-DRAFT_NAME = "version"  # of temporary folders: not published yet, or removed
-DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
-INDEX_FILE = re.compile(r"index\.[a-z0-9]{1,16}")  # of any backend
 MAX_WIDTH = 1 << 16
-
-
-def may_be_in_kb(name: str) -> bool:
-    """Return whether a file, by its path with "/", may be in a knowledge base."""
-    version, _, rest = name.partition("/")
-    if not rest:
-        return name in (CURRENT, LOCK)
-    if not (VERSION.fullmatch(version) or DRAFT.fullmatch(version)):
-        return False
-    folder, _, inner = rest.partition("/")
-    if folder == ENCODER:
-        return is_encoder_file(inner)
-    if inner:
-        return folder in (NGRAMS, OVERLAY, WORDS)
-    return rest in (FILE, STORE_FILE) or INDEX_FILE.fullmatch(rest) is not None
-
-
-KB_FOLDER = FolderKind("a knowledge base", CURRENT, may_be_in_kb, nested=False)
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
@@ -91,7 +53,7 @@ class IndexRecord(Record):
 
 
 class Counts(Record):
-    """Number of concepts, aliases, rows, and aliases that the encoder cannot read."""
+    """Numbers; `unreadable` = aliases of which the encoder has no token."""
 
     concepts: Positive
     aliases: Positive
@@ -110,40 +72,36 @@ class TaughtFile(Record):
 class Teaching(Record):
     """What a knowledge base has learned from annotated mentions.
 
-    The accuracies are those of the first answer, by cross-validation.
-
     Attributes:
         concepts: Number of concepts with annotated mentions.
-        before: Accuracy without the mentions.
-        names: Accuracy with the mentions as names.
-        after: Accuracy with the learned order too; None if there is none.
+        before: Accuracy of the first answer without them, by cross-validation.
+        names: With the mentions as names.
+        after: With the learned order too; None if there is none.
     """
 
     files: list[TaughtFile]
     concepts: Count
     before: FiniteFloat
     names: FiniteFloat
-    after: FiniteFloat | None
+    after: FiniteFloat | None = None
     date: str
     package_version: str
 
     @property
     def mentions(self) -> int:
-        """Number of annotated mentions."""
         return sum(file.mentions for file in self.files)
 
     @property
     def best(self) -> float:
-        """Accuracy with all that was learned."""
         return self.names if self.after is None else self.after
 
 
 class OverlayRecord(Record):
-    """The number of concepts, rows and removals of the overlay, and what was taught.
+    """The numbers of concepts, rows and removals of the overlay, and what was taught.
 
     Attributes:
-        ranker: What annotated mentions correct in the order learned from names, whose
-            weights are not repeated here; None = nothing.
+        ranker: What annotated mentions correct in the order that was learned from
+            names; None = nothing.
     """
 
     concepts: Count
@@ -171,8 +129,7 @@ class Calibration(Record):
     """How the threshold was chosen, and what it was measured to do.
 
     Attributes:
-        by: What the threshold is: a cosine, or a probability of the learned order,
-            which `logistic` corrected.
+        by: What the threshold is; `logistic` corrected a probability.
     """
 
     by: Literal["cosine", "probability"] = "cosine"
@@ -221,13 +178,7 @@ class Recall(Record):
 
 
 class Gain(Record):
-    """The share of right first answers for a kind of mention, on held-out names.
-
-    Attributes:
-        kind: Of noise, e.g. "one typing error", or "left out".
-        cosine: By cosine.
-        order: In the learned order.
-    """
+    """Share of right first answers for a kind of noise, by cosine and learned order."""
 
     kind: str
     names: Count
@@ -247,10 +198,10 @@ class AtThreshold(Record):
     """What a threshold does: precision and recall of links, and of no concept."""
 
     threshold: FiniteFloat
-    precision: FiniteFloat | None
-    recall: FiniteFloat | None
-    nil_precision: FiniteFloat | None
-    nil_recall: FiniteFloat | None
+    precision: FiniteFloat | None = None
+    recall: FiniteFloat | None = None
+    nil_precision: FiniteFloat | None = None
+    nil_recall: FiniteFloat | None = None
 
 
 class NamesOrder(Record):
@@ -271,10 +222,7 @@ class NamesOrder(Record):
 
 
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
-    """Return 16 hexadecimal digits that are equal for equal files of an encoder.
-
-    Files of the exported encoder and of other folders do not count.
-    """
+    """Return 16 hexadecimal digits of the files of an encoder but its export."""
     lines = (
         f"{name.removeprefix(f'{ENCODER}/')} {record.sha256}\n"
         for name, record in sorted(files.items())
@@ -284,11 +232,11 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 
 
 class Manifest(Record):
-    """Everything that meta.json holds.
+    """Everything that meta.json holds; it has no field whose value is None.
 
     Attributes:
-        digest: sha256 of the rest of meta.json, which has the sha256 of every file: it
-            is equal for equal knowledge bases only, wherever their files are.
+        digest: sha256 of the rest, but not of where files are: it is equal for equal
+            knowledge bases only.
     """
 
     format: Literal[6] = 6
@@ -300,7 +248,7 @@ class Manifest(Record):
     sources: list[str]
     vocabularies: list[Vocabulary] | None = None
     recall: Recall | None = None
-    threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None
+    threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None = None
     calibration: Calibration | None = None
     order: NamesOrder | None = None
     overlay: OverlayRecord | None = None
@@ -309,13 +257,11 @@ class Manifest(Record):
 
     @property
     def engines(self) -> list[str]:
-        """The engines that can run the encoder."""
         exported = any(name.startswith(f"{EXPORTED}/") for name in self.files)
         return ["torch", *(["openvino"] if exported else [])]
 
     @property
     def taught(self) -> Teaching | None:
-        """What was learned from annotated mentions."""
         return self.overlay.taught if self.overlay else None
 
     @property
@@ -332,31 +278,7 @@ class Manifest(Record):
         return self.overlay.ranker.corrects(of_names or Ranker())
 
     @model_validator(mode="after")
-    def check_files(self) -> "Manifest":
-        """Check that meta.json names all files, and no file outside of the folder."""
+    def check(self) -> "Manifest":
         check_settings(self.index.backend, self.index.settings)
-        needed = self.needed_files()
-        if missing := sorted(needed - self.files.keys()):
-            raise ValueError(f"`files` lacks {missing[0]}")
-        for name in sorted(self.files.keys() - needed):
-            folder, _, rest = name.partition("/")
-            if folder != ENCODER or not is_encoder_file(rest):
-                raise ValueError(f"`files` has {name}, which no knowledge base has")
-        of_encoder = (name for name in self.files if name.startswith(f"{ENCODER}/"))
-        if len({self.files[name].version for name in of_encoder}) > 1:
-            # It is opened as one folder.
-            raise ValueError("the files of the encoder are in several versions")
+        check_files(self)
         return self
-
-    def needed_files(self) -> set[str]:
-        """Return the names of the files without which nothing works."""
-        ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
-        words = [f"{WORDS}/{name}.npy" for name in WORD_FILES]
-        index = index_files(self.index.backend, self.index.settings)
-        needed = {STORE_FILE, f"{ENCODER}/config.json", *index, *ngrams, *words}
-        if self.overlay is not None:
-            names = [STORE_FILE, "concepts.jsonl", "removed.json"]
-            names += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
-            names += [TAUGHT_FILE] * (self.taught is not None)
-            needed |= {f"{OVERLAY}/{name}" for name in names}
-        return needed

@@ -2,37 +2,37 @@
 
     kb/
       CURRENT     the name of the version that is used: "v3"
-      v1/         meta.json, concepts.db, index.*, encoder/, ngrams/
+      v1/         meta.json, and the parts of `layout`
       v3/         meta.json, which names the files of v1 that it uses, and overlay/
 
-This module reads them; `publication` writes them.
+This module reads them, and checks that their files are as they were before any library
+opens them; `publication` writes them.
 """
 
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from ...errors import SapbertError
-from .records import (
-    CURRENT,
-    ENCODER,
-    FILE,
-    FORMAT,
-    OVERLAY,
-    STORE_FILE,
-    VERSION,
-    FileRecord,
-    Manifest,
-)
+from ...io.writing import CURRENT, VERSION
+from .layout import ENCODER, FILE, OVERLAY
+from .records import FORMAT, FileRecord, Manifest, OverlayRecord
 
-# Fields that meta.json lacks if they are None.
-OPTIONAL = ("vocabularies", "recall", "calibration", "order", "overlay")
+# Vectors of at least so many bytes, in files that end so, are compared once on a
+# machine, and again only if the file changes: no native code parses them, and each row
+# is checked when it is read. An empty file in the user's cache stands for each.
+LARGE, LARGE_SUFFIX = 1 << 26, ".i16"
+NO_EDITS = OverlayRecord(concepts=0, rows=0, removed=0)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,8 @@ class Version:
 
     def path(self, file: str) -> Path:
         """Return the path of a file of meta.json."""
-        return (
-            self.real_folder / (self.manifest.files[file].version or self.name) / file
-        )
+        version = self.manifest.files[file].version or self.name
+        return self.real_folder / version / file
 
     @property
     def encoder(self) -> Path:
@@ -63,15 +62,9 @@ class Version:
         return self.path(f"{ENCODER}/config.json").parent
 
     def check(self) -> None:
-        """Raise an error if the whole folder was replaced since it was read.
-
-        A published version never changes, but somebody may remove its folder, and give
-        the name to a different one.
-        """
-        if (
-            read_version(self.real_folder, self.name).manifest.digest
-            != self.manifest.digest
-        ):
+        """Raise an error if somebody has given the name to a different folder."""
+        now = read_version(self.real_folder, self.name).manifest
+        if now.digest != self.manifest.digest:
             raise damaged_file(self.real_folder / self.name, "it was replaced since")
 
     def keep(self, *, overlay: bool) -> dict[str, FileRecord]:
@@ -93,10 +86,7 @@ def damaged_file(path: Path, reason: str) -> SapbertError:
 
 
 def compute_digest(data: Mapping[str, Any]) -> str:
-    """Return the sha256 of the content of meta.json.
-
-    Its digest, and where its files are, do not count.
-    """
+    """Return the sha256 of meta.json without its digest and the places of its files."""
     rest = {key: value for key, value in data.items() if key != "digest"}
     rest["files"] = {
         name: {"size": record["size"], "sha256": record["sha256"]}
@@ -108,14 +98,10 @@ def compute_digest(data: Mapping[str, Any]) -> str:
 
 def format_manifest(manifest: Manifest) -> tuple[bytes, str]:
     """Return the content of meta.json, and its digest."""
-    data = manifest.model_dump()
-    written = {k: v for k, v in data.items() if v is not None or k not in OPTIONAL}
-    for record in written["files"].values():
-        if record["version"] is None:
-            del record["version"]
-    written["digest"] = compute_digest(written)
-    text = json.dumps(written, indent=2, ensure_ascii=False)
-    return text.encode("utf8", "replace") + b"\n", written["digest"]
+    data = manifest.model_dump(exclude_none=True)
+    data["digest"] = compute_digest(data)
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    return text.encode("utf8", "replace") + b"\n", data["digest"]
 
 
 def parse_manifest(content: bytes, path: Path | str) -> Manifest:
@@ -127,8 +113,12 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
     if not isinstance(data, dict) or type(data.get("format")) is not int:
         raise damaged_manifest(path, "it has no `format`")
     if data["format"] != FORMAT:
-        got = f"format {data['format']}"
-        raise other_format(expected=FORMAT, path=path, got=got)
+        raise SapbertError(
+            "E305",
+            f"Expected a knowledge base of format {FORMAT}, but {path} has format "
+            f"{data['format']}. Build a new folder, `spacy sapbert kb build "
+            "concepts.jsonl NEW --encoder …`, and remove the old one.",
+        )
     try:
         manifest = Manifest.model_validate(data)
     except ValidationError as error:
@@ -151,15 +141,6 @@ def damaged_manifest(path: Path | str, reason: object) -> SapbertError:
     )
 
 
-def own_files(manifest: Manifest) -> Manifest:
-    """Return a meta.json of which all files are in the folder of its version."""
-    files = {
-        name: record.model_copy(update={"version": None})
-        for name, record in manifest.files.items()
-    }
-    return manifest.model_copy(update={"files": files})
-
-
 def read_current(folder: Path) -> str:
     """Return the name of the version of a knowledge base that is used."""
     path = folder / CURRENT
@@ -173,19 +154,11 @@ def read_current(folder: Path) -> str:
                 f"{folder.parent}. Pass {folder.parent}; `spacy sapbert kb use` "
                 "chooses the version.",
             ) from None
-        if (folder / FILE).is_file() and (folder / STORE_FILE).is_file():
-            values = {"expected": FORMAT, "path": folder, "got": "an older one"}
-            raise other_format(**values) from None
         raise SapbertError(
             "E303",
             f"Expected a knowledge base in {folder}, but found no CURRENT. Build one "
             f"with `spacy sapbert kb build concepts.jsonl {folder} --encoder …`.",
         ) from None
-    return parse_current(content, path)
-
-
-def parse_current(content: bytes, path: Path | str) -> str:
-    """Return the version that the content of CURRENT names; `path` is for the error."""
     name = content.decode("ascii", "replace").strip()
     if not VERSION.fullmatch(name):
         raise damaged_manifest(path, "it does not name a version")
@@ -193,11 +166,7 @@ def parse_current(content: bytes, path: Path | str) -> str:
 
 
 def read_version(folder: Path, name: str | None = None) -> Version:
-    """Read and check the meta.json of a version; None = the one that is used.
-
-    Raises:
-        SapbertError: If there is none, or it is damaged or of a different format.
-    """
+    """Read and check the meta.json of a version; None = the one that is used."""
     real_folder = Path(os.path.realpath(folder))
     name = name or read_current(real_folder)
     path = real_folder / name / FILE
@@ -224,10 +193,132 @@ def list_versions(folder: Path) -> list[str]:
     return [n for n in list_folders(folder) if (folder / n / FILE).is_file()]
 
 
-def other_format(*, expected: object, path: object, got: object) -> SapbertError:
-    return SapbertError(
-        "E305",
-        f"Expected a knowledge base of format {expected}, but {path} has {got}. Build "
-        "a new folder, `spacy sapbert kb build concepts.jsonl NEW --encoder …`, and "
-        "remove the old one.",
-    )
+class HistoryEntry(NamedTuple):
+    """A version of a knowledge base.
+
+    Attributes:
+        name: For example "v3".
+        used: Whether it is the one that is used.
+        date: When it was written.
+        size: Bytes of the files that no earlier version has.
+        concepts: As they were built; `names` too.
+        changed: Concepts that were changed or added since they were built.
+        removed: Concepts that were removed since, or names of them.
+        taught: Annotated mentions that it learned from.
+        right: Share of right first answers after teaching, by cross-validation.
+        threshold: Below which a mention has no concept: a cosine, or a probability of
+            the learned order; None = there is none.
+    """
+
+    name: str
+    used: bool
+    date: datetime
+    size: int
+    concepts: int
+    names: int
+    changed: int
+    removed: int
+    taught: int
+    right: float | None
+    threshold: float | None
+
+
+def list_history(folder: Path) -> list[HistoryEntry]:
+    """Describe the versions of a knowledge base, the oldest first."""
+    current = read_current(folder)
+    entries: list[HistoryEntry] = []
+    for name in list_versions(folder):
+        manifest = read_version(folder, name).manifest
+        written = (folder / name / FILE).stat().st_mtime
+        files = manifest.files.values()
+        edits = manifest.overlay or NO_EDITS
+        ranker = manifest.ranker
+        threshold = manifest.threshold
+        if threshold is None and ranker is not None:
+            threshold = ranker.threshold
+        entries.append(
+            HistoryEntry(
+                name,
+                used=name == current,
+                date=datetime.fromtimestamp(written).astimezone(),
+                size=sum(record.size for record in files if record.version is None),
+                concepts=manifest.counts.concepts,
+                names=manifest.counts.aliases,
+                changed=edits.concepts,
+                removed=edits.removed,
+                taught=edits.taught.mentions if edits.taught else 0,
+                right=edits.taught.best if edits.taught else None,
+                threshold=threshold,
+            )
+        )
+    return entries
+
+
+def verify_files(
+    version: Version, *, known: Version | None = None, whole: bool = False
+) -> None:
+    """Check size and sha256 of every file; the first that is different is an error.
+
+    Args:
+        known: A version whose files were verified; equal paths are not read again.
+        whole: Read also large vectors that were verified before on this machine.
+    """
+    records = version.manifest.files
+    for path in sorted(version.encoder.rglob("*")):
+        # It would be opened with the encoder.
+        name = f"{ENCODER}/{path.relative_to(version.encoder).as_posix()}"
+        if name not in records and not path.is_dir():
+            raise damaged_file(path, "it was not there then")
+    verified = {file_key(known, n) for n in known.manifest.files} if known else set()
+    names = [name for name in records if file_key(version, name) not in verified]
+    # Checksums are computed without Python's lock.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(
+            lambda name: verify_file(version.path(name), records[name], whole=whole),
+            names,
+        ):
+            pass
+
+
+def file_key(version: Version, name: str) -> tuple[Path, int, str]:
+    """Return path, size and sha256 of a file of a version."""
+    record = version.manifest.files[name]
+    return version.path(name), record.size, record.sha256
+
+
+def verify_file(path: Path, record: FileRecord, *, whole: bool) -> None:
+    """Check size and sha256 of a file; see `verify_files`. Links are followed."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # a pipe would block
+            raise damaged_file(path, "it is not a plain file")
+        if status.st_size != record.size:
+            reason = f"it has {status.st_size} bytes and not {record.size}"
+            raise damaged_file(path, reason)
+        entry = cache_entry(path, status, record.sha256)
+        if entry is not None and not whole and os.path.isfile(entry):
+            return
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
+                raise damaged_file(path, "it has a different sha256")
+    except FileNotFoundError:
+        raise damaged_file(path, "it is missing") from None
+    except OSError as error:
+        raise damaged_file(path, f"it cannot be read ({error.strerror})") from None
+    if entry is not None:
+        with suppress(OSError):  # a user without a cache
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            entry.touch()
+
+
+def cache_entry(path: Path, status: os.stat_result, sha256: str) -> Path | None:
+    """Return the file that stands for verified large vectors; None for other files."""
+    if path.suffix != LARGE_SUFFIX or status.st_size < LARGE:
+        return None
+    values = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, sha256)
+    name = hashlib.sha256(" ".join(map(str, values)).encode("ascii")).hexdigest()
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # the user has no home
+        return None
+    return base / "spacy_sapbert" / "verified" / name

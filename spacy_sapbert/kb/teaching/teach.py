@@ -12,14 +12,10 @@ from ...linking.ranker import Ranker
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
 from ..edits.taught import TaughtDocument
-from ..folder.publication import (
-    copy_version,
-    draft_version,
-    lock_kb,
-    lock_version,
-    open_target,
-)
-from ..folder.records import CURRENT, KB_FOLDER, Teaching
+from ..folder.copies import copy_version
+from ..folder.layout import CURRENT, KB_FOLDER
+from ..folder.publication import draft_version, lock_kb, lock_version, open_target
+from ..folder.records import Teaching
 from ..folder.versions import Version, read_current
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from .documents import (

@@ -20,14 +20,15 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
-from spacy_sapbert.kb.folder.publication import remove_versions
-from spacy_sapbert.kb.folder.records import FILE, Calibration
+from spacy_sapbert.kb.folder.layout import FILE
+from spacy_sapbert.kb.folder.publication import go_back, remove_versions
+from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
+    list_history,
     list_versions,
     read_current,
 )
-from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
