@@ -14,7 +14,7 @@ from ..io.temporary_db import no_temporary_space
 from ..io.version import __version__
 from ..io.writing import check_outputs, write_atomically
 from ..linking.sources import UMLS_LICENCE, Licence, find_licence
-from ..vocabularies.releases import SourceRelease, read_releases
+from ..vocabularies.releases import SourceRelease
 from .folder.copies import save_copy
 from .folder.installed import ENTRY_POINTS
 from .folder.records import Vocabulary
@@ -161,11 +161,6 @@ def list_vocabularies(
         values = {"source": source, "release": known.release, "licence": licence}
         vocabularies.append(Vocabulary(names=names, **values))
     return vocabularies
-
-
-def find_vocabularies(store: Store, concepts: Path) -> list[Vocabulary]:
-    """Return the sources of the names of a concepts.db, built from `concepts`."""
-    return list_vocabularies(store, read_releases(concepts))
 
 
 def current_vocabularies(kb: KnowledgeBase) -> list[Vocabulary]:

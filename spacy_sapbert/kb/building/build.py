@@ -1,17 +1,40 @@
 """concepts.jsonl + encoder → the folder of a knowledge base."""
 
 import shutil
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from ...errors import SapbertError
+from ...encoder.encoder import Encoder, EncoderConfig, prefers_openvino
+from ...encoder.export import export_encoder
+from ...encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+    save_encoder,
+)
+from ...errors import SapbertError, check_range
+from ...io.progress import show_progress
+from ...io.reading import check_not_empty, file_digest
 from ...io.terminal import msg
 from ...io.version import __version__
-from ...io.writing import link_file, sync_path, write_json
+from ...io.writing import check_folder_output, link_file, sync_path, write_json
+from ...vocabularies.concepts import read_concepts
+from ...vocabularies.releases import read_releases
 from ..database import Database
-from ..folder.layout import CURRENT, NGRAMS, STORE_FILE, WORDS
+from ..folder.layout import (
+    CURRENT,
+    ENCODER,
+    EXPORTED,
+    KB_FOLDER,
+    NGRAMS,
+    STORE_FILE,
+    WORDS,
+)
 from ..folder.publication import (
     LOCK_WAIT,
     Draft,
@@ -20,25 +43,104 @@ from ..folder.publication import (
     lock_kb,
     open_target,
 )
-from ..folder.records import Counts, EncoderRecord, IndexRecord, Manifest
+from ..folder.records import (
+    Counts,
+    EncoderRecord,
+    IndexRecord,
+    Manifest,
+    encoder_fingerprint,
+)
 from ..indexes.backend import Backend, BuildRun
+from ..indexes.registry import check_library, make_backend
 from ..indexes.row_file import RowFile
-from ..knowledge_base import open_version
+from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..ngrams.build import build_ngrams
 from ..order.names import learn_order
-from ..packages import find_vocabularies
+from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb
 from ..store import Store
 from ..words import build_words
-from .names import read_names
-from .options import BuildOptions
-from .plan import EMBEDDED, VECTORS, read_json
-from .preparation import Preparation, open_build
-from .row_vectors import embed_rows, merge_shards
+from .plan import (
+    EMBEDDED,
+    PLAN,
+    VECTORS,
+    check_plan,
+    lock_work_folder,
+    plan_index,
+    read_json,
+)
+from .row_vectors import SHARD_ROWS, embed_rows, merge_shards, not_reusable, read_names
 from .store_writer import create_store
 
 # Above, a search by 3-grams takes longer than the encoder; see docs/speed.md.
 MOST_ROWS = 1_000_000
+ORDERS = ("names", "none")
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """The keyword arguments of `build_kb`.
+
+    Attributes:
+        settings: How names become vectors; None = as in the folder of the encoder.
+        backend: "hnsw", "faiss" or "exact"; None = see `choose_index`, or "hnsw" if
+            there are settings. A stopped build continues with its own.
+        backend_settings: Those that differ from the defaults.
+        threshold: Cosine below which a mention has no concept; None = that of the
+            learned order, a probability, if there is one; 0 or −1 = link everything.
+        sources: The vocabularies and their releases, for `kb info`.
+        engine: See `EncoderConfig`. "auto" = OpenVINO on a CPU where it is installed
+            and can run the encoder. For OpenVINO the encoder is exported.
+        names_per_pass: Names in one forward pass.
+        precision: "float32" or "bf16".
+        threads: Threads of the index build, 0 = all. With 1, equal input gives equal
+            bytes.
+        order: "names" = learn an order of candidates from the names, for which their
+            character 3-grams are indexed; "none" = candidates are ordered by cosine.
+        reuse: A knowledge base of the same encoder, e.g. of the release before: only
+            names that it lacks are embedded. The bytes are the same.
+        force: Replace an existing folder.
+        progress: Show progress bars.
+    """
+
+    settings: EncoderSettings | None = None
+    backend: str | None = None
+    backend_settings: dict[str, int] | None = None
+    threshold: float | None = None
+    sources: Sequence[str] = ()
+    engine: str = "auto"
+    names_per_pass: int = 64
+    precision: str = "float32"
+    threads: int = 0
+    order: str = "names"
+    reuse: Path | None = None
+    force: bool = False
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None:
+            check_range("threshold", self.threshold, -1, 1)
+        if self.order not in ORDERS:
+            raise SapbertError(
+                "E593",
+                f"Expected the order to be one of {ORDERS}, but got {self.order!r}. "
+                "Correct `--order`.",
+            )
+        if self.index is not None:
+            check_library(self.index)
+        self.config  # noqa: B018 (it checks its values)
+
+    @cached_property
+    def index(self) -> Backend | None:
+        """The index; None if it is to be chosen."""
+        if self.backend is None and not self.backend_settings:
+            return None
+        return make_backend(self.backend or "hnsw", self.backend_settings)
+
+    @cached_property
+    def config(self) -> EncoderConfig:
+        """How the encoder is run."""
+        return EncoderConfig(self.engine, self.names_per_pass, self.precision)
 
 
 def build_kb(
@@ -50,15 +152,12 @@ def build_kb(
         concepts_path: concepts.jsonl.
         output: The folder to write.
         encoder: A folder or a hub id.
-        options: Fields of `BuildOptions` (in `kb.building.options`): `backend`,
+        options: Fields of `BuildOptions` (in `kb.building.build`): `backend`,
             `threshold`, `order`, `force`, `progress` … as `spacy sapbert kb build` has
             them.
 
     Returns:
         The meta.json of the knowledge base.
-
-    Raises:
-        SapbertError: If input, encoder, options or folder are not usable.
 
     Examples:
         >>> concepts = read_vocabulary(Path("assets/sample"))
@@ -69,37 +168,53 @@ def build_kb(
         True
     """
     build = BuildOptions(**options)
-    with open_build(concepts_path, output, encoder, build) as prepared:
-        matrix, counts, index = embed_names(prepared)
+    check_not_empty(concepts_path, "concepts")
+    check_folder_output(output, KB_FOLDER, force=build.force)
+    with (
+        lock_work_folder(output) as work,
+        TemporaryDirectory(
+            prefix=".encoder.", dir=work, ignore_cleanup_errors=True
+        ) as copy,
+    ):
+        reused = load_kb(build.reuse) if build.reuse else None
+        engine = build.engine
+        if engine == "auto":  # as the shards and vectors that are there
+            engine = reused.manifest.encoder.engine if reused else engine
+            engine = read_json(work / PLAN).get("engine", engine)
+        opened, record = copy_encoder(encoder, Path(copy), build, engine)
+        plan = {
+            "concepts_sha256": file_digest(concepts_path),
+            **record.model_dump(exclude={"base", "width"}),
+            "names_per_pass": build.names_per_pass,
+            "shard_rows": SHARD_ROWS,
+        }
+        check_plan(work, plan, build.index, replace=build.force)
+        if reused:
+            check_reused(reused, record)
+        counts, index, matrix = embed_names(
+            concepts_path, opened, reused, work, plan, build
+        )
         with open_target(output) as root, draft_version(root) as draft:
-            shutil.copytree(prepared.copy, draft.path, dirs_exist_ok=True)
-            link_file(prepared.work / STORE_FILE, draft.path / STORE_FILE)
-            run = BuildRun(build.threads, build.progress, prepared.work)
-            index.build(matrix, draft.path, run)
+            shutil.copytree(copy, draft.path, dirs_exist_ok=True)
+            link_file(work / STORE_FILE, draft.path / STORE_FILE)
+            index.build(
+                matrix, draft.path, BuildRun(build.threads, build.progress, work)
+            )
             store = Store(Database(draft.path / STORE_FILE), counts)
-            build_words(store, prepared.encoder.list_tokens(), draft.path / WORDS)
+            build_words(store, opened.list_tokens(), draft.path / WORDS)
             ngrams = build.order == "names" and counts.rows <= MOST_ROWS
             if ngrams:
                 build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
             elif build.order == "names" and build.progress:
                 msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
-            described_encoder = {
-                # Only the name of a folder: its path may be private.
-                "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
-                "fingerprint": prepared.plan["fingerprint"],
-                "width": prepared.encoder.width,
-                "engine": prepared.plan["engine"],
-                "precision": build.precision,
-                **asdict(prepared.encoder.settings),
-            }
             manifest = Manifest(
                 package_version=__version__,
-                encoder=EncoderRecord.model_validate(described_encoder),
+                encoder=record,
                 index=IndexRecord(backend=index.name, settings=index.settings),
                 counts=counts,
                 ngrams=ngrams,
                 sources=list(build.sources),
-                vocabularies=find_vocabularies(store, concepts_path),
+                vocabularies=list_vocabularies(store, read_releases(concepts_path)),
                 threshold=build.threshold,
                 files=describe_files(draft.path),
             )
@@ -108,6 +223,92 @@ def build_kb(
             with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
                 draft.publish()
     return manifest
+
+
+def copy_encoder(
+    name: str, copy: Path, options: BuildOptions, engine: str
+) -> tuple[Encoder, EncoderRecord]:
+    """Copy an encoder (a folder or a hub id) into a folder, and open the copy."""
+    folder = copy / ENCODER
+    folder.mkdir()
+    settings = options.settings or read_settings(Path(name))
+    tokenizer, model = load_encoder(name)
+    save_encoder(folder, tokenizer, model, settings)
+    card = Path(name) / "README.md"
+    if card.is_file():
+        shutil.copyfile(card, folder / "README.md")
+    fingerprint = encoder_fingerprint(describe_files(copy))
+    engine = export_if_needed(engine, copy, settings)
+    config = replace(options.config, engine=engine)
+    opened = Encoder.open(folder, config, settings=settings, trusted=False)
+    record = {
+        # Only the name of a folder: its path may be private.
+        "base": Path(name).name if Path(name).is_dir() else name,
+        "fingerprint": fingerprint,
+        "width": opened.width,
+        "engine": engine,
+        "precision": options.precision,
+        **asdict(opened.settings),
+    }
+    return opened, EncoderRecord.model_validate(record)
+
+
+def export_if_needed(engine: str, copy: Path, settings: EncoderSettings) -> str:
+    """Export the encoder if OpenVINO is to run it; return the engine that runs it."""
+    if engine == "torch" or (engine == "auto" and not prefers_openvino()):
+        return "torch"
+    try:
+        export_encoder(copy / ENCODER, copy / EXPORTED, settings)
+    except SapbertError:
+        if engine != "auto":
+            raise
+        shutil.rmtree(copy / EXPORTED, ignore_errors=True)
+        return "torch"
+    return "openvino"
+
+
+def check_reused(kb: KnowledgeBase, record: EncoderRecord) -> None:
+    """Check that the vectors of `kb` are as a build would compute them."""
+    # The files of the encoder have the settings too.
+    for name in ("fingerprint", "engine", "precision"):
+        if getattr(kb.manifest.encoder, name) != getattr(record, name):
+            raise not_reusable(kb, name.replace("fingerprint", "encoder"))
+
+
+def embed_names(
+    concepts_path: Path,
+    encoder: Encoder,
+    reused: KnowledgeBase | None,
+    work: Path,
+    plan: dict[str, Any],
+    options: BuildOptions,
+) -> tuple[Counts, Backend, RowFile]:
+    """Write concepts.db and the vectors of all names, unless a stopped build did."""
+    store_path, finished = work / STORE_FILE, read_json(work / EMBEDDED)
+    if finished:
+        counts = Counts.model_validate(finished)
+    else:
+        store_path.unlink(missing_ok=True)
+        concepts = show_progress(
+            read_concepts(concepts_path),
+            unit="concepts",
+            desc="Read",
+            quiet=not options.progress,
+        )
+        with create_store(store_path) as store:
+            names, counts = read_names(concepts, encoder, store)
+    index = plan_index(work, plan, options.index, rows=counts.rows, width=encoder.width)
+    compact = index.stores_16_bits
+    shape: dict[str, Any] = {"width": encoder.width, "compact": compact}
+    if options.progress:
+        msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
+    if finished:
+        return counts, index, RowFile(work / VECTORS, rows=counts.rows, **shape)
+    embed_rows(names, work, encoder, reused, compact=compact, progress=options.progress)
+    matrix = merge_shards(names.by_length(), work, **shape)
+    sync_path(store_path)
+    write_json(work / EMBEDDED, counts.model_dump())
+    return counts, index, matrix
 
 
 def probe_draft(
@@ -137,27 +338,3 @@ def probe_draft(
             "Nothing was replaced. If the disk is full, make space, and repeat the "
             "command.",
         ) from error
-
-
-def embed_names(prepared: Preparation) -> tuple[RowFile, Counts, Backend]:
-    """Write concepts.db and the vectors of all names, unless a stopped build did."""
-    work, encoder = prepared.work, prepared.encoder
-    store_path = work / STORE_FILE
-    finished = read_json(work / EMBEDDED)
-    if finished:
-        counts = Counts.model_validate(finished)
-    else:
-        store_path.unlink(missing_ok=True)
-        with create_store(store_path) as store:
-            names, counts = read_names(prepared.read_concepts(), encoder, store)
-    index = prepared.agree_on_index(counts.rows)
-    shape: dict[str, Any] = {"width": encoder.width, "compact": index.stores_16_bits}
-    if prepared.options.progress:
-        msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
-    if finished:
-        return RowFile(work / VECTORS, rows=counts.rows, **shape), counts, index
-    embed_rows(names, prepared, compact=index.stores_16_bits)
-    matrix = merge_shards(names.by_length(), work, **shape)
-    sync_path(store_path)
-    write_json(work / EMBEDDED, counts.model_dump())
-    return matrix, counts, index

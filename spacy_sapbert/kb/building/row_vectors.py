@@ -1,44 +1,123 @@
-"""Distinct tokenised names → the file of their vectors, embedded in shards."""
+"""Concepts → distinct tokenised names → the file of their vectors, made in shards."""
 
 import os
 import time
+from array import array
+from collections.abc import Iterable
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...encoder.encoder import Encoder
+from ...encoder.encoder import Encoder, TokenIds
+from ...errors import SapbertError
 from ...io.progress import format_time, show_progress
 from ...io.terminal import msg
 from ...io.writing import write_atomically
+from ...vocabularies.concepts import Concept
+from ..folder.records import Counts
 from ..indexes.registry import make_backend
 from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
+from ..knowledge_base import KnowledgeBase
 from ..store import name_key
-from .names import Names
-from .plan import SHARD_ROWS, VECTORS
-from .preparation import Preparation, not_reusable
+from .plan import VECTORS
+from .store_writer import StoreWriter
 
-if TYPE_CHECKING:
-    from ..knowledge_base import KnowledgeBase
-
+CONCEPTS_AT_ONCE = 2_000  # tokenised together
+SHARD_ROWS = 8_192  # names embedded between two saves
 SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
 
 
-def embed_rows(names: Names, prepared: Preparation, *, compact: bool) -> None:
+class Names:
+    """The distinct tokenised names, numbered in the order in which they come.
+
+    Attributes:
+        rows: The row of each key.
+        ids: The token ids of all rows, one after the other.
+        ends: The end of each row in `ids`.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, int] = {}
+        self.ids = array("i")
+        self.ends = array("q")
+
+    def add(self, token_ids: TokenIds) -> int | None:
+        """Return the row of a tokenised name; None if it has no token ids."""
+        if not token_ids:
+            return None
+        row = self.rows.setdefault(name_key(token_ids), len(self.rows))
+        if row == len(self.ends):
+            self.ids.extend(token_ids)
+            self.ends.append(len(self.ids))
+        return row
+
+    def token_ids(self, row: int) -> TokenIds:
+        start = self.ends[row - 1] if row else 0
+        return tuple(self.ids[start : self.ends[row]])
+
+    def by_length(self) -> np.ndarray:
+        """Return the rows sorted by their number of token ids. Shape: (rows,)."""
+        lengths = np.diff(np.frombuffer(self.ends, dtype=np.int64), prepend=0)
+        return np.argsort(lengths, kind="stable")
+
+
+def read_names(
+    concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter
+) -> tuple[Names, Counts]:
+    """Number the names to embed, count them for meta.json, and write the concepts.
+
+    A concept that comes twice is an error, and so are no readable names.
+    """
+    names = Names()
+    concept_count = alias_count = unreadable = 0
+    stream = iter(concepts)
+    while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+        aliases = [alias for concept in batch for alias in concept.aliases]
+        token_ids, _ = encoder.tokenize(aliases)
+        rows = [names.add(ids) for ids in token_ids]
+        concept_count += len(batch)
+        alias_count += len(rows)
+        unreadable += rows.count(None)
+        rest = iter(rows)
+        for concept in batch:
+            store.add(concept, list(islice(rest, len(concept.aliases))))
+    if not names.rows:
+        raise SapbertError(
+            "E311",
+            "Expected at least one name that the encoder can read, but got none in "
+            f"{concept_count} concepts. Check the vocabulary, or choose an encoder "
+            "that was trained on its script.",
+        )
+    store.finish(names.rows)
+    return names, Counts(
+        concepts=concept_count,
+        aliases=alias_count,
+        rows=len(names.rows),
+        unreadable=unreadable,
+    )
+
+
+def embed_rows(
+    names: Names,
+    work: Path,
+    encoder: Encoder,
+    reused: KnowledgeBase | None,
+    *,
+    compact: bool,
+    progress: bool,
+) -> None:
     """Embed rows, sorted by length; shards that exist are not embedded again.
 
     Names of a knowledge base to reuse are not embedded.
     """
-    encoder, reused = prepared.encoder, prepared.reused
-    progress = prepared.options.progress
     if reused is not None and not compact:
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
-            name = "index, with 16 bits a value,"
-            raise not_reusable(path=reused.folder, name=name)
-    shards = list_shards(prepared.work, names.by_length())
+            raise not_reusable(reused, "index, with 16 bits a value,")
+    shards = list_shards(work, names.by_length())
     missing = [(path, rows) for path, rows in shards if not path.is_file()]
     total = sum(len(rows) for _, rows in shards)
     left = sum(len(rows) for _, rows in missing)
@@ -110,7 +189,7 @@ def embed_shard(
     names: Names,
     rows: np.ndarray,
     encoder: Encoder,
-    reused: "KnowledgeBase | None",
+    reused: KnowledgeBase | None,
     bar: Any,
 ) -> np.ndarray:
     """Embed rows, in order of their length, and update a progress bar.
@@ -143,6 +222,14 @@ def embed_shard(
 
 
 def write_shard(path: Path, vectors: np.ndarray) -> None:
-    """Write a shard atomically."""
     with write_atomically(path) as file:
         np.save(file, vectors, allow_pickle=False)
+
+
+def not_reusable(kb: KnowledgeBase, name: str) -> SapbertError:
+    return SapbertError(
+        "E393",
+        f"Expected to reuse the vectors of {kb.folder}, but its {name} is another than "
+        "that of the new knowledge base. Build without `--reuse`, or with the same "
+        "settings.",
+    )

@@ -41,7 +41,7 @@ def test_build_kb_while_another_build_runs_is_an_error(
     kb = tmp_path / "kb"
     with lock_work_folder(kb) as work:
         (work / "shard-000000.npy").write_bytes(b"of the other build")
-        with pytest.raises(SapbertError, match=r"E350.*\.kb\.build"):
+        with pytest.raises(SapbertError, match="E550"):
             build_small_kb(concepts_file, kb, tiny_encoder)
         assert (work / "shard-000000.npy").read_bytes() == b"of the other build"
     build_small_kb(concepts_file, kb, tiny_encoder)
@@ -62,7 +62,7 @@ def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
         for path in (concepts_file, other)
     ]
     outputs = [builder.communicate(timeout=120)[0][:6] for builder in builders]
-    assert set(outputs) <= {"", "[E350]"}, outputs
+    assert set(outputs) <= {"", "[E550]"}, outputs
     assert "" in outputs
     best = load_kb(tmp_path / "kb").link(["fever"])[0].candidates[0]
     assert (best["cui"], best["score"]) in {("C0000004", 1.0), ("C9", 1.0)}

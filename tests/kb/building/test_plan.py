@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.plan import agree_on_plan, check_plan
+from spacy_sapbert.kb.building.plan import check_plan, plan_index
 from spacy_sapbert.kb.indexes.backend import Backend
 from spacy_sapbert.kb.indexes.exact import Exact
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
@@ -19,23 +19,18 @@ LEFT = ("shard-000000.npy", "shard-000001.npy", "vectors", "index.faiss", "plan.
 
 def leave_shards(folder: Path) -> None:
     """Write the plan and what a stopped build may leave."""
-    agree_on_plan(folder, PLAN, HNSW, rows=1, width=8)
+    plan_index(folder, PLAN, HNSW, rows=1, width=8)
     for name in LEFT[:-1]:
         (folder / name).touch()
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} - {"plan.lock"}
+    return {path.name for path in folder.iterdir()}
 
 
-def test_agree_on_plan_uses_the_index_of_the_first(tmp_path: Path) -> None:
-    assert agree_on_plan(tmp_path, PLAN, None, rows=20_000, width=8) == Exact()
-    assert agree_on_plan(tmp_path, PLAN, None, rows=30_000, width=8) == Exact()
-    assert agree_on_plan(tmp_path, PLAN, Exact(), rows=30_000, width=8) == Exact()
-    with pytest.raises(SapbertError, match="E394.*index"):
-        agree_on_plan(tmp_path, PLAN, FAISS, rows=30_000, width=8)
-    with pytest.raises(SapbertError, match="E394.*engine"):
-        agree_on_plan(tmp_path, OTHER, None, rows=30_000, width=8)
+def test_plan_index_uses_the_index_of_the_first(tmp_path: Path) -> None:
+    assert plan_index(tmp_path, PLAN, None, rows=20_000, width=8) == Exact()
+    assert plan_index(tmp_path, PLAN, None, rows=30_000, width=8) == Exact()
     assert names(tmp_path) == {"plan.json"}
 
 

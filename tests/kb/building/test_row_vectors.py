@@ -14,8 +14,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.building.names import Names
 from spacy_sapbert.kb.building.row_vectors import (
+    Names,
     embed_shard,
     list_shards,
     merge_shards,
