@@ -431,7 +431,7 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
 
 
 def test_add_concepts_tokenises_many_concepts_at_once(
-    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+    own_kb: Path, encoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time of an edit grows with its size, and not with its square."""
     calls: list[int] = []
@@ -446,8 +446,10 @@ def test_add_concepts_tokenises_many_concepts_at_once(
     kb = add_concepts(load_kb(own_kb), many)
     assert (len(calls), max(calls)) == (3, 400)  # checked, written, embedded
     calls.clear()
+    encoded.clear()
     add_concepts(kb, [Concept("M200", ["one more"])])
-    assert sum(calls) == 3  # nothing of the edit before
+    assert (len(calls), max(calls)) == (3, 401)
+    assert sum(encoded) == 1  # nothing of the edit before
 
 
 def test_add_concepts_in_parts_writes_what_adding_at_once_does(

@@ -4,9 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ...errors import SapbertError, not_written
 from ...linking.text import name_form, name_keys, read_mention, rules_of
@@ -21,21 +19,21 @@ class StoreWriter:
     """Writes a concepts.db. Numbers continue those of the store that it belongs over.
 
     There are few combinations of languages and sources, so each has a number: an
-    origin. If it `extends` a file, some concepts in it may be written again.
+    origin.
     """
 
     connection: sqlite3.Connection
     next_concept: int = 0
     first_row: int = 0
     first_origin: int = 0
-    extends: bool = False
     origins: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = field(
         default_factory=dict
     )
 
     def add(self, concept: Concept, rows: Sequence[int | None]) -> None:
         """Write one concept, and the row of each alias; None = it has none."""
-        number, run = self.remove(concept.cui), self.connection.executemany
+        number, run = self.next_concept, self.connection.executemany
+        self.next_concept += 1
         try:
             self.connection.execute(
                 "INSERT INTO concepts VALUES (?, ?, ?, ?)",
@@ -77,23 +75,6 @@ class StoreWriter:
                 for rank, code in enumerate(codes)
             ),
         )
-
-    def remove(self, cui: str) -> int:
-        """Remove what an overlay that is continued has of a concept.
-
-        Returns the number of the concept, or the next number.
-        """
-        run = self.connection.execute
-        old = None
-        if self.extends:
-            old = run("SELECT id FROM concepts WHERE cui = ?", (cui,)).fetchone()
-        if old is None:
-            self.next_concept += 1
-            return self.next_concept - 1
-        for table in ("aliases", "keys", "types", "codes", "parents", "retired"):
-            run(f"DELETE FROM {table} WHERE concept = ?", old)
-        run("DELETE FROM concepts WHERE id = ?", old)
-        return int(old[0])
 
     def number_origins(self, concept: Concept) -> tuple[list[int], list[list[str]]]:
         """Return the number of the origin of each alias, and its languages."""
@@ -142,30 +123,26 @@ class StoreWriter:
         self.connection.executemany(
             "INSERT INTO rows VALUES (?, ?)", enumerate(keys, self.first_row)
         )
-        for statement in INDICES.strip().splitlines() * (not self.extends):
+        for statement in INDICES.strip().splitlines():
             self.connection.execute(statement)
         self.connection.execute("COMMIT")
 
 
 @contextmanager
 def create_store(
-    path: Path, *, first_concept: int = 0, extends: bool = False, **first: Any
+    path: Path, *, first_concept: int = 0, first_row: int = 0, first_origin: int = 0
 ) -> Iterator[StoreWriter]:
-    """Create a concepts.db, or continue one that it extends; see `StoreWriter`.
+    """Create a concepts.db; see `StoreWriter`. A full disk is an error.
 
-    The writer is inside a transaction; `finish` commits it. A full disk is an error.
+    The writer is inside a transaction; `finish` commits it.
     """
     try:
         with closing(sqlite3.connect(path)) as connection:
             # The file is renamed only when it is complete, so no journal is needed.
             connection.executescript(
-                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
-                + SCHEMA * (not extends)
+                f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}"
             )
             connection.execute("BEGIN")
-            yield StoreWriter(connection, first_concept, extends=extends, **first)
+            yield StoreWriter(connection, first_concept, first_row, first_origin)
     except sqlite3.Error as error:
         raise not_written(path=path, reason=error) from error
-
-
-extend_store = partial(create_store, extends=True)  # the concepts.db of an overlay

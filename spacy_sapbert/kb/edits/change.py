@@ -4,8 +4,7 @@ Each function publishes a version if something changes, and returns it opened; t
 knowledge base that it gets does not change.
 """
 
-from collections.abc import Callable, Iterable
-from copy import deepcopy
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,20 +21,14 @@ from .overlay import split_batches, write_overlay
 MOST_NAMES = 5  # of a concept, in an error
 
 
-def change_edits(kb: KnowledgeBase, change: Callable[[Edits], None]) -> KnowledgeBase:
-    """Publish a version with edits that a function has changed, and open it.
-
-    Returns:
-        The knowledge base itself if the function has changed nothing.
-    """
-    with lock_version(kb.version), draft_version(kb.folder) as draft:
-        old = read_edits(kb)
-        edits = replace(old, added={**old.added}, removed=deepcopy(old.removed))
-        change(edits)
-        if edits == old:
+def publish_edits(kb: KnowledgeBase, edits: Edits) -> KnowledgeBase:
+    """Publish a version with other edits, and open it; `kb` if they are the same."""
+    with lock_version(kb.version):
+        if edits == read_edits(kb):
             return kb
-        write_overlay(draft, kb, old, edits)
-        version = draft.publish()
+        with draft_version(kb.folder) as draft:
+            write_overlay(draft, kb, edits)
+            version = draft.publish()
     return open_version(version, encoder=kb.encoder_config, old=kb)
 
 
@@ -44,11 +37,8 @@ def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
 
     Concepts and names that were added or removed stay so.
     """
-
-    def change(edits: Edits) -> None:
-        edits.taught, edits.teaching, edits.ranker = [], None, None
-
-    return change_edits(kb, change)
+    edits = read_edits(kb)
+    return publish_edits(kb, Edits(edits.added, edits.removed))
 
 
 def discard_edits(name: str | Path) -> KnowledgeBase:
@@ -59,10 +49,6 @@ def discard_edits(name: str | Path) -> KnowledgeBase:
 
     Returns:
         The knowledge base as it was built.
-
-    Raises:
-        SapbertError: If what was built is damaged, or the folder is locked or cannot be
-            written.
     """
     folder = find_kb(name)
     with lock_kb(folder):
@@ -86,30 +72,23 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
     Returns:
         The new version.
 
-    Raises:
-        SapbertError: If the encoder can read none of the names of a concept, or the
-            folder has changed, is locked or cannot be written.
-
     Examples:
         >>> kb = add_concepts(kb, [Concept("C0027051", ["widow maker"])])
         >>> kb.link(["widow maker"])[0].cui
         'C0027051'
     """
-
-    def change(edits: Edits) -> None:
-        base = kb.base_store()
-        for batch in split_batches(concepts):
-            for concept in batch:
-                check_concept(concept)
-            check_readable(kb, batch)
-            for concept in batch:
-                # The id may be retired.
-                known = find_concept(base, edits, concept.cui)
-                cui = known.cui if known else concept.cui
-                edits.add(replace(concept, cui=cui))
-                check_concept(edits.added[cui])
-
-    return change_edits(kb, change)
+    edits, base = read_edits(kb), kb.base_store()
+    for batch in split_batches(concepts):
+        for concept in batch:
+            check_concept(concept)
+        check_readable(kb, batch)
+        for concept in batch:
+            # The id may be retired.
+            known = find_concept(base, edits, concept.cui)
+            cui = known.cui if known else concept.cui
+            edits.add(replace(concept, cui=cui))
+            check_concept(edits.added[cui])
+    return publish_edits(kb, edits)
 
 
 def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
@@ -138,10 +117,6 @@ def remove_concepts(
     Returns:
         The new version.
 
-    Raises:
-        SapbertError: If there is no such concept or name, it is the only name, or the
-            folder has changed, is locked or cannot be written.
-
     Examples:
         >>> kb = remove_concepts(kb, ["C0027051"], alias="Heart attack")
         >>> "C0027051" in remove_concepts(kb, ["C0027051"])
@@ -150,38 +125,40 @@ def remove_concepts(
         >>> kb["C0027051"].name
         'Myocardial infarction'
     """
+    edits, base = read_edits(kb), kb.base_store()
+    for cui in cuis:
+        concept = find_concept(base, edits, cui)
+        if concept is None:
+            raise SapbertError(
+                "E336",
+                "Expected the id of a concept, but the knowledge base has no "
+                f"{repr(cui)}. Look for it with `spacy sapbert kb search`.",
+            )
+        if alias is None:
+            edits.removed[concept.cui] = set()
+            edits.added.pop(concept.cui, None)
+            continue
+        check_alias(concept, cui, alias)
+        if edits.removed.get(concept.cui) != set():
+            edits.removed.setdefault(concept.cui, set()).add(alias)
+        added = edits.added.pop(concept.cui, None)
+        if added and (left := remove_aliases(added, {alias})):
+            edits.added[concept.cui] = left
+    return publish_edits(kb, edits)
 
-    def change(edits: Edits) -> None:
-        base = kb.base_store()
-        for cui in cuis:
-            concept = find_concept(base, edits, cui)
-            if concept is None:
-                raise SapbertError(
-                    "E336",
-                    "Expected the id of a concept, but the knowledge base has no "
-                    f"{repr(cui)}. Look for it with `spacy sapbert kb search`.",
-                )
-            if alias is None:
-                edits.removed[concept.cui] = set()
-                edits.added.pop(concept.cui, None)
-                continue
-            if alias not in concept.aliases:
-                names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
-                raise SapbertError(
-                    "E367",
-                    f"Expected {cui} to have the name of `--alias`, but its names are "
-                    f"{names}. Correct the name.",
-                )
-            if len(concept.aliases) == 1:
-                raise SapbertError(
-                    "E337",
-                    f"Expected {cui} to have another name besides this one, but it "
-                    "has none. Remove the whole concept, without `--alias`.",
-                )
-            if edits.removed.get(concept.cui) != set():
-                edits.removed.setdefault(concept.cui, set()).add(alias)
-            added = edits.added.pop(concept.cui, None)
-            if added and (left := remove_aliases(added, {alias})):
-                edits.added[concept.cui] = left
 
-    return change_edits(kb, change)
+def check_alias(concept: Concept, cui: str, alias: str) -> None:
+    """Raise an error unless a name of a concept can be removed."""
+    if alias not in concept.aliases:
+        names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
+        raise SapbertError(
+            "E367",
+            f"Expected {cui} to have the name of `--alias`, but its names are "
+            f"{names}. Correct the name.",
+        )
+    if len(concept.aliases) == 1:
+        raise SapbertError(
+            "E337",
+            f"Expected {cui} to have another name besides this one, but it has none. "
+            "Remove the whole concept, without `--alias`.",
+        )

@@ -1,22 +1,59 @@
 """What was changed since a knowledge base was built; see `overlay` for the files."""
 
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...errors import SapbertError
+from ...io.reading import read_lines
+from ...io.writing import write_atomically
 from ...linking.ranker import Ranker
-from ...vocabularies.concepts import Concept, change_names, read_concepts
+from ...linking.ranking import has_text
+from ...linking.text import name_form
+from ...vocabularies.concepts import (
+    ANNOTATED,
+    Concept,
+    change_names,
+    clean_name,
+    read_concepts,
+)
 from ...vocabularies.merge import unite_concepts
 from ..folder.layout import CONCEPTS_FILE, REMOVED_FILE, TAUGHT_FILE
 from ..folder.records import Teaching
 from ..knowledge_base import KnowledgeBase
 from ..store import Store
-from .taught import TaughtDocument, read_taught, taught_concepts
 
 VOCABULARY = "vocabulary"  # source of a name whose source is not known
 REMOVED = TypeAdapter(dict[str, set[str]])
+Text = Annotated[str, Field(min_length=1)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class TaughtDocument(BaseModel):
+    """The mentions of one annotated document. Its text and their places are not kept.
+
+    Attributes:
+        digest: Of its text; of its id and source if it has no text. What is taught with
+            an equal digest later replaces it.
+        note: Of its text; of its id alone if it has no text. Documents with an equal
+            one are in one fold, since two annotators may have read the same note.
+        source: Name of the file, or "" for Docs.
+        mentions: Texts that the linker searches for (the long forms of abbreviations),
+            each with its concept; "" = it has none.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    digest: Digest
+    note: Digest
+    source: str
+    mentions: list[tuple[Text, str]]
 
 
 @dataclass
@@ -48,8 +85,29 @@ class Edits:
 
     @cached_property
     def taught_concepts(self) -> dict[str, Concept]:
-        """The annotated mentions as names, by concept."""
-        return taught_concepts(self.taught)
+        """The annotated mentions as names of their concepts, by id.
+
+        Of mentions that differ in case or blanks only, the first is the name.
+        """
+        names: dict[str, dict[str, str]] = defaultdict(dict)
+        for document in self.taught:
+            for text, cui in document.mentions:
+                if cui and has_text(text):
+                    names[cui].setdefault(name_form(text), clean_name(text))
+        return {
+            cui: Concept(
+                cui, [*forms.values()], sources={ANNOTATED: [*range(len(forms))]}
+            )
+            for cui, forms in names.items()
+        }
+
+    def count_mentions(self) -> Counter[tuple[str, str]]:
+        """Count how often each normalised text was annotated with each concept."""
+        return Counter(
+            (name_form(text), cui)
+            for document in self.taught
+            for text, cui in document.mentions
+        )
 
     def add(self, concept: Concept) -> None:
         """Add a concept, or names to one that was added."""
@@ -61,17 +119,6 @@ class Edits:
             self.removed[cui] = names - {*concept.aliases}
             if not self.removed[cui]:
                 del self.removed[cui]
-
-    def extends(self, old: "Edits") -> bool:
-        """Return whether nothing but concepts and names was added to older edits."""
-        return (
-            self.removed == old.removed
-            and self.taught == old.taught
-            and all(
-                cui in self.added and {*concept.aliases} <= {*self.added[cui].aliases}
-                for cui, concept in old.added.items()
-            )
-        )
 
     def changed(self) -> list[str]:
         """Return the ids of all concepts that were changed, sorted."""
@@ -136,7 +183,7 @@ def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
 
 
 def read_edits(kb: KnowledgeBase) -> Edits:
-    """Read the edits of the overlay; empty if there is none."""
+    """Read the edits of the overlay; there may be none."""
     overlay = kb.manifest.overlay
     if overlay is None:
         return Edits()
@@ -155,3 +202,23 @@ def read_edits(kb: KnowledgeBase) -> Edits:
         edits.taught = list(read_taught(kb.version.path(TAUGHT_FILE)))
         edits.teaching, edits.ranker = overlay.taught, overlay.ranker
     return edits
+
+
+def write_taught(path: Path, documents: Iterable[TaughtDocument]) -> None:
+    with write_atomically(path) as file:
+        for document in documents:
+            line = json.dumps(document.model_dump(), ensure_ascii=False)
+            file.write(line.encode("utf8", "replace") + b"\n")
+
+
+def read_taught(path: Path) -> Iterator[TaughtDocument]:
+    """Read taught.jsonl; the error of a bad line has its number."""
+    for number, line in read_lines(path):
+        try:
+            yield TaughtDocument.model_validate_json(line)
+        except ValidationError:
+            raise SapbertError(
+                "E361",
+                f"Expected an annotated document in {path}, line {number}, but got "
+                "something else. Run `spacy sapbert kb discard-edits`.",
+            ) from None

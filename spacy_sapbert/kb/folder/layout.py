@@ -133,7 +133,7 @@ PARTS = (
     Part(
         TAUGHT_FILE,
         "[annotated mentions](teaching.md), which are names of their concepts",
-        "kb.edits.taught.read_taught",
+        "kb.edits.edits.read_taught",
         files=lambda m: [TAUGHT_FILE] if m.taught else (),
     ),
     Part(

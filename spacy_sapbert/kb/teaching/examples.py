@@ -20,7 +20,7 @@ from ...linking.features import (
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
-from ..edits.taught import TaughtDocument
+from ..edits.edits import TaughtDocument
 from ..knowledge_base import KnowledgeBase
 from ..search import MENTIONS_AT_ONCE
 

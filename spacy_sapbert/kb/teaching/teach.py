@@ -9,9 +9,8 @@ from typing import NamedTuple
 from ...io.version import __version__
 from ...io.writing import check_folder_output, remove_path
 from ...linking.ranker import Ranker
-from ..edits.edits import Edits, read_edits
+from ..edits.edits import Edits, TaughtDocument, read_edits
 from ..edits.overlay import write_overlay
-from ..edits.taught import TaughtDocument
 from ..folder.copies import copy_version
 from ..folder.layout import CURRENT, KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
@@ -157,11 +156,11 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
         untaught, plain = kb, old
         if old.teaching is not None:
             plain = Edits(old.added, old.removed)
-            untaught = open_draft(kb, write_overlay(first, kb, old, plain))
+            untaught = open_draft(kb, write_overlay(first, kb, plain))
         edits = Edits(old.added, old.removed, [*lesson.taught], teaching)
         # Its names are searched for before it is published. Vectors of what was taught
         # before are not used, so that teaching in parts gives the same bytes.
-        version = write_overlay(draft, untaught, plain, edits)
+        version = write_overlay(draft, untaught, edits)
         order = kb.manifest.order
         prior = order.ranker if order is not None else Ranker()
         mentions = AnnotatedMentions(
