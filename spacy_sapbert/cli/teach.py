@@ -24,7 +24,7 @@ from .kb.edit import check_folder
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..kb.teaching.documents import AnnotatedDocument
-    from ..kb.teaching.report import Accuracy, TeachingReport
+    from ..kb.teaching.learning import Accuracy, TeachingReport
 
 MOST_LISTED = 10
 LOST_HEADER = ("mention", "concept", "name", "first_now", "first_now_name", "mentions")

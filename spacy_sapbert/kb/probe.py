@@ -41,9 +41,7 @@ def choose_rows(kb: KnowledgeBase, most: int) -> np.ndarray:
 def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     """Search rows by their own vectors, and names by what the encoder makes of them.
 
-    Raises:
-        SapbertError: If fewer than `SHARE` of the rows find themselves, or of the names
-            find their concept: the index is damaged, or is of other names.
+    If fewer than `SHARE` are found, the index is damaged, or is of other names.
     """
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)

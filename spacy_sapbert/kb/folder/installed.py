@@ -21,10 +21,6 @@ def find_kb(name: str | Path | None = None) -> Path:
     Args:
         name: A folder, or the name of an installed knowledge base; None = the only one
             that is installed.
-
-    Raises:
-        SapbertError: If there is none, or several for None; the folder is a pipeline;
-            or the package of an installed one cannot be imported.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"

@@ -133,9 +133,6 @@ def resolve_documents(
     Returns:
         All documents that count now, in an order that does not depend on when they were
         taught; and what was read.
-
-    Raises:
-        SapbertError: If there is no mention, or nearly all ids are unknown.
     """
     counts = AnnotationCounts()
     new: dict[str, list[TaughtDocument]] = defaultdict(list)  # by digest
@@ -209,7 +206,7 @@ def resolve_document(
 
 
 def find_contradictions(documents: Iterable[TaughtDocument]) -> list[Contradiction]:
-    """Return mentions with different concepts, those that differ most often first."""
+    """Return mentions with several concepts, those that differ most often first."""
     meant: dict[str, dict[str, Meaning]] = defaultdict(dict)
     for document in documents:
         for text, cui in document.mentions:

@@ -1,7 +1,9 @@
 """Annotated mentions → candidates and features, without what their own fold says."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +24,7 @@ from ...linking.ranker import Ranker
 from ...linking.text import name_form
 from ..edits.edits import TaughtDocument
 from ..knowledge_base import KnowledgeBase
-from ..search import MENTIONS_AT_ONCE
+from ..search import MENTIONS_AT_ONCE, MentionSearch
 
 FOLDS = 5
 SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
@@ -55,13 +57,6 @@ class Example(NamedTuple):
     named: bool
     seen: bool
     nil: bool
-
-
-class Nearest(NamedTuple):
-    """The names nearest to a text, and whether it is a name of the vocabulary."""
-
-    found: list[FoundName]
-    named: bool
 
 
 class FoldCounts:
@@ -97,8 +92,19 @@ def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
     return [folds[document.note] for document in documents]
 
 
-class AnnotatedMentions:
-    """Annotated mentions and the names nearest to them, from which examples are made.
+def make_examples(
+    kb: KnowledgeBase,
+    documents: Sequence[TaughtDocument],
+    *,
+    before: KnowledgeBase,
+    prior: Ranker,
+    most: int,
+    progress: bool = False,
+) -> list[Example]:
+    """Compute the features of the candidates of annotated mentions.
+
+    Names and counts of the documents of its own fold do not count for a mention:
+    otherwise the ranker would learn to rely on them, and fail for new texts.
 
     Args:
         kb: With the annotated mentions as names.
@@ -107,91 +113,29 @@ class AnnotatedMentions:
         prior: The order before; without weights, that of the cosines.
         most: Maximum of mentions, which are those of the first notes by digest.
     """
-
-    def __init__(
-        self,
-        kb: KnowledgeBase,
-        documents: Sequence[TaughtDocument],
-        *,
-        before: KnowledgeBase,
-        prior: Ranker,
-        most: int,
-        progress: bool = False,
-    ) -> None:
-        self.kb = kb
-        self.prior = prior
-        folds = assign_folds(documents)
-        self.fold_counts = FoldCounts(documents, folds)
-        # What two annotators of a note agree on is one example, so that notes which
-        # several have read do not count more than others.
-        notes: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
-        for document, fold in zip(documents, folds, strict=True):
-            mentioned = Counter(document.mentions)
-            note = (document.note, fold)
-            notes[note] = notes.get(note, Counter()) | mentioned
-        mentions = [
-            (text, fold, cui)
-            for (_, fold), mentioned in sorted(notes.items(), key=lambda item: item[0])
-            for text, cui in mentioned.elements()
-        ]
-        # text, fold → concepts
-        self.queries: dict[tuple[str, int], Counter[str]] = {}
-        for text, fold, cui in mentions[:most]:
-            self.queries.setdefault((text, fold), Counter())[cui] += 1
-        texts = list(dict.fromkeys(text for text, _ in self.queries))
-        nearest = search_names(kb, before, texts, progress=progress)
-        self.nearest: dict[str, Nearest] = dict(zip(texts, nearest, strict=True))
-        self.plain = {text: self.find_plain(text) for text in texts}
-
-    def find_plain(self, text: str) -> str | None:
-        """Return the first answer for a mention before anything is taught."""
-        found, named = self.nearest[text]
-        find_provenance = self.kb.searcher.ordering.find_provenance
-        vocabulary = [n for n in found if find_provenance(n.entry).vocabulary]
-        pool = pool_concepts(vocabulary, find_provenance)
-        features = self.kb.searcher.agreement.features(text, pool, Filter())
-        return first_answer(self.prior, pool, features, {}, named=named)
-
-    def examples(self) -> list[Example]:
-        """Compute the features of the candidates of all mentions.
-
-        Names and counts of the documents of its own fold do not count for a mention:
-        otherwise the ranker would learn to rely on them, and fail for new texts.
-        """
-        return [
-            example
-            for (text, fold), cuis in self.queries.items()
-            for example in self.list_examples(text, fold, cuis)
-        ]
-
-    def list_examples(
-        self, text: str, fold: int, cuis: Mapping[str, int]
-    ) -> Iterator[Example]:
-        """Yield the examples of one text in one fold: one for each annotation.
-
-        Args:
-            cuis: How often the text was annotated with each concept in its fold.
-        """
-        searcher, fold_counts = self.kb.searcher, self.fold_counts
-        provenances: dict[Entry, Provenance] = {}
-
-        def find_provenance(entry: Entry) -> Provenance:
-            if entry not in provenances:
-                provenance = searcher.ordering.find_provenance(entry)
-                if provenance.annotated:
-                    others = fold_counts.counts(name_form(entry.alias), fold)
-                    provenance = provenance._replace(annotated=others[entry.cui] > 0)
-                provenances[entry] = provenance
-            return provenances[entry]
-
+    searcher, folds = kb.searcher, assign_folds(documents)
+    fold_counts = FoldCounts(documents, folds)
+    finders = [hide_fold(searcher, fold_counts, fold) for fold in range(FOLDS)]
+    queries = list_queries(documents, folds, most)
+    texts = list(dict.fromkeys(text for text, _ in queries))
+    nearest = search_names(kb, before, texts, progress=progress)
+    found = dict(zip(texts, nearest, strict=True))
+    plain: dict[str, str | None] = {}  # the first answers before anything is taught
+    for text, (names, named) in found.items():
+        vocabulary = [n for n in names if searcher.ordering.find_provenance(n.entry).vocabulary]
+        pool = pool_concepts(vocabulary, searcher.ordering.find_provenance)
+        features = searcher.agreement.features(text, pool, Filter())
+        plain[text] = first_answer(prior, pool, features, {}, named=named)
+    examples: list[Example] = []
+    for (text, fold), cuis in queries.items():
         counts = fold_counts.counts(name_form(text), fold)
-        pool = pool_concepts(self.nearest[text].found, find_provenance)
+        pool = pool_concepts(found[text][0], finders[fold])
         concept_counts = fold_counts.concept_counts(pool.cuis, fold)
         features = searcher.agreement.features(
             text, pool, Filter(), counts=counts, concept_counts=concept_counts
         )
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
-        first = first_answer(self.prior, pool, features, counts, named=named)
+        first = first_answer(prior, pool, features, counts, named=named)
         for cui, number in cuis.items():
             example = Example(
                 text=text,
@@ -200,18 +144,58 @@ class AnnotatedMentions:
                 right=pool.cuis.index(cui) if cui in pool.near else None,
                 cuis=pool.cuis,
                 features=features,
-                plain=self.plain[text] == cui,
+                plain=plain[text] == cui,
                 named=first == cui,
                 seen=bool(cui) and counts.get(cui, 0) > 0,
                 nil=not cui,
             )
-            yield from [example] * number
+            examples += [example] * number
+    return examples
+
+
+def list_queries(
+    documents: Sequence[TaughtDocument], folds: Sequence[int], most: int
+) -> dict[tuple[str, int], Counter[str]]:
+    """Count how often each text was annotated with each concept, by text and fold.
+
+    What two annotators of a note agree on counts once, so that notes which several have
+    read do not count more than others.
+    """
+    notes: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
+    for document, fold in zip(documents, folds, strict=True):
+        note = (document.note, fold)
+        notes[note] = notes.get(note, Counter()) | Counter(document.mentions)
+    mentions = (
+        (text, fold, cui)
+        for (_, fold), mentioned in sorted(notes.items(), key=lambda item: item[0])
+        for text, cui in mentioned.elements()
+    )
+    queries: dict[tuple[str, int], Counter[str]] = {}
+    for text, fold, cui in islice(mentions, most):
+        queries.setdefault((text, fold), Counter())[cui] += 1
+    return queries
+
+
+def hide_fold(
+    searcher: MentionSearch, fold_counts: FoldCounts, fold: int
+) -> Callable[[Entry], Provenance]:
+    """Return what finds where an entry is from, without the annotations of a fold."""
+
+    @cache
+    def find_provenance(entry: Entry) -> Provenance:
+        provenance = searcher.ordering.find_provenance(entry)
+        if provenance.annotated:
+            others = fold_counts.counts(name_form(entry.alias), fold)
+            provenance = provenance._replace(annotated=others[entry.cui] > 0)
+        return provenance
+
+    return find_provenance
 
 
 def search_names(
     kb: KnowledgeBase, before: KnowledgeBase, texts: Sequence[str], *, progress: bool
-) -> Iterator[Nearest]:
-    """Yield the names nearest to each text as it is written; see `AnnotatedMentions`.
+) -> Iterator[tuple[list[FoundName], bool]]:
+    """Yield the names nearest to each text as it is written, and whether it is a name.
 
     An order that was learned from corrected mentions was not better: NCBI disease dev
     0.889 instead of 0.894, BC5CDR disease dev 0.911 instead of 0.912.
@@ -227,7 +211,7 @@ def search_names(
         mentions = before.searcher.nearest.name(batch, vectors, Filter())
         found = kb.searcher.nearest.find_names(mentions, Filter(), rows=SEARCHED_ROWS)
         for number, names in enumerate(found):
-            yield Nearest(names if usable[number] else [], bool(mentions.named[number]))
+            yield names if usable[number] else [], bool(mentions.named[number])
 
 
 def first_answer(

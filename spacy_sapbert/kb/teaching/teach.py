@@ -1,10 +1,10 @@
 """Annotated documents → a new version of a knowledge base, which learned from them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from ...io.version import __version__
 from ...io.writing import check_folder_output, remove_path
@@ -24,26 +24,10 @@ from .documents import (
     find_contradictions,
     resolve_documents,
 )
-from .examples import AnnotatedMentions
-from .report import TeachingReport, evaluate
+from .examples import make_examples
+from .learning import TeachingReport, evaluate
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
-
-
-class Lesson(NamedTuple):
-    """What is taught; see `teach_documents`.
-
-    Attributes:
-        edits: The edits of the knowledge base before.
-        taught: All documents that count now.
-        counts: What was read.
-    """
-
-    edits: Edits
-    taught: Sequence[TaughtDocument]
-    counts: AnnotationCounts
-    force: bool
-    progress: bool
 
 
 class NothingBetterError(Exception):
@@ -81,47 +65,45 @@ def teach_documents(
 
     Returns:
         The new version, or `kb` if it was not changed; and the report.
-
-    Raises:
-        SapbertError: If the documents have no mention or ids of another vocabulary, or
-            the folder has changed, is locked or cannot be written.
     """
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)
     edits = read_edits(kb)
-    known: dict[str, str | None] = {}
 
+    @cache
     def find(cui: str) -> str | None:
-        if cui not in known:
-            concept = kb.concept(cui)
-            known[cui] = None if concept is None else concept.cui
-        return known[cui]
+        concept = kb.concept(cui)
+        return None if concept is None else concept.cui
 
-    documents = [*documents]
     earlier = [d for d in edits.taught if d.source != instead_of]
     taught, counts = resolve_documents(documents, find, earlier, add=add)
-    lesson = Lesson(edits, taught, counts, force, progress)
     try:
-        if output is None:
-            with lock_version(kb.version):
-                version, report = learn(kb, lesson)
-            new = open_version(version, encoder=kb.encoder_config, old=kb)
-        else:
-            with open_copy(kb, output) as copy:
-                _, report = learn(copy, lesson)
-            new = load_kb(output, encoder=kb.encoder_config)
+        with open_place(kb, output) as place:
+            version, report = learn_order(
+                place, edits, taught, counts, force=force, progress=progress
+            )
     except NothingBetterError as error:
         new, report = kb, error.report
+    else:
+        if output is None:
+            new = open_version(version, encoder=kb.encoder_config, old=kb)
+        else:
+            new = load_kb(output, encoder=kb.encoder_config)
     report.contradictions = find_contradictions(taught)
     return new, report
 
 
 @contextmanager
-def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
-    """Open a version as that of another folder, which is removed after an error.
+def open_place(kb: KnowledgeBase, output: Path | None) -> Iterator[KnowledgeBase]:
+    """Lock a knowledge base, or its copy in another folder, and yield it opened.
 
-    Its files are linked: they are large, and never change.
+    The copy has links to the files, which are large and never change. It is removed
+    after an error.
     """
+    if output is None:
+        with lock_version(kb.version):
+            yield kb
+        return
     with open_target(output) as root, lock_kb(root):
         used = read_current(root) if (root / CURRENT).exists() else None
         copy = copy_version(kb.version, root, current=False, link=True)
@@ -135,47 +117,52 @@ def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
             raise
 
 
-def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
+def learn_order(
+    kb: KnowledgeBase,
+    edits: Edits,
+    taught: list[TaughtDocument],
+    counts: AnnotationCounts,
+    *,
+    force: bool,
+    progress: bool,
+) -> tuple[Version, TeachingReport]:
     """Write a new overlay, learn an order with it, and publish it if it helps.
 
-    Raises:
-        NothingBetterError: If it does not help, unless it is forced.
+    If it does not help and is not forced, a NothingBetterError has the report.
     """
-    sources = describe_sources(lesson.taught)
+    sources = describe_sources(taught)
     teaching = Teaching(
         files=sources,
-        concepts=len({cui for d in lesson.taught for _, cui in d.mentions if cui}),
-        before=0.0,
+        concepts=len({cui for d in taught for _, cui in d.mentions if cui}),
+        before=0.0,  # not measured yet
         names=0.0,
-        after=None,
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
-    old = lesson.edits
+    plain = Edits(edits.added, edits.removed)
+    order = kb.manifest.order
+    prior = order.ranker if order is not None else Ranker()
     with draft_version(kb.folder) as first, draft_version(kb.folder) as draft:
-        untaught, plain = kb, old
-        if old.teaching is not None:
-            plain = Edits(old.added, old.removed)
+        untaught = kb
+        if edits.teaching is not None:
             untaught = open_draft(kb, write_overlay(first, kb, plain))
-        edits = Edits(old.added, old.removed, [*lesson.taught], teaching)
         # Its names are searched for before it is published. Vectors of what was taught
         # before are not used, so that teaching in parts gives the same bytes.
+        edits = Edits(edits.added, edits.removed, taught, teaching)
         version = write_overlay(draft, untaught, edits)
-        order = kb.manifest.order
-        prior = order.ranker if order is not None else Ranker()
-        mentions = AnnotatedMentions(
+        examples = make_examples(
             open_draft(kb, version),
-            lesson.taught,
+            taught,
             before=untaught,
             prior=prior,
             most=MOST_EXAMPLES,
-            progress=lesson.progress,
+            progress=progress,
         )
-        ranker, report = evaluate(mentions, lesson.counts, sources)
+        ranker, report = evaluate(examples, prior, counts, sources)
         before, names = report.before.all or 0.0, report.names.all or 0.0
         after = report.after.all if report.after else None
         best = names if report.after is None else after or 0.0
-        if best <= before and not lesson.force:
+        if best <= before and not force:
             raise NothingBetterError(report)
         measured = {"before": before, "names": names, "after": after}
         assert version.manifest.overlay is not None
@@ -185,8 +172,7 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
                 "ranker": ranker and ranker.correction,
             }
         )
-        manifest = version.manifest.model_copy(update={"overlay": overlay})
-        draft.describe(manifest, kb.version.keep(overlay=False))
+        draft.write(version.manifest.model_copy(update={"overlay": overlay}))
         report.changed = True
         return draft.publish(), report
 
