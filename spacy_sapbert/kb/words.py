@@ -86,7 +86,7 @@ def build_words(store: Store, tokens: Iterable[str], folder: Path) -> None:
             is_english = rules == "english"
             totals[0] += is_english
             totals[1] += 1
-            for word in {*list_words(alias, rules)}:
+            for word in dict.fromkeys(list_words(alias, rules)):
                 number = numbers.setdefault(word, len(numbers))
                 if number == len(counts[0]):
                     counts[0].append(0)

@@ -1,5 +1,6 @@
 """A build is locked, and what it wrote is tried before it replaces anything."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -66,6 +67,20 @@ def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
     assert "" in outputs
     best = load_kb(tmp_path / "kb").link(["fever"])[0].candidates[0]
     assert (best["cui"], best["score"]) in {("C0000004", 1.0), ("C9", 1.0)}
+
+
+def test_build_kb_in_two_processes_gives_equal_bytes(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    contents: Contents,
+    new_process: Any,
+) -> None:
+    for seed in ("1", "2"):
+        words = (BUILD, concepts_file, tmp_path / seed, tiny_encoder, "one thread")
+        done = new_process.python(*words, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert (done.stdout, done.stderr) == ("", "")
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 
 def test_build_kb_waits_for_an_edit_of_the_old_one(
