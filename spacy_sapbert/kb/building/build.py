@@ -240,7 +240,7 @@ def copy_encoder(
     fingerprint = encoder_fingerprint(describe_files(copy))
     engine = export_if_needed(engine, copy, settings)
     config = replace(options.config, engine=engine)
-    opened = Encoder.open(folder, config, settings=settings, trusted=False)
+    opened = Encoder.open(folder, config, settings=settings)
     record = {
         # Only the name of a folder: its path may be private.
         "base": Path(name).name if Path(name).is_dir() else name,

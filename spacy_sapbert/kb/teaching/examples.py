@@ -122,7 +122,9 @@ def make_examples(
     found = dict(zip(texts, nearest, strict=True))
     plain: dict[str, str | None] = {}  # the first answers before anything is taught
     for text, (names, named) in found.items():
-        vocabulary = [n for n in names if searcher.ordering.find_provenance(n.entry).vocabulary]
+        vocabulary = [
+            n for n in names if searcher.ordering.find_provenance(n.entry).vocabulary
+        ]
         pool = pool_concepts(vocabulary, searcher.ordering.find_provenance)
         features = searcher.agreement.features(text, pool, Filter())
         plain[text] = first_answer(prior, pool, features, {}, named=named)
