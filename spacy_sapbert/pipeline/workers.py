@@ -1,11 +1,7 @@
-"""Several processes that link: the same Docs in the same order, also after a crash.
+"""Several processes that link documents: the same Docs in the same order.
 
-spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies. `concurrent.futures`
-notices it, and lacks two things that are here:
-
-- It cannot say which job ended a worker. So the jobs without a result are repeated one
-  at a time, and the one that ends `MAX_CRASHES` workers is an error with its ids.
-- Its workers outlive a killed parent. So each waits for the end of its parent.
+spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies; `concurrent.futures`
+notices it.
 """
 
 import multiprocessing
@@ -14,45 +10,35 @@ import signal
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from functools import cache
 from itertools import islice
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import SapbertError
 from ..formats.documents import Document
-from .batches import Result
+from ..formats.gold import GoldSpan
+from .batches import LINKER, ComponentError, Result, find_linker, run_batch
 from .running import Job
-from .worker_process import (
-    PackedResult,
-    link_packed,
-    pack_document,
-    start_worker,
-    stopping_signals,
-    unpack_result,
-)
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-MAX_CRASHES = 2  # of workers that had one job alone
 JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
 MAX_IDS = 5  # in an error
 # Imported once, by the process from which workers are forked.
-PRELOADED = ["__main__", "spacy", "torch", "transformers", link_packed.__module__]
+PRELOADED = ["__main__", "spacy", "torch", "transformers", __name__]
 
+# Id, text, place, mentions and, if the document has one, the Doc.
+Packed = tuple[Any, str, str, list[GoldSpan] | None, bytes | None]
+PackedResult = bytes | ComponentError  # a Doc, or why there is none
+Started: TypeAlias = tuple[list[Document], Future[list[PackedResult]]]
 
-Results: TypeAlias = Future[list[PackedResult]]
-
-
-class Started(NamedTuple):
-    """A job that was sent to the pool."""
-
-    documents: list[Document]
-    skip: list[str]
-    future: Results
+state: "dict[str, Callable[[], Language]]" = {}  # of a worker
 
 
 class Workers:
@@ -72,131 +58,78 @@ class Workers:
         vocab: "Vocab",
         n_process: int,
     ) -> None:
-        self.open_pipeline = open_pipeline
         self.vocab = vocab
         self.n_process = n_process
-        self.executor = self.make_executor()
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.stop()
-
-    def make_executor(self) -> ProcessPoolExecutor:
-        """Return a new pool. Its processes start when they get jobs."""
         # A plain fork may hang; a server that forks has no threads, and imports once.
         context: BaseContext = multiprocessing.get_context("spawn")
         if "forkserver" in multiprocessing.get_all_start_methods():
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(PRELOADED)
-        return ProcessPoolExecutor(
-            self.n_process,
+        threads = max(1, count_cores() // n_process)
+        self.executor = ProcessPoolExecutor(
+            n_process,
             mp_context=context,
             initializer=start_worker,
-            initargs=(self.open_pipeline,),
+            initargs=(open_pipeline, threads),
         )
 
-    def stop(self) -> None:
-        """End all processes, also those that work."""
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
         # Python 3.14 has `kill_workers` for this.
         for process in [*(self.executor._processes or {}).values()]:
             process.kill()
         self.executor.shutdown(cancel_futures=True)
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[list[Document], list[Result]]]:
-        """Link jobs.
-
-        Args:
-            jobs: Some more are read than are yielded.
+        """Link jobs; some more are read than are yielded.
 
         Yields:
             The documents of each job and their Docs, or the errors of components, in
-            order.
-
-        Raises:
-            SapbertError: As in one process, after the results of earlier jobs; or if
-                a job ends its worker again and again.
+            order. An error of a reader follows the results of the jobs before it.
         """
-        queue: deque[Started] = deque()
         started = self.start_jobs(jobs)
+        queue = deque(islice(started, JOBS_AHEAD * self.n_process))
         try:
-            queue.extend(islice(started, JOBS_AHEAD * self.n_process))
             while queue:
+                documents, future = queue[0]
                 try:
-                    results = queue[0].future.result()
+                    results = future.result()
                 except BrokenExecutor:
-                    self.repeat_jobs(queue)
-                    continue
-                documents = queue.popleft().documents
+                    raise worker_ended(queue, self.n_process) from None
+                queue.popleft()
                 queue.extend(islice(started, 1))
                 yield documents, [unpack_result(r, self.vocab) for r in results]
         finally:
-            for job in queue:
-                job.future.cancel()
+            for _, future in queue:
+                future.cancel()
 
     def start_jobs(self, jobs: Iterable[Job]) -> Iterator[Started]:
         """Send each job that is asked for to the pool."""
         try:
             for documents, skip in jobs:
-                yield Started(documents, skip, self.submit(documents, skip))
+                packed = [pack_document(document) for document in documents]
+                yield documents, self.executor.submit(link_packed, packed, skip)
         except Exception as error:  # raised after the results of earlier jobs
-            yield Started([], [], failed_future(error))
-
-    def submit(self, documents: list[Document], skip: list[str]) -> Results:
-        packed = [pack_document(document) for document in documents]
-        try:
-            with worker_environment(max(1, count_cores() // self.n_process)):
-                return self.executor.submit(link_packed, packed, skip)
-        except BrokenExecutor as error:
-            return failed_future(error)
-
-    def repeat_jobs(self, queue: deque[Started]) -> None:
-        """Repeat the jobs that have no result because a worker has ended."""
-        warnings.warn(
-            "[W748] A worker process ended before its work. Its documents and "
-            "those of the other workers are linked again, one batch at a time.",
-            stacklevel=3,
-        )
-        for number, job in enumerate(queue):
-            if is_broken(job.future):
-                repeated = self.run_alone(job.documents, job.skip)
-                queue[number] = job._replace(future=repeated)
-                if repeated.exception() is not None:
-                    break  # the run ends with it
-
-    def run_alone(self, documents: list[Document], skip: list[str]) -> Results:
-        """Repeat a job after a crash, without other jobs beside it."""
-        for _ in range(MAX_CRASHES):
-            if is_broken(future := self.submit(documents, skip)):
-                self.stop()
-                self.executor = self.make_executor()
-                future = self.submit(documents, skip)
-            wait([future])
-            if not is_broken(future):
-                return future
-        shown = ", ".join(repr(document.id) for document in documents[:MAX_IDS])
-        if len(documents) > MAX_IDS:
-            shown += f" and {len(documents) - MAX_IDS} others"
-        ended = SapbertError(
-            "E748",
-            f"Expected a worker process to link the documents {shown}, but "
-            f"{MAX_CRASHES} of them ended over it. If the system had no memory left, "
-            "pass a smaller `--batch-size` or `--n-process`; else find the document "
-            "with `--batch-size 1`.",
-        )
-        return failed_future(ended)
+            failed: Future[list[PackedResult]] = Future()
+            failed.set_exception(error)
+            yield [], failed
 
 
-def failed_future(error: Exception) -> Results:
-    future: Results = Future()
-    future.set_exception(error)
-    return future
-
-
-def is_broken(future: Results) -> bool:
-    """Return whether a job has no result because a worker has ended."""
-    return future.done() and isinstance(future.exception(), BrokenExecutor)
+def worker_ended(queue: Iterable[Started], n_process: int) -> SapbertError:
+    """Return the error of a worker that has ended, with the documents at work."""
+    jobs = (job for job, future in queue if not future.done() or future.exception())
+    ids = [repr(document.id) for job in islice(jobs, n_process) for document in job]
+    shown = ", ".join(ids[:MAX_IDS])
+    if len(ids) > MAX_IDS:
+        shown += f" and {len(ids) - MAX_IDS} others"
+    return SapbertError(
+        "E748",
+        f"Expected worker processes to link the documents {shown}, but one of them "
+        "ended. If the system had no memory left, pass a smaller `--batch-size` or "
+        "`--n-process`; else find the document with `--batch-size 1`.",
+    )
 
 
 def count_cores() -> int:
@@ -206,23 +139,98 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-@contextmanager
-def worker_environment(threads: int) -> Iterator[None]:
-    """Set the environment that new processes inherit.
+def start_worker(open_pipeline: "Callable[[], Language]", threads: int) -> None:
+    """Prepare this process; the first job opens the pipeline, which may fail."""
+    import torch
+
+    state["open"] = open_pipeline
+    threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(threads)))
+    torch.set_num_threads(threads)
+    # Ctrl-C stops the parent, which ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@cache
+def get_pipeline() -> "Language":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the parent has shown them
+        return state["open"]()
+
+
+def link_packed(packed: list[Packed], skip: list[str]) -> list[PackedResult]:
+    """Link packed documents with the pipeline of this process."""
+    try:
+        return run_job(get_pipeline(), packed, skip)
+    except SapbertError:
+        raise
+    except Exception as error:  # whose message may contain text of a document
+        kind = type(error).__name__
+        raise SapbertError(
+            "E749",
+            "Expected a worker process to open the pipeline and to return its "
+            f"documents, but it failed with {kind}. `--n-process 1` shows the place.",
+        ) from None
+
+
+def run_job(
+    nlp: "Language", packed: list[Packed], skip: list[str]
+) -> list[PackedResult]:
+    """Link packed documents; `skip` has the names of components to skip."""
+    from spacy.tokens import Doc
+
+    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
+    batch = []
+    for id, text, place, spans, data in packed:
+        doc = None if data is None else Doc(nlp.vocab).from_bytes(data)
+        batch.append(Document(id, text, doc, spans, place=place))
+    return [
+        result
+        if isinstance(result, ComponentError)
+        else pack_doc(result, linker.attrs, linker.spans_key)
+        for result in run_batch(nlp, batch, skip=skip)
+    ]
+
+
+def pack_document(document: Document) -> Packed:
+    """Return a document as it is sent to a worker."""
+    doc = None if document.doc is None else document.doc.to_bytes()
+    return document.id, document.text, document.place, document.spans, doc
+
+
+def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: str | None) -> bytes:
+    """Return a linked Doc as bytes, with only what output formats write.
+
+    Other components may leave data in a Doc that is large or cannot be serialised.
 
     Args:
-        threads: Threads of each process, unless `OMP_NUM_THREADS` is set.
+        doc: Changed in place.
+        attrs: The attributes of the linker.
+        spans_key: Its span group.
     """
-    # A new process cannot be stopped before `start_worker`, which ignores Ctrl-C. So
-    # Ctrl-C stops this process alone, which ends its workers.
-    masks = hasattr(signal, "pthread_sigmask")
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, stopping_signals()) if masks else ()
-    given = "OMP_NUM_THREADS" in os.environ
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    try:
-        yield
-    finally:
-        if not given:
-            del os.environ["OMP_NUM_THREADS"]
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+    names = {*attrs}
+    doc.user_data = {
+        key: value
+        for key, value in doc.user_data.items()
+        if isinstance(key, tuple) and key[0] == "._." and key[1] in names
+    }
+    for key in [key for key in doc.spans if key != spans_key]:
+        del doc.spans[key]
+    data: bytes = doc.to_bytes(exclude=["tensor"])
+    return data
+
+
+def unpack_result(result: PackedResult, vocab: "Vocab") -> Result:
+    """Return the Doc that a worker has sent, or the error of a component."""
+    from spacy.tokens import Doc
+
+    if isinstance(result, ComponentError):
+        return result
+    return Doc(vocab).from_bytes(result)

@@ -1,20 +1,73 @@
-import os
-import signal
+import pickle
 from functools import partial
 from pathlib import Path
 
 import pytest
 import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
+from spacy_sapbert.formats.entities import describe_entities
+from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.pipeline.batches import ComponentError
 from spacy_sapbert.pipeline.running import open_pipeline
-from spacy_sapbert.pipeline.workers import Workers
+from spacy_sapbert.pipeline.workers import (
+    Workers,
+    pack_document,
+    run_job,
+    unpack_result,
+)
+from tests.pipelines import make_nlp
+
+
+def test_workers_returns_everything_that_formats_write(sample_kb):
+    nlp = make_nlp(sample_kb, spans_key="sc")
+    doc = nlp.make_doc("heart attack and fever")
+    doc.spans["sc"] = [Span(doc, 0, 2, "A"), Span(doc, 0, 2, "B"), Span(doc, 3, 4)]
+    packed = [pack_document(Document("n1", doc.text, doc))]
+    (data,) = run_job(nlp, packed, [])
+    found = describe_entities(
+        Doc(spacy.blank("en").vocab).from_bytes(data), spans_key="sc"
+    )
+    assert [(e["text"], e["label"], e["cui"]) for e in found] == [
+        ("heart attack", "A", "C0000001"),
+        ("heart attack", "B", "C0000001"),
+        ("fever", "", "C0000004"),
+    ]
+    assert found == describe_entities(nlp(doc), spans_key="sc")
+
+
+@Language.component("test_workers_bad")
+def find_bad(doc: Doc) -> Doc:
+    if "bad" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    return doc
+
+
+def test_workers_returns_the_errors_of_documents(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_workers_bad")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    spans = [GoldSpan(3, 8, "X", "fever", [], 1)]
+    documents = [
+        Document("n1", "prefever", spans=spans, fields={"not": "sent"}),
+        Document("n2", "bad SENTINELTEXT", place="a.jsonl:2"),
+    ]
+    packed = pickle.loads(pickle.dumps([pack_document(each) for each in documents]))
+    results = pickle.loads(pickle.dumps(run_job(nlp, packed, [])))
+    doc, error = (unpack_result(result, nlp.vocab) for result in results)
+    assert isinstance(doc, Doc)
+    found = [(e["start"], e["text"], e["cui"]) for e in describe_entities(doc)]
+    assert found == [(3, "fever", "C0000004")]
+    assert isinstance(error, ComponentError)
+    assert "'n2' (a.jsonl:2)" in str(error)
+    assert "SENTINELTEXT" not in str(error)
 
 
 @pytest.mark.usefixtures("new_process")
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_workers_replace_killed_processes_and_keep_the_order(sample_kb: Path) -> None:
+def test_workers_keep_the_order_and_can_be_used_again(sample_kb: Path) -> None:
     """The job is too large for the buffer of a pipe, so sending it must not wait."""
     opened = partial(open_pipeline, None, {"kb": str(sample_kb), "mentions": "names"})
     nlp = spacy.blank("en")
@@ -26,16 +79,9 @@ def test_workers_replace_killed_processes_and_keep_the_order(sample_kb: Path) ->
 
     with Workers(opened, vocab=nlp.vocab, n_process=2) as workers:
         results = workers.run(jobs(0))
-        assert [next(results)[0][0].id[0] for _ in range(5)] == [*"01234"]
-        with pytest.raises(SapbertError, match="of the reader"):
-            next(results)
-        for process in [*workers.executor._processes.values()]:
-            os.kill(process.pid, signal.SIGKILL)
-        results = workers.run(jobs(5))
-        with pytest.warns(UserWarning, match="W748"):
-            documents, docs = next(results)
-        assert [documents[0].id[0], docs[0].ents[0].text] == ["5", "fever"]
-        assert [next(results)[0][0].id[0] for _ in range(4)] == [*"6789"]
+        found = [next(results) for _ in range(5)]
+        assert [documents[0].id[0] for documents, _ in found] == [*"01234"]
+        assert [docs[0].ents[0].text for _, docs in found] == ["fever"] * 5
         with pytest.raises(SapbertError, match="of the reader"):
             next(results)
         # a run that is left early does not disturb the next
