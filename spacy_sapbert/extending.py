@@ -1,7 +1,10 @@
-"""What a package needs that adds readers, formats or index backends: docs/extending.md.
+"""What a package needs that adds readers, formats, index backends or a linker.
 
-These names stay; the modules that they come from may change.
+See docs/extending.md and docs/linker.md. These names stay; the modules that they come
+from may change.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from .formats.registry import Format
 from .kb.indexes.backend import Backend, best_first, setting
@@ -9,13 +12,27 @@ from .vocabularies.facts import NAME, Fact
 from .vocabularies.registry import Reader
 from .vocabularies.report import read_good_lines
 
+if TYPE_CHECKING:
+    from .pipeline.default_config import LINKER_CONFIG
+    from .pipeline.linker import SapbertLinker
+
 __all__ = [
+    "LINKER_CONFIG",
     "NAME",
     "Backend",
     "Fact",
     "Format",
     "Reader",
+    "SapbertLinker",
     "best_first",
     "read_good_lines",
     "setting",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("LINKER_CONFIG", "SapbertLinker"):  # which import spaCy
+        from .pipeline import linker
+
+        return getattr(linker, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

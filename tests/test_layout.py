@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "corpora": ("evaluation",),
     "detector": ("pipeline",),
     "distributed": ("pipeline",),
-    "extending": ("kb", "formats"),
+    "extending": ("pipeline",),
     "serve": ("corpora",),
     "cli": ("corpora", "serve"),
     "training.losses": ("errors",),

@@ -7,7 +7,7 @@ import typer
 
 from ..io.terminal import msg
 from ..pipeline.assembly import assemble_pipeline
-from ..pipeline.stop_list import read_stop_names
+from ..pipeline.stop_names import read_stop_names
 from .app import app
 
 

@@ -9,8 +9,8 @@ import typer
 from wasabi import table
 
 from ..errors import SapbertError
+from ..formats.gold import NIL
 from ..io.terminal import format_json, printable
-from ..pipeline.annotations import NIL
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_options import SETTING, THRESHOLD, K, gather_options

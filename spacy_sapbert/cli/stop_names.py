@@ -60,8 +60,11 @@ def stop_names(
     """
     from ..pipeline.mention_detector import SapbertMentions
     from ..pipeline.running import load_pipeline
-    from ..pipeline.stop_list import write_stop_names
-    from ..pipeline.stop_names import AnnotatedText, learn_stop_names
+    from ..pipeline.stop_names import (
+        AnnotatedText,
+        learn_stop_names,
+        write_stop_names,
+    )
 
     check_outputs(output, force=force)
     check_range("--share", share, 0, 1)

@@ -34,8 +34,13 @@ from ..io.forks import ProcessLock
 from ..io.tables import list_columns
 from ..kb.folder.installed import find_kb
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
-from ..pipeline.batches import ComponentError, run_batch
-from ..pipeline.running import NAMES, complete_pipeline, load_pipeline
+from ..pipeline.running import (
+    NAMES,
+    ComponentError,
+    complete_pipeline,
+    load_pipeline,
+    run_batch,
+)
 
 if TYPE_CHECKING:
     from spacy.language import Language

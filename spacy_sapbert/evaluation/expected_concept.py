@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ..formats.gold import NIL
 from ..kb.decision import choose_threshold
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.related import relate
@@ -15,7 +16,6 @@ from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.scores import SCORE_DIGITS, round_score
 from ..linking.text import read_mention
-from ..pipeline.annotations import NIL
 from .diagnose import CAUSES, find_cause, info_finder, is_short_form, score_candidates
 from .regression import MentionContext
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..errors import too_long
 from ..formats.documents import Document
 from ..formats.entities import NIL, LinkedEntity, describe_entities
-from ..pipeline.batches import find_linker, run_alone
-from ..pipeline.long_forms import find_long_form, long_form_text
-from ..pipeline.running import link_documents
+from ..pipeline.abbreviation_detector import find_long_form, long_form_text
+from ..pipeline.running import find_linker, link_documents, run_alone
 from ..pipeline.schwartz_hearst import find_long_forms
 from .regression_cases import Case
 

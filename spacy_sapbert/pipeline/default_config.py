@@ -5,7 +5,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from thinc.api import Config
 
@@ -18,6 +18,7 @@ LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
 SECTION = "components.sapbert_linker"
 CONFIG_WIDTH = 88
 VALUES = DEFAULT_OPTIONS.to_config()
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def write_comment(declared: Declared) -> str:
@@ -86,24 +87,25 @@ precision = "float32"
 @scorers = "spacy-sapbert.linker_scorer.v1"
 """
 DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+LINKER_CONFIG = {name: value for name, value in DEFAULTS.items() if name != "factory"}
 
 
-def with_options(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare the options of linking as arguments of a factory with `**options`.
+def with_options(function: F) -> F:
+    """Declare the options of linking as arguments of a function with `**options`.
 
     spaCy checks a config by the signature of the factory.
     """
-    signature = inspect.signature(factory)
+    signature = inspect.signature(function)
     *arguments, _ = signature.parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [
         inspect.Parameter(name, kind, annotation=config_type(declared.type))
         for name, declared in OPTIONS.items()
     ]
-    factory.__signature__ = signature.replace(  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*arguments, *options]
     )
-    return factory
+    return function
 
 
 def check_labels(labels: Iterable[str]) -> None:

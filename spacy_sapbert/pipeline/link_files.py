@@ -37,10 +37,11 @@ from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
-from .batches import LINKER, find_linker
 from .running import (
+    LINKER,
     NAMES,
     complete_pipeline,
+    find_linker,
     link_documents,
     load_pipeline,
     open_pipeline,

@@ -1,38 +1,34 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copyreg import __newobj__  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from weakref import ReferenceType, ref
+from typing import TYPE_CHECKING, Any
 
-import srsly
 from spacy.language import Language
-from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
+from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
 from ..linking.options import OPTIONS, LinkOptions, change_options
-from .annotations import set_extensions, write_links
-from .default_config import DEFAULTS, check_labels, with_options
-from .long_forms import long_form_text
-from .opened_kb import OpenedKb
-from .saved_settings import FILE as SETTINGS_FILE
-from .saved_settings import SavedSettings, loaded_config
+from .abbreviation_detector import long_form_text
+from .default_config import LINKER_CONFIG, check_labels, with_options
+from .kb_component import KbComponent, OpenedKb
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..linking.link import Linked
 
 MAX_BATCH = 1_000_000
-MENTIONS = "sapbert_mentions"
+ATTRS = ("cui_attr", "candidates_attr", "note_attr", "codes_attr")
+# What an attribute is where no linker has set it, in the same order.
+UNSET: tuple[Any, ...] = (None, [], None, {})
 
 
 @Language.factory(
@@ -45,7 +41,7 @@ MENTIONS = "sapbert_mentions"
         "token.ent_kb_id",
     ],
     requires=["doc.ents"],
-    default_config={key: val for key, val in DEFAULTS.items() if key != "factory"},
+    default_config=LINKER_CONFIG,
     default_score_weights={
         "nel_micro_f": 1.0,
         "nel_micro_r": None,
@@ -55,101 +51,52 @@ MENTIONS = "sapbert_mentions"
         "nel_e2e_p": None,
     },
 )
-@with_options
-def make_sapbert_linker(
-    nlp: Language,
-    name: str,
-    *,
-    kb: str | Path | None,
-    kb_digest: str | None,
-    reload_seconds: float | None,
-    batch_size: int,
-    spans_key: str | None,
-    cui_attr: str,
-    candidates_attr: str,
-    note_attr: str,
-    codes_attr: str | None,
-    long_form_attr: str | None,
-    encoder: EncoderConfig,
-    scorer: Callable[..., dict[str, Any]] | None,
-    **options: Any,
-) -> "SapbertLinker":
-    """Make the component; see `default_config` for its settings."""
-    check_labels(options["label_types"])
-    linker = SapbertLinker(
-        name,
-        kb=OpenedKb(kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds),
-        options=LinkOptions(**options),
-        batch_size=batch_size,
-        spans_key=spans_key,
-        attrs=AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr),
-        long_form_attr=long_form_attr,
-        scorer=scorer,
-    )
-    linker.pipeline = ref(nlp)
-    warn_of_shared_attributes(linker, nlp)
-    for other, component in nlp.components:
-        if nlp.get_pipe_meta(other).factory == MENTIONS:
-            component.join(nlp, linker)  # type: ignore[attr-defined]
-    return linker
-
-
-def warn_of_shared_attributes(linker: "SapbertLinker", nlp: Language) -> None:
-    """Warn if another linker of the pipeline writes the same attributes of the spans.
-
-    Spans of different groups share an attribute too, if their offsets are equal.
-    """
-    for name, other in nlp.components:
-        if isinstance(other, SapbertLinker):
-            shared = sorted({*linker.attrs.used} & {*other.attrs.used})
-            if shared:
-                names = ", ".join(shared)
-                warnings.warn(
-                    "[W553] Expected the linkers of a pipeline to write different "
-                    f"attributes, but {linker.name} and {name} both write {names}. "
-                    "The later one replaces the links of the earlier one; change "
-                    "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-
-
-class SapbertLinker(Pipe):
+class SapbertLinker(KbComponent):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
     The arguments are explained in `default_config`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
-
-    Raises:
-        SapbertError: If a number is out of its range, or the name of an option that is
-            set is misspelt.
     """
 
+    @with_options
     def __init__(
         self,
+        nlp: Language,
         name: str,
         *,
-        kb: OpenedKb,
-        options: LinkOptions,
+        kb: str | Path | None,
+        kb_digest: str | None,
+        reload_seconds: float | None,
         batch_size: int,
         spans_key: str | None,
-        attrs: AttributeNames,
+        cui_attr: str,
+        candidates_attr: str,
+        note_attr: str,
+        codes_attr: str | None,
         long_form_attr: str | None,
+        encoder: EncoderConfig,
         scorer: Callable[..., dict[str, Any]] | None,
+        **options: Any,
     ) -> None:
         check_range("batch_size", batch_size, 1, MAX_BATCH)
-        self.name = name
-        self.opened = kb
-        self.options = options
+        check_labels(options["label_types"])
+        opened = OpenedKb(
+            kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds
+        )
+        super().__init__(nlp, name, opened)
+        self.options = LinkOptions(**options)
         self.batch_size = batch_size
         self.spans_key = spans_key
-        self.attrs = attrs
+        self.attrs = AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr)
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.config = {**self.settings(), "kb": kb.given}
-        # Weak, since a pipeline refers to its components.
-        self.pipeline: ReferenceType[Language] | None = None
-        set_extensions(attrs)
+        self.config = {**self.settings(), "kb": opened.given}
+        set_extensions(self.attrs)
+        for _, component in nlp.components:
+            if isinstance(component, SapbertLinker):
+                self.warn_of_shared_attributes(component)
+            elif isinstance(component, KbComponent):
+                component.join(nlp, self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A misspelt option would be a new attribute, which changes nothing.
@@ -175,6 +122,23 @@ class SapbertLinker(Pipe):
     def kb(self, kb: "KnowledgeBase | str | Path") -> None:
         self.opened.use(kb)
 
+    def warn_of_shared_attributes(self, other: "SapbertLinker") -> None:
+        """Warn if another linker of the pipeline writes the same attributes.
+
+        Spans of different groups share an attribute too, if their offsets are equal.
+        """
+        shared = sorted({*self.attrs.used} & {*other.attrs.used})
+        if shared:
+            warnings.warn(
+                "[W553] Expected the linkers of a pipeline to write different "
+                f"attributes, but {self.name} and {other.name} both write "
+                f"{', '.join(shared)}. The later one replaces the links of the earlier "
+                "one; change `cui_attr`, `candidates_attr`, `note_attr` and "
+                "`codes_attr`.",
+                UserWarning,
+                stacklevel=2,
+            )
+
     def check_kb(self, kb: "KnowledgeBase") -> None:
         """Check that the options fit a knowledge base."""
         kb.check_options(self.options)
@@ -182,13 +146,11 @@ class SapbertLinker(Pipe):
     def reload(self) -> bool:
         """Load the knowledge base again if its folder has a new version.
 
+        If the new version cannot be loaded, has another digest than `kb_digest`, or
+        does not fit the options, that is an error, and the linker uses the old one.
+
         Returns:
             Whether there was one.
-
-        Raises:
-            SapbertError: If the new version cannot be loaded, has another digest than
-                `kb_digest`, or does not fit the options. Then the linker uses the old
-                version.
         """
         return self.opened.refresh(self.check_kb)
 
@@ -197,10 +159,6 @@ class SapbertLinker(Pipe):
 
         Call it when a service starts, or before processes are forked, which then share
         what is loaded. (`nlp.initialize()` would reset trained components.)
-
-        Raises:
-            SapbertError: If there is no knowledge base, it is damaged, or it has no
-                such types, sources or languages as the settings name.
         """
         self.check_kb(self.kb)
         self.kb.load()
@@ -218,10 +176,6 @@ class SapbertLinker(Pipe):
         Args:
             get_examples: Examples; those whose entities have a `kb_id_` are learned.
             teach: Learn; a setting of `[initialize.components.sapbert_linker]`.
-
-        Raises:
-            SapbertError: See `open`; or if the knowledge base has none of the ids of
-                the entities.
         """
         self.check_kb(self.kb)
         if teach and get_examples is not None:
@@ -262,11 +216,8 @@ class SapbertLinker(Pipe):
             doc: With its entities; its attributes and `ent.kb_id_` are set.
             settings: Fields of `LinkOptions` for this call, as in `nlp(text,
                 component_cfg={"sapbert_linker": {"k": 3}})`.
-
-        Raises:
-            SapbertError: If a setting is not possible.
         """
-        self.try_to_link([doc], change_options(self.options, settings))
+        self.link_docs([doc], settings)
         return doc
 
     def pipe(
@@ -277,42 +228,38 @@ class SapbertLinker(Pipe):
         Args:
             batch_size: Maximum of Docs in a batch.
             settings: See `__call__`.
-
-        Yields:
-            The same Docs, in order.
-
-        Raises:
-            SapbertError: If a setting is not possible.
         """
-        options = change_options(self.options, settings)
-        for docs in self.batches(stream, batch_size):
-            if self.try_to_link(docs, options):
-                yield from docs
-
-    def batches(self, stream: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
-        """Yield batches of at least `batch_size` mentions or of `most` Docs."""
         docs: list[Doc] = []
         mentions = 0
         for doc in stream:
             docs.append(doc)
             mentions += len(self.spans(doc))
-            if mentions >= self.batch_size or len(docs) >= most:
-                yield docs
+            if mentions >= self.batch_size or len(docs) >= batch_size:
+                if self.link_docs(docs, settings):
+                    yield from docs
                 docs, mentions = [], 0
-        if docs:
-            yield docs
+        if docs and self.link_docs(docs, settings):
+            yield from docs
 
-    def try_to_link(self, docs: list[Doc], options: LinkOptions) -> bool:
-        """Link Docs; return False if the error handler accepted an error."""
+    def link_docs(self, docs: list[Doc], settings: dict[str, Any]) -> bool:
+        """Predict and set links; return False if the error handler took an error."""
         try:
-            self.link_docs(docs, options)
+            self.opened.refresh_in_time(self.check_kb)
+            self.set_annotations(docs, self.predict(docs, **settings))
         except Exception as error:
             self.get_error_handler()(self.name, self, docs, error)
             return False
         return True
 
-    def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
-        """Link the mentions of some Docs together and set the attributes."""
+    def predict(self, docs: Sequence[Doc], **settings: Any) -> "list[list[Linked]]":
+        """Return the links of the spans of each Doc, which does not change.
+
+        The names that are used depend on the language of the Doc.
+
+        Args:
+            settings: See `__call__`.
+        """
+        options = change_options(self.options, settings)
         key = self.spans_key
         if key is not None and not any(key in doc.spans for doc in docs):
             warnings.warn(
@@ -322,26 +269,14 @@ class SapbertLinker(Pipe):
                 "the linker.",
                 stacklevel=2,
             )
-        if any(self.spans(doc) for doc in docs):
-            self.opened.refresh_in_time(self.check_kb)
-            self.set_annotations(docs, self.predict(docs, options))
-
-    def predict(
-        self, docs: Sequence[Doc], options: LinkOptions
-    ) -> "list[list[Linked]]":
-        """Return the links of the spans of each Doc, which does not change.
-
-        The names that are used depend on the language of the Doc.
-        """
-        kb = self.kb
         links: list[list[Linked]] = [[] for _ in docs]
-        for lang in dict.fromkeys(doc.vocab.lang for doc in docs):
-            spans = [
-                (number, span)
-                for number, doc in enumerate(docs)
-                if doc.vocab.lang == lang
-                for span in self.spans(doc)
-            ]
+        languages: dict[str, list[tuple[int, Span]]] = {}
+        for number, doc in enumerate(docs):
+            for span in self.spans(doc):
+                languages.setdefault(doc.vocab.lang, []).append((number, span))
+        kb = self.kb if languages else None
+        for lang, spans in languages.items():
+            assert kb is not None
             results = kb.link(
                 [long_form_text(s, self.long_form_attr) or s.text for _, s in spans],
                 labels=[span.label_ for _, span in spans],
@@ -357,123 +292,87 @@ class SapbertLinker(Pipe):
     ) -> None:
         """Write the links of the spans of each Doc, as `predict` returns them."""
         for doc, results in zip(docs, links, strict=True):
-            write_links(
-                doc,
-                self.spans(doc),
-                results,
-                attrs=self.attrs,
-                spans_key=self.spans_key,
+            spans = self.spans(doc)
+            for span, result in zip(spans, results, strict=True):
+                for attr, value in zip(self.attrs, list_values(result), strict=True):
+                    if attr is not None:
+                        span._.set(attr, value)
+                if self.spans_key is None:
+                    # `ent.kb_id_ = …` would be lost: `doc.ents` creates new spans.
+                    for token in span:
+                        token.ent_kb_id_ = result.cui or NIL
+            if self.spans_key is not None and spans:
+                self.write_group(doc, spans, results)
+
+    def write_group(
+        self, doc: Doc, spans: Sequence[Span], results: "Sequence[Linked]"
+    ) -> None:
+        """Write the links of a span group into it.
+
+        Spans of equal offsets share `span._`, so the group keeps its own lists.
+        """
+        assert self.spans_key is not None
+        group = doc.spans[self.spans_key]
+        links: dict[tuple[int, int], Linked] = {}
+        for number, (span, result) in enumerate(zip(spans, results, strict=True)):
+            if links.setdefault((span.start_char, span.end_char), result) != result:
+                warnings.warn(
+                    f"[W559] Expected spans of the group {self.spans_key!r} at "
+                    "different places, but two at the same place have different "
+                    "links, and share `span._`, which has the last one. Read "
+                    "`span.kb_id_` and `group.attrs`, which have those of each "
+                    "span.",
+                    stacklevel=2,
+                )
+            # A span of a group is a copy, so `span.kb_id_ = …` would be lost.
+            kb_id = result.cui or NIL
+            group[number] = Span(
+                doc, span.start, span.end, span.label, kb_id=kb_id, span_id=span.id
             )
+        columns = zip(*map(list_values, results), strict=True)
+        for attr, values in zip(self.attrs, columns, strict=True):
+            if attr is not None:
+                group.attrs[attr] = [*values]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that can change, as a config has them."""
-        opened = self.opened
-        kb = None if opened.source is None else str(opened.source)
-        return {"kb": kb, "kb_digest": opened.pin, **self.options.to_config()}
+        """Return all settings but the knowledge base, encoder and scorer."""
+        return {
+            "kb_digest": self.opened.pin,
+            "reload_seconds": self.opened.reload_seconds,
+            "batch_size": self.batch_size,
+            "spans_key": self.spans_key,
+            "long_form_attr": self.long_form_attr,
+            **dict(zip(ATTRS, self.attrs, strict=True)),
+            **self.options.to_config(),
+        }
 
-    def describe(self) -> SavedSettings:
-        """Return the settings to save; a knowledge base is named if it is installed."""
-        now = {**self.settings(), "kb": self.opened.installed_name}
-        return SavedSettings.compare(self.config, now)
-
-    def copies_kb(self, exclude: Iterable[str]) -> bool:
-        """Return whether the knowledge base is saved with the component."""
-        return "kb" not in exclude and self.opened.installed_name is None
-
-    def use_saved(
-        self,
-        saved: SavedSettings,
-        config: Mapping[str, Any],
-        folder: Path | None,
-    ) -> None:
-        """Use what was saved, as far as a config has not changed since.
-
-        Args:
-            config: See `loaded_config`.
-            folder: The knowledge base that was saved with the settings.
-
-        Raises:
-            SapbertError: If a value is not possible, or the config names a knowledge
-                base that does not exist.
-        """
-        kept = saved.kept(config)
-        merged = self.config | kept
+    def use_settings(self, settings: dict[str, Any]) -> None:
+        """Use settings, and the knowledge base `kb`; those that are absent stay."""
+        merged = {**self.settings(), **settings}
         self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
-        if "kb" not in kept and config["kb"] is not None:
-            self.opened.choose(config["kb"], pin=config["kb_digest"])
-            self.opened.check()
-            return
-        source = folder or saved.settings["kb"].saved or self.opened.source
+        self.batch_size = merged["batch_size"]
+        self.spans_key = merged["spans_key"]
+        self.long_form_attr = merged["long_form_attr"]
+        self.attrs = AttributeNames(*(merged[name] for name in ATTRS))
+        set_extensions(self.attrs)
+        self.opened.reload_seconds = merged["reload_seconds"]
+        source = settings.get("kb") or self.opened.source
         self.opened.choose(source, pin=merged["kb_digest"])
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component to a folder.
+    def saved_source(self) -> str | None:
+        """Return the name of an installed knowledge base."""
+        return self.opened.installed_name
 
-        The knowledge base is copied, unless it is an installed one: then the component
-        refers to it by name. `exclude` may have "kb".
-        """
-        from ..kb.folder.copies import save_copy
-
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        saved = self.describe()
-        if self.copies_kb(exclude):
-            save_copy(self.kb, folder / "kb")
-        saved.write(folder)
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Use the knowledge base and the settings of a saved component.
-
-        Settings that `spacy.load` gets, or that its config has with another value than
-        when the component was saved, win.
-
-        Raises:
-            SapbertError: If there is no knowledge base where the config or the saved
-                settings name one.
-        """
-        folder = Path(path)
-        saved = SavedSettings.read(folder)
-        if saved is not None:
-            kb = folder / "kb"
-            packed = "kb" not in exclude and kb.is_dir()
-            config = loaded_config(self.pipeline, self.config, folder)
-            self.use_saved(saved, config, kb if packed else None)
-        self.opened.check(packages=False)
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the component; see `to_disk`."""
-        from ..kb.folder.copies import kb_to_files
-
-        files = kb_to_files(self.kb) if self.copies_kb(exclude) else {}
-        settings = self.describe().model_dump_json()
-        return srsly.msgpack_dumps({"kb": files, SETTINGS_FILE: settings})
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Unpack a serialised component into a temporary folder.
-
-        Raises:
-            SapbertError: If the knowledge base in it is damaged.
-        """
-        from ..kb.knowledge_base import open_files
-
-        content = srsly.msgpack_loads(data)
-        saved = SavedSettings.parse(content[SETTINGS_FILE], Path(SETTINGS_FILE))
-        self.use_saved(saved, {}, None)
-        files = content["kb"] if "kb" not in exclude else None
-        if files:
-            opened = self.opened
-            opened.use(open_files(files, opened.encoder, opened.pin))
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {**self.__dict__, "name": self.name, "pipeline": None}
-        return __newobj__, (type(self),), state
+    def saves_kb(self) -> bool:
+        """Return whether the files of the knowledge base are saved."""
+        return self.opened.installed_name is None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.name = state.pop("name")
-        self.__dict__.update(state)
+        super().__setstate__(state)
         set_extensions(self.attrs)
+
+
+make_sapbert_linker = SapbertLinker  # the entry point
 
 
 def option_property(name: str) -> property:
@@ -497,3 +396,31 @@ def fit_language(options: LinkOptions, lang: str) -> LinkOptions:
     if options.filter.languages:
         return options
     return replace(options, filter=replace(options.filter, document_language=lang))
+
+
+def list_values(result: "Linked") -> tuple[Any, ...]:
+    """Return the values of `AttributeNames`."""
+    return result.cui, result.candidates, result.note, result.codes
+
+
+def set_extensions(attrs: AttributeNames) -> None:
+    """Register the attributes of spans that a linker sets."""
+    for attr, default in zip(attrs, UNSET, strict=True):
+        if attr is None:
+            continue
+        if attrs.count(attr) > 1:
+            raise wrong_attribute(attr=attr, reason="named twice")
+        if not Span.has_extension(attr):
+            Span.set_extension(attr, default=default)
+        elif any(Span.get_extension(attr)[1:]):
+            reason = "computed by another component"
+            raise wrong_attribute(attr=attr, reason=reason)
+
+
+def wrong_attribute(*, attr: object, reason: object) -> SapbertError:
+    return SapbertError(
+        "E552",
+        "Expected an attribute of spans for each of CUI, candidates, note and codes, "
+        f"but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
+    )

@@ -1,17 +1,15 @@
 """The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
-from copyreg import __newobj__  # type: ignore[attr-defined]
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
 import numpy as np
-import srsly
 from spacy.language import Language
-from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.util import filter_spans
@@ -20,19 +18,15 @@ from spacy.vocab import Vocab
 from ..errors import SapbertError, check_range
 from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form
-from .long_forms import find_short_forms
-from .opened_kb import OpenedKb
-from .saved_settings import FILE as SETTINGS_FILE
-from .saved_settings import SavedSettings, loaded_config
+from .abbreviation_detector import find_short_forms
+from .kb_component import KbComponent, OpenedKb
+from .linker import SapbertLinker
 from .schwartz_hearst import find_long_forms
-from .stop_list import read_stop_names
+from .stop_names import Place, read_stop_names
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from .linker import SapbertLinker
 
-Place = tuple[int, int]  # start and end in characters
-LINKER = "sapbert_linker"
 SETTINGS = (
     "label",
     "max_tokens",
@@ -43,47 +37,6 @@ SETTINGS = (
     "stop_names",
 )
 WORD = re.compile(r"\w+")
-
-
-@Language.factory(
-    "sapbert_mentions",
-    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
-    default_config={
-        "kb": None,
-        "label": "CONCEPT",
-        "max_tokens": 8,
-        "min_length": 3,
-        "overwrite": False,
-        "short_forms": False,
-        "spans_key": None,
-        "stop_names": None,
-    },
-)
-def make_sapbert_mentions(
-    nlp: Language,
-    name: str,
-    kb: str | Path | None,
-    label: str,
-    max_tokens: int,
-    min_length: int,
-    overwrite: bool,
-    short_forms: bool,
-    spans_key: str | None,
-    stop_names: list[str] | str | None,
-) -> "SapbertMentions":
-    """Make the component; see `SapbertMentions` for its settings."""
-    return SapbertMentions(
-        nlp,
-        name,
-        kb=kb,
-        label=label,
-        max_tokens=max_tokens,
-        min_length=min_length,
-        overwrite=overwrite,
-        short_forms=short_forms,
-        spans_key=spans_key,
-        stop_names=stop_names,
-    )
 
 
 def has_content_word(name: str, vocab: Vocab) -> bool:
@@ -102,15 +55,8 @@ def find_names(
 ) -> Iterator[Place]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
-    Other ways to write a name are found too, see `linking.text`. Names
-    in other languages than those of the document do not count, see `choose_languages`.
-
-    Args:
-        max_tokens: See `NameIndex.find_windows`.
-        min_length: See `means_name`.
-
-    Yields:
-        Start and end in characters.
+    Other ways to write a name are found too, see `linking.text`. Names in other
+    languages than those of the document do not count, see `choose_languages`.
     """
     text = doc.text
     for start, end in kb.find_written(
@@ -168,7 +114,21 @@ def extend_group(group: SpanGroup, added: list[Span]) -> SpanGroup:
     return SpanGroup(group.doc, name=group.name, attrs=attrs, spans=[*kept, *added])
 
 
-class SapbertMentions(Pipe):
+@Language.factory(
+    "sapbert_mentions",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config={
+        "kb": None,
+        "label": "CONCEPT",
+        "max_tokens": 8,
+        "min_length": 3,
+        "overwrite": False,
+        "short_forms": False,
+        "spans_key": None,
+        "stop_names": None,
+    },
+)
+class SapbertMentions(KbComponent):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
@@ -188,9 +148,6 @@ class SapbertMentions(Pipe):
         stop_names: Names that are not marked, or the file with them, see
             `read_stop_names`; the names are saved with the pipeline. None = common
             words of the language, of which there is a list for English.
-
-    Raises:
-        SapbertError: If a number is out of its range.
     """
 
     def __init__(
@@ -205,33 +162,20 @@ class SapbertMentions(Pipe):
         overwrite: bool = False,
         short_forms: bool = False,
         spans_key: str | None = None,
-        stop_names: Iterable[str] | str | None = None,
+        stop_names: list[str] | str | None = None,
     ) -> None:
-        self.name = name
-        self.opened = OpenedKb(kb)
+        super().__init__(nlp, name, OpenedKb(kb))
         self.label = label
         self.max_tokens = max_tokens
         self.min_length = min_length
         self.overwrite = overwrite
         self.short_forms = short_forms
         self.spans_key = spans_key
-        given: str | list[str] | None = None
-        names: Iterable[str] = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
-        # A saved pipeline has the names, and needs no file.
-        self.missing_file: str | None = None
-        if isinstance(stop_names, str):
-            given = stop_names
-            if Path(stop_names).exists():
-                names = read_stop_names(stop_names)
-            else:
-                self.missing_file = stop_names
-        elif stop_names is not None:
-            given = names = sorted(stop_names)
-        self.stop_names = set(map(name_form, names))
+        self.names_given = stop_names
+        self.lang = getattr(nlp, "lang", "")
         self.check_numbers()
-        self.config = {**self.settings(), "kb": self.opened.given, "stop_names": given}
-        # Weak, since a pipeline refers to its components.
-        self.pipeline = ref(nlp) if nlp is not None else None
+        self.config = {name: getattr(self, name) for name in SETTINGS[:-1]}
+        self.config |= {"kb": self.opened.given, "stop_names": stop_names}
         # The last one found: a pipeline that takes this component from another one can
         # outlive it.
         self.linker: SapbertLinker | None = None
@@ -242,47 +186,42 @@ class SapbertMentions(Pipe):
         check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
         check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
 
-    def read_missing_file(self) -> None:
-        """Read the file of stop names if it was not there before."""
-        if self.missing_file is not None:
-            self.stop_names = set(map(name_form, read_stop_names(self.missing_file)))
-            self.missing_file = None
+    @cached_property
+    def stop_names(self) -> set[str]:
+        """The forms of names that are not marked; a saved pipeline needs no file."""
+        names = self.names_given
+        if names is None:
+            names = list(STOP_NAMES.get(self.lang, ()))
+        elif isinstance(names, str):
+            names = read_stop_names(names)
+        return set(map(name_form, names))
 
     @property
     def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when first used."""
+        """The knowledge base, of the linker or its own, opened when first used."""
         linker = self.find_linker() if self.opened.source is None else None
         return self.opened.get() if linker is None else linker.kb
 
-    def find_linker(self) -> "SapbertLinker | None":
+    def find_linker(self) -> SapbertLinker | None:
         """Return the first linker in the same pipeline, if there is one."""
         nlp = self.pipeline() if self.pipeline is not None else None
+        components = [] if nlp is None else [c for _, c in nlp.components]
+        linkers = (c for c in components if isinstance(c, SapbertLinker))
         if nlp is not None:
-            linkers = (
-                component
-                for name, component in nlp.components
-                if nlp.get_pipe_meta(name).factory == LINKER
-            )
-            self.linker = next(linkers, None)  # type: ignore[assignment]
+            self.linker = next(linkers, None)
         return self.linker
 
-    def join(self, nlp: Language, linker: "SapbertLinker") -> None:
+    def join(self, nlp: Language, linker: SapbertLinker) -> None:
         """Use the knowledge base of a linker that is about to be added to a pipeline.
 
-        Args:
-            nlp: The pipeline, which already has this component.
+        The pipeline may be a different one than that which made this component.
         """
         self.pipeline = ref(nlp)
         self.linker = self.find_linker() or linker
 
     def open(self) -> None:
-        """Open the knowledge base and read its names, before the first text.
-
-        Raises:
-            SapbertError: If there is none, it is damaged, or the file of stop names is
-                missing.
-        """
-        self.read_missing_file()
+        """Open the knowledge base and read its names, before the first text."""
+        self.stop_names  # noqa: B018
         self.kb.parts.name_index  # noqa: B018
 
     def initialize(
@@ -316,7 +255,6 @@ class SapbertMentions(Pipe):
 
     def find_places(self, doc: Doc) -> list[Place]:
         """Return what may be marked, also inside other such places."""
-        self.read_missing_file()
         places = find_names(
             doc,
             self.kb,
@@ -333,91 +271,51 @@ class SapbertMentions(Pipe):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings, as a config has them."""
-        source = self.opened.source
+        """Return all settings but the knowledge base."""
         values = {name: getattr(self, name) for name in SETTINGS}
-        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
-        return values
+        return {**values, "stop_names": sorted(self.stop_names)}
 
-    def describe(self) -> SavedSettings:
-        """Return the settings to save.
-
-        They do not name the knowledge base of the linker, which the linker saves.
-        """
-        self.read_missing_file()
-        now, source = self.settings(), self.opened.source
-        linker = self.find_linker()
-        if source is not None and linker is not None:
-            from ..kb.folder.installed import find_kb
-
-            with suppress(SapbertError):
-                if find_kb(source).resolve() == linker.kb.folder.resolve():
-                    now["kb"] = None
-        return SavedSettings.compare(self.config, now)
-
-    def use_saved(self, saved: SavedSettings, config: Mapping[str, Any]) -> None:
-        """Use what was saved, as far as a config has not changed since.
-
-        Args:
-            config: See `loaded_config`.
-
-        Raises:
-            SapbertError: If a number is out of its range.
-        """
-        kept = saved.kept(config)
-        if "kb" in kept:
-            self.opened.choose(kept["kb"], pin=None)
+    def use_settings(self, settings: dict[str, Any]) -> None:
+        """Use settings, and the knowledge base `kb`; those that are absent stay."""
+        if "kb" in settings:
+            self.opened.choose(settings["kb"], pin=None)
         for name in SETTINGS:
-            if name in kept:
-                setattr(self, name, kept[name])
-        if "stop_names" in kept:
-            self.missing_file = None
-        self.stop_names = {*self.stop_names}
+            if name in settings:
+                setattr(self, name, settings[name])
+        if "stop_names" in settings:
+            self.stop_names = {*settings["stop_names"]}
         self.check_numbers()
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the settings to a folder; the linker saves the knowledge base."""
-        self.describe().write(Path(path))
+    def saved_source(self) -> str | None:
+        """Return the knowledge base, if the linker does not save it."""
+        from ..kb.folder.installed import find_kb
 
-    def from_disk(
-        self, path: str | Path, *, exclude: Iterable[str] = ()
-    ) -> "SapbertMentions":
-        """Load the settings from a folder; see `SapbertLinker.from_disk`.
+        source, linker = self.opened.source, self.find_linker()
+        if source is not None and linker is not None:
+            with suppress(SapbertError):
+                if find_kb(source).resolve() == linker.kb.folder.resolve():
+                    return None
+        return None if source is None else str(source)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Load the settings from a folder; see `KbComponent.from_disk`.
 
         If the linker of the saved pipeline is left out, its knowledge base is used.
         """
         from ..kb.folder.layout import CURRENT
 
-        saved = SavedSettings.read(Path(path))
-        if saved is not None:
-            config = loaded_config(self.pipeline, self.config, Path(path))
-            self.use_saved(saved, config)
+        super().from_disk(path, exclude=exclude)
         if self.opened.source is None and self.find_linker() is None:
             folders = [p.parent for p in Path(path).parent.glob(f"*/kb/{CURRENT}")]
             if len(folders) == 1:
                 self.opened.choose(folders[0], pin=None)
-        self.opened.check(packages=False)
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the settings; see `to_disk`."""
-        data: bytes = srsly.msgpack_dumps(self.describe().model_dump_json())
-        return data
-
-    def from_bytes(
-        self, data: bytes, *, exclude: Iterable[str] = ()
-    ) -> "SapbertMentions":
-        """Load the settings."""
-        content = srsly.msgpack_loads(data)
-        self.use_saved(SavedSettings.parse(content, Path(SETTINGS_FILE)), {})
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The linker is pickled too, so that both share one knowledge base in a worker.
         linker = self.find_linker() if self.opened.source is None else None
-        state = {**self.__dict__, "pipeline": None, "linker": linker}
-        return __newobj__, (type(self),), {**state, "name": self.name}
+        function, values, state = super().__reduce__()
+        return function, values, {**state, "linker": linker}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.name = state.pop("name")
-        self.__dict__.update(state)
+
+make_sapbert_mentions = SapbertMentions  # the entry point

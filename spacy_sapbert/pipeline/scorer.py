@@ -7,7 +7,7 @@ from spacy.scorer import PRFScore, Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from .annotations import NIL
+from ..formats.gold import NIL
 
 
 def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -1,19 +1,67 @@
-"""Names of a knowledge base that are mostly not mentions, learned from texts."""
+"""Names of a knowledge base that are mostly not mentions: learned, written, read."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import filter_spans
 
+from ..errors import SapbertError
+from ..io.reading import read_lines
+from ..io.writing import write_atomically
+from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form
-from .mention_detector import Place, SapbertMentions
-from .stop_list import NameCount
 
+if TYPE_CHECKING:
+    from .mention_detector import SapbertMentions
+
+HEADER = ("name", "mentions", "occurrences")
+COMMENT = "#"
 SHARE = 0.2
 FEWEST = 2  # occurrences in a background
+
+Place = tuple[int, int]  # start and end in characters
+
+
+class NameCount(NamedTuple):
+    """How often a name occurs, and how many of its occurrences are mentions."""
+
+    name: str
+    mentions: int
+    occurrences: int
+
+
+def write_stop_names(path: Path, learned: Iterable[NameCount], *, lang: str) -> None:
+    """Write learned names, and the common words of a language without counts."""
+    counted = [[name, str(m), str(n)] for name, m, n in learned]
+    common = STOP_NAMES.get(lang, frozenset()) - {name for name, _, _ in counted}
+    with write_atomically(path) as file:
+        for row in (HEADER, *counted, *([name] for name in sorted(common))):
+            file.write("\t".join(row).encode() + b"\n")
+
+
+def read_stop_names(path: str | Path) -> list[str]:
+    """Read the list that `spacy sapbert stop-names` wrote, or one name a line.
+
+    What follows a tab is ignored, and so are lines that start with `#`.
+    """
+    names: list[str] = []
+    for number, line in read_lines(Path(path)):
+        cells = line.rstrip("\r\n").split("\t")
+        is_header = number == 1 and cells == [*HEADER]
+        name = cells[0].strip()
+        if name and not is_header and not line.startswith(COMMENT):
+            names.append(name)
+    if not names:
+        raise SapbertError(
+            "E572",
+            f"{path}: Expected names that are not marked, one a line, but got none. "
+            "Write the file with `spacy sapbert stop-names`, or leave it out.",
+        )
+    return names
 
 
 class AnnotatedText(NamedTuple):
@@ -33,7 +81,7 @@ class Occurrence(NamedTuple):
 
 
 def list_occurrences(
-    detector: SapbertMentions, doc: Doc, mentions: Iterable[Place]
+    detector: "SapbertMentions", doc: Doc, mentions: Iterable[Place]
 ) -> list[Occurrence]:
     """Return the names in a text, also those inside other names."""
     annotated = {*mentions}
@@ -47,7 +95,7 @@ def list_occurrences(
 
 def learn_stop_names(
     nlp: Language,
-    detector: SapbertMentions,
+    detector: "SapbertMentions",
     texts: Iterable[AnnotatedText],
     *,
     background: Iterable[str] = (),

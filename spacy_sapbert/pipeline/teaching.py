@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 
 from ..formats.gold import NO_ID
 from ..kb.teaching.documents import AnnotatedDocument, AnnotatedMention
-from .long_forms import find_long_form
+from .abbreviation_detector import find_long_form
 from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:

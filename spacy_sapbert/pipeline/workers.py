@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.gold import GoldSpan
-from .batches import LINKER, ComponentError, Result, find_linker, run_batch
-from .running import Job
+from .running import LINKER, ComponentError, Job, Result, find_linker, run_batch
 
 if TYPE_CHECKING:
     from spacy.language import Language

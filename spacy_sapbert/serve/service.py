@@ -13,8 +13,8 @@ from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
 from ..linking.options import change_options
-from ..pipeline.batches import run_batch
 from ..pipeline.linker import SapbertLinker, fit_language
+from ..pipeline.running import run_batch
 from .linking_thread import LinkingThread
 from .metrics import Metrics
 from .problems import RequestError

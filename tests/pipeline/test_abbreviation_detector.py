@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_sapbert.pipeline.abbreviation_detector import SapbertAbbreviations
-from spacy_sapbert.pipeline.long_forms import long_form_text
+from spacy_sapbert.pipeline.abbreviation_detector import (
+    SapbertAbbreviations,
+    long_form_text,
+)
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 
 TEXT = "Ataxia telangiectasia (AT) runs in families. AT is rare."
@@ -107,7 +109,7 @@ def test_abbreviations_pipeline_round_trips_on_disk(tmp_path):
 
 def test_abbreviations_component_round_trips_in_pickle():
     component = SapbertAbbreviations(
-        "a", long_form_attr="meaning", abbreviations_attr="short_forms"
+        name="a", long_form_attr="meaning", abbreviations_attr="short_forms"
     )
     Span.remove_extension("meaning")
     copy = pickle.loads(pickle.dumps(component))

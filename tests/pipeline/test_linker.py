@@ -15,12 +15,15 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.extending import LINKER_CONFIG, SapbertLinker
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.declared import Declared
+from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import OPTIONS, change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import NLP, make_nlp
@@ -482,3 +485,46 @@ def test_linker_import_is_light(new_process: Any) -> None:
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert new_process.python(code).stdout.strip() == "[]"
+
+
+@Language.factory("test_linker_first_only", default_config=LINKER_CONFIG)
+class FirstOnly(SapbertLinker):
+    """Links the first span of each Doc, as the linker that it is made from does."""
+
+    def predict(self, docs: Any, **settings: Any) -> Any:
+        nothing = Linked([], "not_first", None)
+        links = super().predict(docs, **settings)
+        return [[*of_doc[:1], *[nothing] * len(of_doc[1:])] for of_doc in links]
+
+
+def test_linker_subclass_that_overrides_predict_works(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_linker_first_only", config={"kb": str(own_kb), "k": 3})
+    linker: Any = complete_pipeline(nlp, detection=False)
+    assert isinstance(linker, FirstOnly)
+    expected = [
+        ("heart attack", "C0000001", None),
+        ("MI", "NIL", "not_first"),
+        ("...", "NIL", "not_first"),
+    ]
+    nlp.to_disk(tmp_path / "saved")
+    copy = spacy.blank("en")
+    copy.add_pipe("test_linker_first_only")
+    for other in (nlp, spacy.load(tmp_path / "saved"), copy.from_bytes(nlp.to_bytes())):
+        docs = [other(make_doc(other)), *other.pipe([make_doc(other)])]
+        for doc in docs:
+            assert [(e.text, e.kb_id_, e._.link_note) for e in doc.ents] == expected
+    again = pickle.loads(pickle.dumps(linker))
+    assert again(make_doc(nlp)).ents[1].kb_id_ == "NIL"
+
+
+def test_linker_predicts_and_sets_links_in_two_steps(nlp: Language) -> None:
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    doc, expected = make_doc(nlp), results(nlp(make_doc(nlp)))
+    links = linker.predict([doc], k=1)
+    assert [ent.kb_id_ for ent in doc.ents] == ["", "", ""]
+    assert [len(link.candidates) for link in links[0]] == [1, 1, 0]
+    linker.set_annotations([doc], linker.predict([doc]))
+    assert results(doc) == expected

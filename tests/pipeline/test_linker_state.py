@@ -123,7 +123,12 @@ def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
     own_kb: Path, other_kb: Path, tmp_path: Path, how: str, made: str
 ) -> None:
     """As spaCy does it; what was not set when it was saved is restored too."""
-    settings: dict[str, Any] = {"k": 5, "filter": {"deny": ["C0000001"]}}
+    settings: dict[str, Any] = {
+        "k": 5,
+        "filter": {"deny": ["C0000001"]},
+        "batch_size": 7,
+        "long_form_attr": "own_long_form",
+    }
     nlp = make_nlp(own_kb, **(settings if made == "config" else {}))
     linker: Any = nlp.get_pipe("sapbert_linker")
     for name, value in settings.items():
@@ -142,6 +147,7 @@ def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
         copy.from_disk(tmp_path / "linker")
     assert copy.options == linker.options
     assert copy.opened.pin is None
+    assert (copy.batch_size, copy.long_form_attr) == (7, "own_long_form")
     assert link(other, "Fever", "MI") == link(nlp, "Fever", "MI")
     assert "L2" not in copy.kb
 
@@ -349,7 +355,8 @@ def test_linker_saves_an_installed_kb_by_name(
     nlp.to_disk(tmp_path / "saved")
     assert not list((tmp_path / "saved").rglob("concepts.db"))
     saved = tmp_path / "saved" / "sapbert_linker" / "settings.json"
-    assert json.loads(saved.read_text())["settings"]["kb"] == [name, "wards"]
+    data = json.loads(saved.read_text())
+    assert [data["config"]["kb"], data["settings"]["kb"]] == [name, "wards"]
     assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
     assert len(nlp.to_bytes()) < 100_000
     monkeypatch.setattr(installed, "entry_points", lambda group: [])

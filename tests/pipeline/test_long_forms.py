@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.pipeline.long_forms import (
+from spacy_sapbert.pipeline.abbreviation_detector import (
     find_short_forms,
     long_form_text,
     set_extensions,

@@ -82,16 +82,6 @@ class FakeKb:
         return list(dict.fromkeys((w.start, w.end) for w in found))
 
 
-class FakeLinker:
-    """Stands where a linker stands."""
-
-    def __init__(self, kb):
-        self.kb = kb
-
-    def __call__(self, doc):
-        return doc
-
-
 def make_mentions(nlp=None, names=NAMES, **settings):
     mentions = SapbertMentions(nlp, **settings)
     mentions.opened.kb = FakeKb(names)
@@ -348,8 +338,7 @@ def test_detector_of_any_text_returns_distinct_spans_without_stop_words(text):
 def make_lending_pipeline(names=NAMES):
     nlp = spacy.blank("en")
     mentions = nlp.add_pipe("sapbert_mentions")
-    nlp.add_pipe("sapbert_linker")
-    nlp._components[1] = ("sapbert_linker", FakeLinker(FakeKb(names)))
+    nlp.add_pipe("sapbert_linker").opened.kb = FakeKb(names)
     return nlp, mentions
 
 
@@ -358,7 +347,7 @@ def test_detector_uses_the_kb_of_the_linker():
     assert mentions.kb is nlp.get_pipe("sapbert_linker").kb
     assert mentions.opened.kb is None
     other = FakeKb(["fever"])
-    nlp.get_pipe("sapbert_linker").kb = other
+    nlp.get_pipe("sapbert_linker").opened.kb = other
     assert mentions.kb is other
 
 

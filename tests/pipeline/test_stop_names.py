@@ -9,12 +9,13 @@ import spacy
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
-from spacy_sapbert.pipeline.stop_list import (
+from spacy_sapbert.pipeline.stop_names import (
+    AnnotatedText,
     NameCount,
+    learn_stop_names,
     read_stop_names,
     write_stop_names,
 )
-from spacy_sapbert.pipeline.stop_names import AnnotatedText, learn_stop_names
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 

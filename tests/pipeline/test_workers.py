@@ -11,8 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.formats.gold import GoldSpan
-from spacy_sapbert.pipeline.batches import ComponentError
-from spacy_sapbert.pipeline.running import open_pipeline
+from spacy_sapbert.pipeline.running import ComponentError, open_pipeline
 from spacy_sapbert.pipeline.workers import (
     Workers,
     pack_document,
