@@ -74,11 +74,6 @@ def assemble_pipeline(
         mentions: Settings of `sapbert_mentions`, without a detector.
         force: Replace an existing folder.
 
-    Raises:
-        SapbertError: If the knowledge base is damaged, the output exists, the detector
-            links already, spaCy lacks the language, or the name of the package is not
-            valid.
-
     Examples:
         >>> assemble_pipeline("models/sample/kb", Path("models/pipeline"))
         >>> spacy.load("models/pipeline").pipe_names

@@ -20,10 +20,9 @@ from ..formats.inputs.files import InputFile, count_documents, list_inputs
 from ..formats.inputs.reading import ENTITIES, read_documents
 from ..formats.inputs.rows import COLUMNS, Columns
 from ..formats.omop import SOURCE as OMOP
-from ..formats.parts import FAILED, lock_folder, open_state, write_parts
+from ..formats.parts import FAILED, Part, lock_folder, open_state, write_parts
 from ..formats.registry import (
     Format,
-    Writer,
     check_library,
     guess_format,
     list_formats,
@@ -38,10 +37,8 @@ from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
 from .running import (
-    LINKER,
     NAMES,
     complete_pipeline,
-    find_linker,
     link_documents,
     load_pipeline,
     open_pipeline,
@@ -50,6 +47,8 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+    from .linker import SapbertLinker
 
 ON_ERROR = ("fail", "skip")
 MOST = 10**9
@@ -94,9 +93,6 @@ class LinkJob:
             depend on it.
         n_process: Number of processes. The output does not depend on it.
         force: Replace the output.
-
-    Raises:
-        SapbertError: If a value is not possible.
     """
 
     inputs: tuple[Path, ...]
@@ -135,40 +131,48 @@ class LinkJob:
                 check_range(name, value, 1, MOST)
 
     def choose_format(self) -> str:
-        """Return the format of the output; a folder of parts may have any name."""
-        if self.format is not None:
-            return self.format
-        if self.shard_size is None:
-            if self.output is not None and self.output.is_dir():
-                raise output_is_folder(path=self.output)
-            return "table" if self.output is None else guess_format(self.output)
-        ending = "" if self.output is None else self.output.suffix
-        return list_suffixes().get(ending, "jsonl")
+        """Return the format of the output; a folder of parts may have any name.
 
-    def check_output(self, name: str, format: Format) -> None:
-        """Raise an error if the output cannot be written, before anything is loaded."""
-        output = self.output
+        What cannot be written is an error, before anything is loaded.
+        """
+        output, parts = self.output, self.shard_size is not None
+        if self.format is not None:
+            name = self.format
+        elif parts:
+            ending = "" if output is None else output.suffix
+            name = list_suffixes().get(ending, "jsonl")
+        elif output is None or output.is_dir():  # the latter is an error
+            name = "table"
+        else:
+            name = guess_format(output)
+        load_writer(name)
+        format = list_formats()[name]
         if output is not None:
             check_replaceable(output)
-        if self.shard_size is not None:
-            if format.folder:
-                raise SapbertError(
-                    "E518",
-                    f"Expected a format with one file for each part, but {name} "
-                    "writes files for each document. Remove `--shard-size`.",
-                )
-            if output is None:
-                raise SapbertError(
-                    "E514",
-                    "Expected a folder for the parts as `--output`, but got none. "
-                    "Pass `--output FOLDER` with `--shard-size`.",
-                )
-        elif output is not None and output.is_dir() and not format.folder:
-            raise output_is_folder(path=output)
-        elif output is not None and format.folder:
+        if parts and format.folder:
+            raise SapbertError(
+                "E518",
+                f"Expected a format with one file for each part, but {name} "
+                "writes files for each document. Remove `--shard-size`.",
+            )
+        if parts and output is None:
+            raise SapbertError(
+                "E514",
+                "Expected a folder for the parts as `--output`, but got none. "
+                "Pass `--output FOLDER` with `--shard-size`.",
+            )
+        if not parts and output is not None and output.is_dir() and not format.folder:
+            raise SapbertError(
+                "E515",
+                f"Expected a file as `--output`, but {output} is a folder. Pass a "
+                "file, or pass `--shard-size 1000` to write parts into a folder.",
+            )
+        if output is not None and format.folder:
             check_existing(output, force=self.force)
-        else:
+        elif not parts:
             check_outputs(output, force=self.force)
+        self.check_keep(name, format)
+        return name
 
     def check_keep(self, name: str, format: Format) -> None:
         """Raise an error if the format cannot repeat the fields, or has one itself."""
@@ -192,12 +196,7 @@ class LinkJob:
                 )
 
     def describe(self, files: Iterable[InputFile], nlp: "Language") -> dict[str, Any]:
-        """Return what decides the output, as JSON; options are digests.
-
-        Args:
-            files: Of the inputs.
-            nlp: The pipeline as it was loaded.
-        """
+        """Return what decides the output, as JSON; options are digests."""
         values = {
             setting.name: getattr(self, setting.name)
             for setting in fields(self)
@@ -248,10 +247,6 @@ def link_files(
     Returns:
         Counts of documents, mentions and links.
 
-    Raises:
-        SapbertError: If the job is not possible; at the first invalid document, unless
-            invalid ones are skipped; if all are.
-
     Examples:
         >>> notes = Path("assets/sample/notes")
         >>> job = LinkJob((notes,), Path("linked.jsonl"), kb="models/sample/kb")
@@ -259,10 +254,6 @@ def link_files(
         5
     """
     name = job.choose_format()
-    writer = load_writer(name)
-    format = list_formats()[name]
-    job.check_output(name, format)
-    job.check_keep(name, format)
     result = LinkResult()
     files = list_inputs(job.inputs, job.input_format, left_out=result.not_read)
     for input_format in {file.format for file in files}:
@@ -280,23 +271,11 @@ def link_files(
         "detection": not all(list_formats()[file.format].annotated for file in files),
     }
     linker = complete_pipeline(nlp, **settings)
-    digest = linker.kb.manifest.digest
-    skipped = Skipped(job.on_error == "skip", on_skip)
-    documents = read_documents(
-        files,
-        longest=nlp.max_length,
-        vocab=nlp.vocab,
-        columns=Columns(job.text_field, job.id_field, job.keep),
-        overlapping=linker.spans_key is not None,
-        on_error=skipped.handle_error,
-        counts=result.left_out,
-        encoding=job.encoding,
-    )
     # One version links all documents, in each process, also one that is started later.
-    linker.opened.reload_seconds = None
+    kb, linker.opened.reload_seconds = linker.kb, None
     workers: Workers | None = None
     if job.n_process > 1:
-        reopen, values = linker.kb.__reduce__()
+        reopen, values = kb.__reduce__()
         opened = partial(
             open_pipeline,
             job.pipeline,
@@ -307,95 +286,84 @@ def link_files(
         workers = Workers(opened, vocab=nlp.vocab, n_process=job.n_process)
     total = count_documents(files) if progress else None
     bar = show_progress(unit="documents", total=total, quiet=not progress)
+    write = JobWriter(job, name, nlp, linker, workers, bar, on_skip)
+    documents = read_documents(
+        files,
+        longest=nlp.max_length,
+        vocab=nlp.vocab,
+        columns=Columns(job.text_field, job.id_field, job.keep),
+        overlapping=linker.spans_key is not None,
+        on_error=write.skip,
+        counts=result.left_out,
+        encoding=job.encoding,
+    )
     start = time.monotonic()
     with bar, workers or nullcontext():
-        write_part = PartWriter(
-            nlp,
-            writer,
-            make_writer_options(job, format, nlp, linker),
-            job.batch_size,
-            bar,
-            skipped,
-            workers,
-        )
         if job.shard_size is None or job.output is None:
             with open_target(job.output, name) as target:
-                result.counts += write_part(iter(documents), target)
-                skipped.check_written(result.counts["documents"])
+                result.counts += write(iter(documents), target)
+                write.check_written(result.counts)
         else:
-            command |= {"kb": digest, "format": name}
-            write_folder(job, command, documents, write_part, result)
-            skipped.check_written(result.counts["documents"])
-    result.left_out["skipped"] = skipped.count
-    result.documents = write_part.documents
+            command |= {"kb": kb.manifest.digest, "format": name}
+            parts = write_folder(job, command, documents, write)
+            result.parts = len(parts)
+            for part in parts:
+                result.counts.update(part["counts"])
+            write.check_written(result.counts)
+    result.left_out["skipped"] = write.skipped
+    result.documents = write.documents
     result.seconds = time.monotonic() - start
     return result
 
 
-def make_writer_options(
-    job: LinkJob, format: Format, nlp: "Language", linker: Any
-) -> dict[str, Any]:
-    """Return what the writer of a format takes besides the documents."""
-    digest = linker.kb.manifest.digest
-    options: dict[str, Any] = {"include_text": not job.no_text}
-    if job.keep:
-        options["keep"] = job.keep
-    if "kb_digest" in format.takes:
-        options["kb_digest"] = digest
-    if "system" in format.takes:
-        pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
-        options["system"] = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
-    if "first_id" in format.takes:
-        options["first_id"] = job.first_id
-        known = linker.options.codes or linker.kb.store.sources_of_codes
-        if OMOP not in known:  # no mention would have the id of a concept
-            got = ", ".join(known) or "none"
-            raise SapbertError(
-                "E471",
-                "Expected a knowledge base whose concepts have codes of OMOP for "
-                f"`--format omop`, but got {got}, so that each row would have the "
-                "concept 0. Build it from files of Athena, or write another format.",
-            )
-    return options
-
-
-@dataclass
-class PartWriter:
+class JobWriter:
     """Links documents and writes them to a file, e.g. of a part.
 
     Attributes:
         options: Of the writer; `first_id` grows with the rows that were written.
         documents: How many were linked.
+        skipped: How many were left out; `first` is the error of the first.
     """
 
-    nlp: "Language"
-    writer: Writer
-    options: dict[str, Any]
-    batch_size: int
-    bar: Any
-    skipped: "Skipped"
-    workers: Workers | None
-    documents: int = 0
+    def __init__(
+        self,
+        job: LinkJob,
+        name: str,
+        nlp: "Language",
+        linker: "SapbertLinker",
+        workers: Workers | None,
+        bar: Any,
+        on_skip: OnError | None,
+    ) -> None:
+        self.job = job
+        self.nlp = nlp
+        self.linker = linker
+        self.workers = workers
+        self.bar = bar
+        self.on_skip = on_skip
+        self.writer = load_writer(name)
+        self.options = make_writer_options(job, list_formats()[name], nlp, linker)
+        self.documents = self.skipped = 0
+        self.first: SapbertError | None = None
 
     def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
         """Write documents, and return the counts."""
         counts: Counter[str] = Counter()
 
         def handle_failed(error: SapbertError) -> None:
-            self.skipped.handle_error(error)
+            self.skip(error)
             counts[FAILED] += 1
 
-        linker: Any = self.nlp.get_pipe(find_linker(self.nlp) or LINKER)
         docs = describe_docs(
             link_documents(
                 self.nlp,
                 documents,
-                batch_size=self.batch_size,
+                batch_size=self.job.batch_size,
                 run=self.workers.run if self.workers else None,
                 on_error=handle_failed,
             ),
-            spans_key=linker.spans_key,
-            names=linker.attrs,
+            spans_key=self.linker.spans_key,
+            names=self.linker.attrs,
         )
         self.writer(self.count(docs, counts), file, **self.options)
         self.skip_ids(counts)
@@ -422,71 +390,76 @@ class PartWriter:
         if "first_id" in self.options:
             self.options["first_id"] += counts.get("entities", 0)
 
+    def skip(self, error: SapbertError) -> None:
+        """Count a document that is left out, or raise its error."""
+        if self.job.on_error != "skip":
+            raise error
+        self.skipped += 1
+        self.first = self.first or error
+        if self.on_skip is not None:
+            self.on_skip(error)
+
+    def check_written(self, counts: Mapping[str, int]) -> None:
+        """Raise the first error if all documents were skipped."""
+        if not counts["documents"] and self.first is not None:
+            raise self.first
+
+
+def make_writer_options(
+    job: LinkJob, format: Format, nlp: "Language", linker: "SapbertLinker"
+) -> dict[str, Any]:
+    """Return what the writer of a format takes besides the documents."""
+    digest = linker.kb.manifest.digest
+    options: dict[str, Any] = {"include_text": not job.no_text}
+    if job.keep:
+        options["keep"] = job.keep
+    if "kb_digest" in format.takes:
+        options["kb_digest"] = digest
+    if "system" in format.takes:
+        pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
+        options["system"] = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
+    if "first_id" in format.takes:
+        options["first_id"] = job.first_id
+        known = linker.options.codes or linker.kb.store.sources_of_codes
+        if OMOP not in known:  # no mention would have the id of a concept
+            got = ", ".join(known) or "none"
+            raise SapbertError(
+                "E471",
+                "Expected a knowledge base whose concepts have codes of OMOP for "
+                f"`--format omop`, but got {got}, so that each row would have the "
+                "concept 0. Build it from files of Athena, or write another format.",
+            )
+    return options
+
 
 def write_folder(
     job: LinkJob,
     command: dict[str, Any],
     documents: Iterable[Document],
-    write_part: PartWriter,
-    result: LinkResult,
-) -> None:
-    """Write documents in parts, or the parts that are missing.
+    write: JobWriter,
+) -> list[Part]:
+    """Write documents in parts, or the parts that are missing; return all parts.
 
     Args:
         command: Everything that decides the output.
-        result: Updated.
-
-    Raises:
-        SapbertError: See `open_state` and `write_parts`.
     """
     assert job.output is not None
     assert job.shard_size is not None
     format = list_formats()[command["format"]]
     with lock_folder(job.output):
         state = open_state(job.output, command, force=job.force)
-        bar = write_part.bar
-        bar.initial = bar.n = sum(part["documents"] for part in state["parts"])
+        write.bar.initial = write.bar.n = sum(p["documents"] for p in state["parts"])
         for part in state["parts"]:
-            write_part.skip_ids(part["counts"])
+            write.skip_ids(part["counts"])
         write_parts(
             job.output,
             state,
             documents,
             size=job.shard_size,
             suffix=format.part_suffix or format.suffixes[0],
-            write_part=write_part,
+            write_part=write,
         )
-    result.parts = len(state["parts"])
-    for part in state["parts"]:
-        result.counts.update(part["counts"])
-
-
-class Skipped:
-    """Counts the documents that are left out.
-
-    Args:
-        skip: False = raise the first error.
-        on_skip: Called with each error.
-    """
-
-    def __init__(self, skip: bool, on_skip: OnError | None) -> None:
-        self.skip, self.on_skip = skip, on_skip
-        self.count = 0
-        self.first: SapbertError | None = None
-
-    def handle_error(self, error: SapbertError) -> None:
-        """Count an error of a document."""
-        if not self.skip:
-            raise error
-        self.count += 1
-        self.first = self.first or error
-        if self.on_skip is not None:
-            self.on_skip(error)
-
-    def check_written(self, documents: int) -> None:
-        """Raise the first error if all documents were skipped."""
-        if not documents and self.first is not None:
-            raise self.first
+    return state["parts"]
 
 
 def digest_json(data: Any) -> str:
@@ -524,11 +497,3 @@ def digest_pipeline(nlp: "Language") -> str:
         for file in filter(Path.is_file, map(folder.joinpath, files)):
             digests[f"{name}/{file.name}"] = file_digest(file)
     return digest_json(digests)
-
-
-def output_is_folder(*, path: object) -> SapbertError:
-    return SapbertError(
-        "E515",
-        f"Expected a file as `--output`, but {path} is a folder. Pass a file, or pass "
-        "`--shard-size 1000` to write parts into a folder.",
-    )

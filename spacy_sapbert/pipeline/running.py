@@ -49,11 +49,8 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     """Load a pipeline from a folder or package.
 
     Args:
-        name: Folder or package; None = a blank pipeline.
+        name: None = a blank pipeline.
         lang: Language of the blank pipeline; None = "en".
-
-    Raises:
-        SapbertError: If there is no such pipeline or language, or both are given.
     """
     import spacy
 
@@ -86,11 +83,7 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
 
 
 def list_detectors(nlp: "Language", what: str) -> list[str]:
-    """Return the names of the components that declare that they set spans to link.
-
-    Args:
-        what: "doc.ents" or "doc.spans", in `assigns` of the factory.
-    """
+    """Return the components that declare that they set `what`, e.g. "doc.ents"."""
     return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
@@ -118,28 +111,17 @@ def complete_pipeline(
     precision: str | None = None,
     detection: bool = True,
 ) -> Any:
-    """Add a linker and a detector of mentions to a pipeline, if they are missing.
+    """Add a linker and a detector of mentions to a pipeline; return the linker.
 
-    With the linker a detector of abbreviations is added, if there is none.
+    What the pipeline has is kept. With the linker a detector of abbreviations is added,
+    if there is none. Options, engine and precision replace those of the linker.
 
     Args:
         nlp: Changed in place.
         kb: Folder or name of a knowledge base, for a pipeline without a linker; None =
             the only one installed.
-        kb_digest: The digest that it must have; None = as the linker.
-        mentions: "names" to detect the names of the knowledge base, with the component
-            for it that the pipeline has, or a new one.
-        options: Options of linking that replace those of the linker.
-        engine: Engine of the encoder; see `EncoderConfig`. None = as the linker.
-        precision: Precision of the encoder; None = as the linker.
+        mentions: "names" to detect the names of the knowledge base.
         detection: Require a detector; False = all documents have entities.
-
-    Returns:
-        The linker.
-
-    Raises:
-        SapbertError: If the pipeline has a linker with a knowledge base, or no detector
-            of entities, or a setting is not possible.
     """
     if mentions not in (None, NAMES):
         raise SapbertError(
@@ -187,7 +169,7 @@ def open_pipeline(
     """Load a pipeline and complete it; used in every worker process.
 
     Args:
-        name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
+        settings: Arguments of `complete_pipeline`.
         open_kb: Opens the version that is used to the end; None = the one in use.
     """
     nlp = load_pipeline(name, lang=lang)
@@ -218,10 +200,7 @@ def check_detection(nlp: "Language", spans_key: str | None) -> None:
 
 
 def has_entities(document: Document, spans_key: str | None) -> bool:
-    """Return whether the entities (or spans of a group) of a document are set.
-
-    They may be set to none.
-    """
+    """Return whether the entities or spans of a document are set, maybe to none."""
     if document.spans is not None:
         return True
     if document.doc is None:
@@ -239,20 +218,15 @@ def link_documents(
     run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Result]]]] | None" = None,
     on_error: OnError = raise_error,
 ) -> "Iterator[tuple[Any, Doc]]":
-    """Run a pipeline over documents.
+    """Run a pipeline with a linker over documents, and yield their ids and Docs.
 
-    Documents with entities skip the components that detect entities.
+    Documents with entities skip the components that detect entities. The fields of a
+    document are in `doc.user_data["fields"]`.
 
     Args:
-        nlp: The pipeline, with a linker.
         batch_size: Documents in memory at once.
         run: Runs jobs in other processes; see `Workers.run`.
-        on_error: Called with the error, with the id of the document, if a component
-            fails; the document is left out.
-
-    Yields:
-        Ids and Docs, in order. The fields of a document are in
-        `doc.user_data["fields"]`.
+        on_error: Called if a component fails; the document is left out.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
     results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
@@ -269,18 +243,7 @@ def link_documents(
 def plan_jobs(
     nlp: "Language", documents: Iterable[Document], *, batch_size: int
 ) -> Iterator[Job]:
-    """Group documents that run through the same components.
-
-    Args:
-        nlp: The pipeline, with a linker.
-        batch_size: Maximum of documents in a job.
-
-    Yields:
-        Documents, and names of components to skip.
-
-    Raises:
-        SapbertError: If a document has no entities and no component detects them.
-    """
+    """Group documents that run through the same components."""
     from spacy.util import minibatch
 
     linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
@@ -308,10 +271,7 @@ def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
 
 
 def raise_component_errors(nlp: "Language") -> None:
-    """Make every component raise its errors.
-
-    A component that only logs its errors would lose documents.
-    """
+    """Make every component raise its errors; one that logs them loses documents."""
     from spacy.util import raise_error
 
     nlp.default_error_handler = raise_error

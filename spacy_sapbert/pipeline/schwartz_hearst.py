@@ -53,11 +53,11 @@ class Abbreviation(NamedTuple):
 
 
 def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
-    """Find the brackets that are closed before the next blank line.
+    """Find the brackets that are closed before the next blank line, inner ones first.
 
     Yields:
         Offsets of the opening and the closing bracket, and the start of the surrounding
-        text: after the next outer bracket or blank line. Inner brackets come first.
+        text: after the next outer bracket or blank line.
     """
     paragraph = 0
     opened: dict[str, list[int]] = {mark: [] for mark in OPENING.values()}
@@ -233,11 +233,7 @@ def explains(long: str, short: str) -> bool:
 
 
 def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
-    """Return the abbreviation of a short form, if its long form is in a part.
-
-    Args:
-        long_part: Earliest start and end of the long form.
-    """
+    """Return the abbreviation of a short form, if its long form is in a part."""
     short = text[slice(*short_part)]
     if not is_short_form(short):
         return None
@@ -274,10 +270,7 @@ def find_in_bracket(
 def find_before_bracket(
     text: str, around: int, inner: Part, opening: int
 ) -> Abbreviation | None:
-    """Find `short form (long form)`: one word with a capital before the bracket.
-
-    See `find_in_bracket` for the arguments.
-    """
+    """Find `short form (long form)`: one word with a capital before the bracket."""
     around = max(around, opening - REACH)
     _, end = trim_part(text, around, opening)
     start = start_of_word(text, around, end)
@@ -290,9 +283,7 @@ def find_before_bracket(
 def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in time linear in its length.
 
-    Returns:
-        Each short form once, by its first definition, in the order of the closing
-        brackets.
+    Each short form comes once, by its first definition.
 
     Source: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
     definitions in biomedical text.

@@ -21,11 +21,7 @@ Mention = tuple[str, list[list[str]]]  # text, ids of each part
 def annotate(
     source: str, text: str, mentions: Iterable[Mention], *, id: str = ""
 ) -> AnnotatedDocument:
-    """Return an annotated document; abbreviations that it defines become long forms.
-
-    Args:
-        text: The text; may be empty.
-    """
+    """Return an annotated document; abbreviations that it defines become long forms."""
     long_forms = find_long_forms(text) if text else {}
     annotated: list[AnnotatedMention] = []
     for mention, parts in mentions:
@@ -85,10 +81,6 @@ def teach(
 
     Returns:
         The new version, or `kb` if it was not changed; and the report.
-
-    Raises:
-        SapbertError: If the documents have no mention or ids of another vocabulary, or
-            the folder has changed, is locked or cannot be written.
 
     Examples:
         >>> path = Path("assets/sample/annotated.txt")
