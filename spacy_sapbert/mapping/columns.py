@@ -1,13 +1,15 @@
-"""The columns of a mapped table: links of terms → rows."""
+"""The columns of a mapped table: written with links, read with choices of a person."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import SapbertError
+from ..formats.gold import NO_ID, split_ids
 from ..io.tables import describe_header
-from .found import Found
-from .tables import Cell
+from .lookup import Found
+from .tables import ENDINGS, Cell, read_rows
 
 PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
 FIRST = (
@@ -25,10 +27,9 @@ def list_columns(k: int) -> list[str]:
 
 
 def list_cells(term: str, found: Found, k: int) -> list[Cell]:
-    """Return the cells of `list_columns`.
+    """Return the cells of `list_columns`; a person fills `chosen`.
 
-    `chosen` is empty: a person fills it. The first candidate is given also if the term
-    has no concept, `status` then says so.
+    The first candidate is given even if the term has no concept.
     """
     first = found.candidates[0] if found.candidates else None
     cells: list[Cell] = [term, "", found.status]
@@ -55,11 +56,10 @@ def find_columns(
 
     Args:
         names: None = a column that is not wanted.
-
-    Raises:
-        SapbertError: If one is missing.
     """
-    places = [None if name is None else find_column(header, name) for name in names]
+    keys = [column.strip().casefold() for column in header]
+    wanted = [None if name is None else name.strip().casefold() for name in names]
+    places = [keys.index(key) if key in keys else None for key in wanted]
     for name, place in zip(names, places, strict=True):
         if name is not None and place is None:
             known = describe_header(
@@ -73,8 +73,50 @@ def find_columns(
     return places
 
 
-def find_column(header: Sequence[str], name: str) -> int | None:
-    """Return the place of a column, whatever the case of its name; None = absent."""
-    keys = [column.strip().casefold() for column in header]
-    key = name.strip().casefold()
-    return keys.index(key) if key in keys else None
+class Reviewed(NamedTuple):
+    """A term and what a person has chosen for it.
+
+    Attributes:
+        row: Its row in the table, from 1 = the header.
+        parts: The ids; see `split_ids`. Empty = no concept.
+    """
+
+    row: int
+    term: str
+    parts: list[list[str]]
+
+
+def is_mapped(path: Path) -> bool:
+    """Return whether a file is a table that `map` wrote."""
+    if not path.is_file() or not path.name.lower().endswith(tuple(ENDINGS)):
+        return False
+    try:
+        return {TERM, CHOSEN} <= {*next(read_rows(path), [])}
+    except SapbertError:
+        return False
+
+
+def read_reviewed(path: Path) -> Iterator[Reviewed]:
+    """Read the terms of a table of `map` for which something is chosen.
+
+    `match_chosen` has an id, several with bars between them of which one is right, or
+    NIL. Terms where it is empty are left out.
+    """
+    rows = read_rows(path)
+    header = next(rows, [])
+    term_place, chosen_place = find_columns(path, header, (TERM, CHOSEN))
+    assert term_place is not None
+    assert chosen_place is not None
+    empty = True
+    for number, row in enumerate(rows, 2):
+        term = row[term_place].strip()
+        chosen = row[chosen_place].strip()
+        if term and chosen:
+            empty = False
+            yield Reviewed(number, term, [] if chosen in NO_ID else split_ids(chosen))
+    if empty:
+        raise SapbertError(
+            "E444",
+            f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
+            "empty. Write an id, or NIL, for each term that you have reviewed.",
+        )

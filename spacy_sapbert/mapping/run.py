@@ -1,12 +1,16 @@
 """A table with a column of terms → the same table with the concepts of the terms."""
 
+import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import SapbertError
+from ..errors import SapbertError, refused_by_system
 from ..io.progress import show_progress
 from ..io.reading import check_file, file_digest
 from ..io.writing import write_atomically
@@ -15,8 +19,7 @@ from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .columns import PREFIX, find_columns, list_cells, list_columns
-from .found import STATUSES, Found
-from .lookup import Query, SavedLookups, map_queries
+from .lookup import STATUSES, Found, Query, map_queries
 from .tables import Cell, find_kind, read_rows, write_table
 from .terms import split_terms
 
@@ -52,6 +55,78 @@ class Term(NamedTuple):
     cells: list[str]
 
 
+class SavedLookups:
+    """The look-ups of a run, a line each, in a file that a stopped run leaves.
+
+    What a stop left of the last line is looked up again.
+
+    Args:
+        path: The file; it is deleted by `finish`.
+        settings: What the look-ups depend on, in plain JSON types.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        text = json.dumps(settings, sort_keys=True)
+        digest = sha256(text.encode("utf8", "replace")).hexdigest()
+        self.path = path
+        self.found: dict[Query, Found] = {}
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # it has texts
+        self.file = os.fdopen(handle, "r+b")
+        whole = self.read(digest)
+        self.file.truncate(whole)
+        self.file.seek(whole)
+        if not whole:
+            self.write({"settings": digest})
+
+    def read(self, digest: str) -> int:
+        """Read the file, and return the number of bytes of its whole lines."""
+        whole = 0
+        try:
+            for line in self.file:
+                if not line.endswith(b"\n"):
+                    break
+                data = json.loads(line)
+                if whole:
+                    term, types, languages = data["query"]
+                    query = Query(term, tuple(types), tuple(languages))
+                    self.found[query] = Found(*data["found"])
+                elif data["settings"] != digest:
+                    raise ValueError
+                whole += len(line)
+        except (KeyError, TypeError, ValueError):
+            self.close()
+            raise SapbertError(
+                "E440",
+                "Expected look-ups of the same table, knowledge base and settings in "
+                f"{self.path}, but got others. Delete the file to begin anew.",
+            ) from None
+        return whole
+
+    def write(self, data: dict[str, Any]) -> None:
+        line = json.dumps(data, ensure_ascii=True)
+        try:
+            self.file.write(line.encode("utf8") + b"\n")
+            self.file.flush()
+        except OSError as error:
+            values = {"path": self.path, "reason": error.strerror or error}
+            raise refused_by_system(**values) from error
+
+    def add(self, query: Query, found: Found) -> None:
+        """Keep a look-up."""
+        self.found[query] = found
+        self.write({"query": query, "found": found})
+
+    def close(self) -> None:
+        """Close the file; the next run goes on with it."""
+        with suppress(OSError):  # what cannot be written is looked up again
+            self.file.close()
+
+    def finish(self) -> None:
+        """Delete the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+
 def map_table(
     kb: KnowledgeBase,
     path: Path,
@@ -74,10 +149,6 @@ def map_table(
     Returns:
         Number of terms by status, of `STATUSES`; and of rows without a term, as
         "empty".
-
-    Raises:
-        SapbertError: If a column is missing, a row allows types or languages that the
-            knowledge base lacks, or a file is damaged.
     """
     check_file(path)
     settings: dict[str, Any] = {
@@ -127,9 +198,6 @@ def read_terms(
     Returns:
         The names of the columns, without those of an earlier mapping, and the terms; a
         row without one has the term "".
-
-    Raises:
-        SapbertError: If the table is empty or lacks a column.
     """
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
@@ -213,10 +281,6 @@ def write_mapped(
 
 
 def check_output(output: Path) -> None:
-    """Check that the ending of an output is known.
-
-    Raises:
-        SapbertError: If not.
-    """
+    """Check that the ending of an output is known."""
     if not output.name.lower().endswith(SSSOM_ENDINGS):
         find_kind(output)

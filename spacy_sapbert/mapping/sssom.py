@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ..io.version import __version__
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
-from .found import EXACT, LINKED, Found
+from .lookup import EXACT, LINKED, Found
 from .tables import TSV, Cell, write_text
 
 COLUMNS = (
@@ -57,12 +57,7 @@ def find_namespace(prefix: str) -> str:
 
 
 def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
-    """Yield the metadata above the table, without line ends.
-
-    Args:
-        curies: Of the objects, whose prefixes are explained.
-        source: Digest of the knowledge base.
-    """
+    """Yield the metadata above the table; `source` is the digest of the kb."""
     prefixes = {curie.partition(":")[0] for curie in curies} - {*NAMESPACES}
     known = NAMESPACES | {prefix: find_namespace(prefix) for prefix in prefixes}
     yield "#curie_map:"

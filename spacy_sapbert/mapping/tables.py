@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,11 +36,7 @@ Cell = str | float | None
 
 
 def find_kind(path: Path) -> str:
-    """Return what a table is, by its ending.
-
-    Raises:
-        SapbertError: If the ending is unknown.
-    """
+    """Return what a table is, by its ending."""
     for ending, kind in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return kind
@@ -59,10 +55,6 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
 
     Yields:
         The cells of a row, as many as the first row has.
-
-    Raises:
-        SapbertError: With the line, if a row has more, or a quote is not closed; if the
-            file is damaged.
     """
     kind = find_kind(path)
     if not path.is_file():
@@ -88,11 +80,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
 
 
 def read_parquet(path: Path) -> Iterator[list[str]]:
-    """Read a Parquet file, its columns as texts.
-
-    Raises:
-        SapbertError: If pyarrow is missing, or the file is damaged.
-    """
+    """Read a Parquet file, its columns as texts."""
     pq = require("pyarrow.parquet", "pyarrow")
     from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
     from ..formats.inputs.rows import Columns
@@ -116,10 +104,6 @@ def write_table(
 
     Args:
         rows: With as many cells as the header; None = empty.
-
-    Raises:
-        SapbertError: If a library is missing, or there are too many rows, or characters
-            in a cell, for Excel.
     """
     kind = find_kind(path)
     if kind == EXCEL:
@@ -205,32 +189,15 @@ def write_parquet(
 ) -> None:
     """Write a Parquet file; a column of numbers is of numbers, all others are texts."""
     pa, pq = (require(name, "pyarrow") for name in ("pyarrow", "pyarrow.parquet"))
-    numbers = tuple(name.endswith(("_score", "_probability")) for name in header)
-    schema = pa.schema(
-        [
-            (name, pa.float64() if number else pa.string())
-            for name, number in zip(header, numbers, strict=True)
-        ]
-    )
+    numbers = ("_score", "_probability")
+    types = [pa.float64() if n.endswith(numbers) else pa.string() for n in header]
+    schema = pa.schema(list(zip(header, types, strict=True)))
+    cells = (list(map(to_valid, row)) for row in rows)
     with write_atomically(path) as file, pq.ParquetWriter(file, schema) as writer:
-        batch: list[Sequence[Cell]] = []
-
-        def flush() -> None:
-            if batch:
-                columns = [
-                    pa.array(column, field.type)
-                    for column, field in zip(
-                        zip(*batch, strict=True), schema, strict=True
-                    )
-                ]
-                writer.write_batch(pa.record_batch(columns, schema=schema))
-                batch.clear()
-
-        for row in rows:
-            batch.append([to_valid(cell) for cell in row])
-            if len(batch) == ROWS_AT_ONCE:
-                flush()
-        flush()
+        while batch := list(islice(cells, ROWS_AT_ONCE)):
+            columns = zip(zip(*batch, strict=True), types, strict=True)
+            arrays = [pa.array(column, type) for column, type in columns]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
 def to_valid(cell: Cell) -> Cell:

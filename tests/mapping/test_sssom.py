@@ -11,7 +11,7 @@ import pytest
 
 from spacy_sapbert.linking.candidates import Candidate
 from spacy_sapbert.mapping import sssom
-from spacy_sapbert.mapping.found import EXACT, LINKED, NONE, REVIEW, Found
+from spacy_sapbert.mapping.lookup import EXACT, LINKED, NONE, REVIEW, Found
 from spacy_sapbert.serve.columns import apply_choice, write_mapped
 
 TODAY = date(2026, 1, 2)

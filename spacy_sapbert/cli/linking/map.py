@@ -63,8 +63,7 @@ def map_terms(
     """
     from ...kb.knowledge_base import load_kb
     from ...linking.options import DEFAULT_OPTIONS, change_options
-    from ...mapping.found import STATUSES
-    from ...mapping.lookup import has_threshold
+    from ...mapping.lookup import STATUSES, has_threshold
     from ...mapping.run import TermColumns, check_output, map_table
 
     check_outputs(output, force=force)

@@ -9,9 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from ...errors import wrong_request
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
-from ...mapping.found import Found
+from ...mapping.lookup import Found, map_batch
 from ...mapping.lookup import Query as Term
-from ...mapping.lookup import map_batch
 from ...pipeline.linker import fit_language
 from ..access import Access
 from ..columns import (
