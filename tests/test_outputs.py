@@ -81,7 +81,7 @@ OTHERS = {
 }
 # Commands that write a folder, and a file that every such folder has.
 FOLDERS = {
-    "sapbert assemble": "sapbert_mentions/settings.json",
+    "sapbert assemble": "assembled.json",
     "sapbert kb build": "CURRENT",
     "sapbert teach": "CURRENT",
     "training fetch-encoder": "sapbert.json",

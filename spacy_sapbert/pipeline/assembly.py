@@ -18,30 +18,16 @@ if TYPE_CHECKING:
 
 ADDED = ("sapbert_abbreviations", "sapbert_linker")  # to every pipeline
 LICENCE = "see the licences of the vocabularies"
-PIPELINE_PARTS = (
-    "config.cfg",
-    "meta.json",
-    "tokenizer",
-    "vocab",
-    "sapbert_abbreviations",
-    "sapbert_mentions",
-    "sapbert_linker",
-)
-PIPELINE_FOLDER = FolderKind(
-    "a pipeline that `assemble` wrote",
-    "sapbert_mentions/settings.json",  # a pipeline of spaCy alone has none
-    lambda name: name.partition("/")[0] in PIPELINE_PARTS,
-)
-DETECTOR = "detector.json"  # what `assemble` took the detector from
-DETECTOR_PARTS = ("tok2vec", "transformer", "ner", DETECTOR)
+WRITTEN = "assembled.json"  # says that `assemble` wrote a folder, and from what
+PARTS = ("config.cfg", "meta.json", "tokenizer", "vocab", "tok2vec", "transformer")
 
 
-def detector_folder(nlp: "Language") -> FolderKind:
-    """Return which folders are of a pipeline with a detector of its own."""
-    parts = {*PIPELINE_PARTS, *DETECTOR_PARTS, *nlp.pipe_names}
+def pipeline_folder(nlp: "Language") -> FolderKind:
+    """Return which folders `assemble` may replace."""
+    parts = {*PARTS, WRITTEN, "ner", "sapbert_mentions", *ADDED, *nlp.pipe_names}
     return FolderKind(
-        "a pipeline with a detector that `assemble` wrote",
-        DETECTOR,
+        "a pipeline that `assemble` wrote",
+        WRITTEN,
         lambda name: name.partition("/")[0] in parts,
     )
 
@@ -85,7 +71,7 @@ def assemble_pipeline(
         nlp = load_pipeline(None, lang=lang)
     else:
         nlp = load_pipeline(str(detector))
-    kind = PIPELINE_FOLDER if detector is None else detector_folder(nlp)
+    kind = pipeline_folder(nlp)
     check_folder_output(output, kind, force=force)
     for component in ADDED:
         if component in nlp.component_names:
@@ -124,5 +110,5 @@ def assemble_pipeline(
         linker.kb = opened  # type: ignore[attr-defined]
     with write_folder_atomically(output, kind) as part:
         nlp.to_disk(part, exclude=left_out)
-        if detector is not None:
-            write_json(part / DETECTOR, {"detector": Path(detector).name})
+        made_of = None if detector is None else Path(detector).name
+        write_json(part / WRITTEN, {"detector": made_of})
