@@ -159,15 +159,14 @@ def map_table(
         "encoding": encoding,
     }
     header, terms = read_terms(path, columns, encoding)
-    counts = Counter[str](dict.fromkeys(STATUSES, 0))
-    queries: dict[Query, None] = {}
+    occurrences = Counter[Query]()
     checked = set[tuple[tuple[str, ...], ...]]()
     for term in terms:
         if term.query[1:] not in checked:
             check_allowed(kb, path, term)
             checked.add(term.query[1:])
-        if term.query.term:
-            queries[term.query] = None
+        occurrences[term.query] += 1
+    queries = [query for query in occurrences if query.term]
     saved = SavedLookups(output.with_name(f"{output.name}{SAVED}"), settings)
     try:
         missing = [query for query in queries if query not in saved.found]
@@ -182,11 +181,14 @@ def map_table(
         for query, found in done:
             saved.add(query, found)
         _, terms = read_terms(path, columns, encoding)
-        pairs = count(terms, saved.found, counts)
+        pairs = ((term, saved.found.get(term.query)) for term in terms)
         write_mapped(output, header, pairs, options.k, kb.manifest.digest)
     finally:
         saved.close()
     saved.finish()
+    counts = Counter[str](dict.fromkeys(STATUSES, 0))
+    for query, number in occurrences.items():
+        counts[saved.found[query].status if query.term else "empty"] += number
     return counts
 
 
@@ -238,16 +240,6 @@ def check_allowed(kb: KnowledgeBase, path: Path, term: Term) -> None:
             f"the columns that limit each row, but row {term.row} has another. "
             "Correct the cell, or name another column.",
         ) from None
-
-
-def count(
-    terms: Iterable[Term], found: dict[Query, Found], counts: Counter[str]
-) -> Iterator[tuple[Term, Found | None]]:
-    """Yield terms with what was found, and count their statuses."""
-    for term in terms:
-        result = found.get(term.query)
-        counts["empty" if result is None else result.status] += 1
-        yield term, result
 
 
 def write_mapped(

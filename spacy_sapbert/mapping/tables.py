@@ -164,7 +164,9 @@ def write_workbook(
                     "Excel, but got more. Write CSV or Parquet.",
                 )
             for column, cell in enumerate(row, 1):
-                if is_cut(cell):
+                # openpyxl would cut a text that Excel cannot hold
+                text = cell if isinstance(cell, str) else ""
+                if len(text.encode("utf-16-le", "replace")) // 2 > MOST_UNITS:
                     raise SapbertError(
                         "E447",
                         f"{path}: Expected at most {MOST_UNITS:,} characters in a "
@@ -174,14 +176,6 @@ def write_workbook(
             sheet.append([to_cell(cell, bold=number == 1) for cell in row])
     with write_atomically(path) as file:
         book.save(file)
-
-
-def is_cut(cell: Cell) -> bool:
-    """Return whether openpyxl would cut a text, which Excel cannot hold."""
-    units = (
-        len(cell.encode("utf-16-le", "replace")) // 2 if isinstance(cell, str) else 0
-    )
-    return units > MOST_UNITS
 
 
 def write_parquet(

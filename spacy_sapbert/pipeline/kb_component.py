@@ -243,7 +243,7 @@ class KbComponent(Pipe):
         changed: set[str] = set()
         if folder is not None and self.is_made_for(folder):
             made = saved["config"].items()
-            changed = {name for name, value in made if self.config[name] != value}
+            changed = {n for n, value in made if self.config.get(n, value) != value}
         settings = saved["settings"].items()
         self.use_settings({n: value for n, value in settings if n not in changed})
         return changed

@@ -173,6 +173,8 @@ class SapbertMentions(KbComponent):
         self.spans_key = spans_key
         self.names_given = stop_names
         self.lang = getattr(nlp, "lang", "")
+        if isinstance(stop_names, str) and Path(stop_names).exists():
+            self.stop_names  # noqa: B018, before the working directory changes
         self.check_numbers()
         self.config = {name: getattr(self, name) for name in SETTINGS[:-1]}
         self.config |= {"kb": self.opened.given, "stop_names": stop_names}

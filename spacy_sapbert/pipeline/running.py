@@ -95,11 +95,6 @@ def finds_long_forms(nlp: "Language") -> bool:
     )
 
 
-def has_factory(nlp: "Language", factory: str) -> bool:
-    """Return whether a pipeline has a component of a factory."""
-    return factory in (nlp.get_pipe_meta(name).factory for name in nlp.pipe_names)
-
-
 def complete_pipeline(
     nlp: "Language",
     *,
@@ -151,7 +146,8 @@ def complete_pipeline(
             engine=engine or config.engine,
             precision=precision or config.precision,
         )
-    if mentions == NAMES and not has_factory(nlp, MENTIONS):
+    factories = [nlp.get_pipe_meta(name).factory for name in nlp.pipe_names]
+    if mentions == NAMES and MENTIONS not in factories:
         config = {"spans_key": linker.spans_key}
         nlp.add_pipe(MENTIONS, before=name, config=config)
     if detection:

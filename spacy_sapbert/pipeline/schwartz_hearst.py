@@ -115,11 +115,6 @@ def is_short_form(text: str) -> bool:
     )
 
 
-def count_letters(short: str) -> int:
-    """Return the number of letters and digits of a short form, |A| in the paper."""
-    return sum(map(str.isalnum, short))
-
-
 def start_of_word(text: str, start: int, at: int) -> int:
     """Return the start of a word: after a blank, or a character of Chinese."""
     while at > start and not text[at - 1].isspace() and text[at - 1] < CHINESE:
@@ -239,7 +234,7 @@ def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
         return None
     around, end = long_part
     start, end = trim_part(text, max(around, end - REACH), end)
-    letters = count_letters(short)
+    letters = sum(map(str.isalnum, short))  # |A| in the paper
     first = start_of_words(text, start, end, min(letters + 5, 2 * letters))
     start_of_long = match_long_form(short, text, first, end)
     if start_of_long is None or not explains(text[start_of_long:end], short):
