@@ -19,7 +19,6 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.building.row_vectors import write_shard
 from spacy_sapbert.kb.folder.installed import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -258,31 +257,29 @@ def test_build_kb_twice_writes_the_same_bytes(
             assert path.read_bytes() == again.read_bytes(), path.name
 
 
-def test_build_kb_resumes_with_complete_shards(
+def test_build_kb_resumes_with_what_is_embedded(
     concepts_file: Path,
     tiny_encoder: Path,
     sample_kb: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 8)
-    written: list[str] = []
+    monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 8)
+    write_json, written = row_vectors.write_json, list[dict[str, int]]()
 
-    def stop_at_two(path: Path, vectors: np.ndarray) -> None:
-        write_shard(path, vectors)
-        written.append(path.name)
+    def stop_at_two(path: Path, data: dict[str, int]) -> None:
+        write_json(path, data)
+        written.append(data)
         if len(written) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "spacy_sapbert.kb.building.row_vectors.write_shard", stop_at_two
-    )
+    monkeypatch.setattr(row_vectors, "write_json", stop_at_two)
     kb = tmp_path / "kb"
     with pytest.raises(KeyboardInterrupt):
         build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
     assert not kb.exists()
     build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
-    assert written == [f"shard-{number:06}.npy" for number in range(3)]
+    assert written == [{"done": 8}, {"done": 16}, {"done": 21}]
     assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
 

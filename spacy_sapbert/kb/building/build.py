@@ -69,7 +69,7 @@ from .plan import (
     plan_index,
     read_json,
 )
-from .row_vectors import SHARD_ROWS, embed_rows, merge_shards, not_reusable, read_names
+from .row_vectors import embed_rows, not_reusable, read_names
 from .store_writer import create_store
 
 # Above, a search by 3-grams takes longer than the encoder; see docs/speed.md.
@@ -178,7 +178,7 @@ def build_kb(
     ):
         reused = load_kb(build.reuse) if build.reuse else None
         engine = build.engine
-        if engine == "auto":  # as the shards and vectors that are there
+        if engine == "auto":  # as the vectors that are there
             engine = reused.manifest.encoder.engine if reused else engine
             engine = read_json(work / PLAN).get("engine", engine)
         opened, record = copy_encoder(encoder, Path(copy), build, engine)
@@ -186,7 +186,6 @@ def build_kb(
             "concepts_sha256": file_digest(concepts_path),
             **record.model_dump(exclude={"base", "width"}),
             "names_per_pass": build.names_per_pass,
-            "shard_rows": SHARD_ROWS,
         }
         check_plan(work, plan, build.index, replace=build.force)
         if reused:
@@ -284,7 +283,8 @@ def embed_names(
     options: BuildOptions,
 ) -> tuple[Counts, Backend, RowFile]:
     """Write concepts.db and the vectors of all names, unless a stopped build did."""
-    store_path, finished = work / STORE_FILE, read_json(work / EMBEDDED)
+    store_path = work / STORE_FILE
+    finished = read_json(work / EMBEDDED).get("counts")
     if finished:
         counts = Counts.model_validate(finished)
     else:
@@ -299,15 +299,17 @@ def embed_names(
             names, counts = read_names(concepts, encoder, store)
     index = plan_index(work, plan, options.index, rows=counts.rows, width=encoder.width)
     compact = index.stores_16_bits
-    shape: dict[str, Any] = {"width": encoder.width, "compact": compact}
     if options.progress:
         msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
     if finished:
-        return counts, index, RowFile(work / VECTORS, rows=counts.rows, **shape)
-    embed_rows(names, work, encoder, reused, compact=compact, progress=options.progress)
-    matrix = merge_shards(names.by_length(), work, **shape)
+        shape = {"rows": counts.rows, "width": encoder.width}
+        return counts, index, RowFile(work / VECTORS, **shape, compact=compact)
+    matrix = embed_rows(
+        names, work, encoder, reused, compact=compact, progress=options.progress
+    )
     sync_path(store_path)
-    write_json(work / EMBEDDED, counts.model_dump())
+    embedded = {"done": counts.rows, "counts": counts.model_dump()}
+    write_json(work / EMBEDDED, embedded)
     return counts, index, matrix
 
 

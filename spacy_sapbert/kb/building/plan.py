@@ -1,4 +1,4 @@
-"""The folder in which a knowledge base is built, and the plan of its shards.
+"""The folder in which a knowledge base is built, and the plan of its vectors.
 
 A build writes its plan, i.e. all that decides the vectors. The build that continues it
 has the same plan, or stops.
@@ -19,9 +19,8 @@ from ..indexes.backend import Backend
 from ..indexes.registry import choose_index, make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
-SHARDS = "shard-*"
 # What a stopped build leaves. Without the plan the rest is not used, so it goes first.
-LEFT = (PLAN, EMBEDDED, SHARDS, VECTORS, "index.*")
+LEFT = (PLAN, EMBEDDED, VECTORS, "index.*")
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
                 yield work
                 built = True
             finally:
-                if built or not any(work.glob(SHARDS)):
+                if built or not (work / EMBEDDED).is_file():
                     remove_work_folder(work, output)
     except OSError as error:
         raise not_written(path=output, reason=error.strerror or error) from error

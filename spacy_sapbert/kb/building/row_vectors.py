@@ -1,9 +1,10 @@
-"""Concepts → distinct tokenised names → the file of their vectors, made in shards."""
+"""Concepts → distinct tokenised names → the file of their vectors."""
 
 import os
 import time
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,18 @@ from ...encoder.encoder import Encoder, TokenIds
 from ...errors import SapbertError
 from ...io.progress import format_time, show_progress
 from ...io.terminal import msg
-from ...io.writing import write_atomically
+from ...io.writing import write_json
 from ...vocabularies.concepts import Concept
 from ..folder.records import Counts
 from ..indexes.registry import make_backend
 from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
 from ..knowledge_base import KnowledgeBase
 from ..store import name_key
-from .plan import VECTORS
+from .plan import EMBEDDED, VECTORS, read_json
 from .store_writer import StoreWriter
 
 CONCEPTS_AT_ONCE = 2_000  # tokenised together
-SHARD_ROWS = 8_192  # names embedded between two saves
-SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
+ROWS_AT_ONCE = 8_192  # embedded between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
 
 
@@ -108,8 +108,8 @@ def embed_rows(
     *,
     compact: bool,
     progress: bool,
-) -> None:
-    """Embed rows, sorted by length; shards that exist are not embedded again.
+) -> RowFile:
+    """Embed rows, sorted by length; those that a stopped build has embedded stay.
 
     Names of a knowledge base to reuse are not embedded.
     """
@@ -117,35 +117,38 @@ def embed_rows(
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
             raise not_reusable(reused, "index, with 16 bits a value,")
-    shards = list_shards(work, names.by_length())
-    missing = [(path, rows) for path, rows in shards if not path.is_file()]
-    total = sum(len(rows) for _, rows in shards)
-    left = sum(len(rows) for _, rows in missing)
+    order, path = names.by_length(), work / VECTORS
+    done = read_json(work / EMBEDDED).get("done", 0) if path.is_file() else 0
+    left = len(order) - done
     if progress and left and reused is None:
-        every = np.concatenate([rows for _, rows in missing])
-        speed = measure_speed(names, every, encoder)
+        speed = measure_speed(names, order[done:], encoder)
         msg.info(
             f"{left:,} names to embed, about {format_time(left / speed)}: in a trial, "
             f"{speed:,.0f} a second"
         )
-    with show_progress(
-        total=total,
-        initial=total - left,
-        unit="names",
-        desc="Embed",
-        quiet=not progress,
-    ) as bar:
-        for path, rows in missing:
-            vectors = embed_shard(names, rows, encoder, reused, bar)
-            write_shard(path, encode_rows(vectors, compact=compact))
-
-
-def list_shards(folder: Path, order: np.ndarray) -> list[tuple[Path, np.ndarray]]:
-    """Return the path of each shard and its rows, from the rows in order of length."""
-    return [
-        (folder / f"shard-{number:06}.npy", order[start : start + SHARD_ROWS])
-        for number, start in enumerate(range(0, len(order), SHARD_ROWS))
-    ]
+    path.touch()
+    with (
+        open(path, "r+b") as file,
+        show_progress(
+            total=len(order),
+            initial=done,
+            unit="names",
+            desc="Embed",
+            quiet=not progress,
+        ) as bar,
+    ):
+        # Else the blocks would be on the disk in the order of the lengths of names.
+        with suppress(OSError, AttributeError):
+            size = len(order) * encoder.width * (2 if compact else 4)
+            os.posix_fallocate(file.fileno(), 0, size)
+        for start in range(done, len(order), ROWS_AT_ONCE):
+            rows = order[start : start + ROWS_AT_ONCE]
+            vectors = embed_some(names, rows, encoder, reused, bar)
+            write_at(file, rows, encode_rows(vectors, compact=compact))
+            file.flush()
+            os.fsync(file.fileno())
+            write_json(work / EMBEDDED, {"done": start + len(rows)})
+    return RowFile(path, rows=len(order), width=encoder.width, compact=compact)
 
 
 def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
@@ -162,30 +165,7 @@ def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
     return sum(map(len, passes)) / (time.perf_counter() - before)
 
 
-def merge_shards(
-    order: np.ndarray, folder: Path, *, width: int, compact: bool
-) -> RowFile:
-    """Write the vectors of all shards, whose rows are `order`, to one file.
-
-    A shard is emptied when its rows are on the disk, so that the vectors are never
-    there twice.
-    """
-    path, shards = folder / VECTORS, list_shards(folder, order)
-    path.touch()
-    with open(path, "r+b") as file:
-        for first in range(0, len(shards), SHARDS_AT_ONCE):
-            part = shards[first : first + SHARDS_AT_ONCE]
-            full = [shard for shard in part if shard[0].stat().st_size]
-            for shard, rows in full:
-                write_at(file, rows, np.load(shard, allow_pickle=False))
-            file.flush()
-            os.fsync(file.fileno())
-            for shard, _ in full:
-                os.truncate(shard, 0)
-    return RowFile(path, rows=len(order), width=width, compact=compact)
-
-
-def embed_shard(
+def embed_some(
     names: Names,
     rows: np.ndarray,
     encoder: Encoder,
@@ -219,11 +199,6 @@ def embed_shard(
     if not np.isfinite(vectors).all():
         raise not_finite()
     return vectors
-
-
-def write_shard(path: Path, vectors: np.ndarray) -> None:
-    with write_atomically(path) as file:
-        np.save(file, vectors, allow_pickle=False)
 
 
 def not_reusable(kb: KnowledgeBase, name: str) -> SapbertError:

@@ -41,10 +41,10 @@ def test_build_kb_while_another_build_runs_is_an_error(
 ) -> None:
     kb = tmp_path / "kb"
     with lock_work_folder(kb) as work:
-        (work / "shard-000000.npy").write_bytes(b"of the other build")
+        (work / "vectors").write_bytes(b"of the other build")
         with pytest.raises(SapbertError, match="E550"):
             build_small_kb(concepts_file, kb, tiny_encoder)
-        assert (work / "shard-000000.npy").read_bytes() == b"of the other build"
+        assert (work / "vectors").read_bytes() == b"of the other build"
     build_small_kb(concepts_file, kb, tiny_encoder)
     assert load_kb(kb).link(["fever"])[0].cui == "C0000004"
 

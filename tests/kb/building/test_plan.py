@@ -1,4 +1,4 @@
-"""The plan of a build: written once, and shards of another one are kept."""
+"""The plan of a build: written once, and vectors of another one are kept."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from spacy_sapbert.kb.indexes.hnsw import Hnsw
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
 OTHER = {"concepts_sha256": "1", "engine": "openvino"}
 HNSW, FAISS = Hnsw(), Faiss()
-LEFT = ("shard-000000.npy", "shard-000001.npy", "vectors", "index.faiss", "plan.json")
+LEFT = ("embedded.json", "vectors", "index.faiss", "plan.json")
 
 
-def leave_shards(folder: Path) -> None:
+def leave_vectors(folder: Path) -> None:
     """Write the plan and what a stopped build may leave."""
     plan_index(folder, PLAN, HNSW, rows=1, width=8)
     for name in LEFT[:-1]:
@@ -38,10 +38,10 @@ def test_plan_index_uses_the_index_of_the_first(tmp_path: Path) -> None:
     ("plan", "index", "name"),
     [(OTHER, None, "engine"), (PLAN, FAISS, "index"), (PLAN | {"x": 1}, None, "x")],
 )
-def test_check_plan_keeps_shards_of_another_plan_unless_they_are_to_be_replaced(
+def test_check_plan_keeps_vectors_of_another_plan_unless_they_are_to_be_replaced(
     plan: dict[str, str], index: Backend | None, name: str, tmp_path: Path
 ) -> None:
-    leave_shards(tmp_path)
+    leave_vectors(tmp_path)
     with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\).*--force"):
         check_plan(tmp_path, plan, index, replace=False)
     assert names(tmp_path) == {*LEFT}
@@ -50,20 +50,20 @@ def test_check_plan_keeps_shards_of_another_plan_unless_they_are_to_be_replaced(
 
 
 @pytest.mark.parametrize("index", [None, HNSW])
-def test_check_plan_keeps_shards_of_the_same_plan(
+def test_check_plan_keeps_vectors_of_the_same_plan(
     index: Backend | None, tmp_path: Path
 ) -> None:
     check_plan(tmp_path, PLAN, index, replace=False)
-    leave_shards(tmp_path)
+    leave_vectors(tmp_path)
     check_plan(tmp_path, PLAN, index, replace=True)
     assert names(tmp_path) == {*LEFT}
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{", "{}"])
-def test_check_plan_does_not_use_shards_without_a_plan(
+def test_check_plan_does_not_use_vectors_without_a_plan(
     content: str | None, tmp_path: Path
 ) -> None:
-    leave_shards(tmp_path)
+    leave_vectors(tmp_path)
     (tmp_path / "plan.json").unlink()
     if content is not None:
         (tmp_path / "plan.json").write_text(content, "utf8")

@@ -1,12 +1,10 @@
 """A build that is stopped at any moment continues, with the same bytes at the end."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
@@ -16,13 +14,9 @@ from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.row_vectors import (
     Names,
-    embed_shard,
-    list_shards,
-    merge_shards,
-    write_shard,
+    embed_some,
 )
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.indexes.row_file import encode_rows
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.building import build_small_kb
@@ -47,49 +41,12 @@ def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
     return run
 
 
-@pytest.mark.parametrize("compact", [True, False])
-@pytest.mark.parametrize("calls", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("target", "name"),
-    [(os, "truncate"), (os, "fsync"), (row_vectors, "write_at")],
-)
-def test_merge_shards_stopped_continues(
-    target: Any,
-    name: str,
-    calls: int,
-    compact: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 4)
-    monkeypatch.setattr(row_vectors, "SHARDS_AT_ONCE", 2)
-    vectors = np.random.default_rng(0).normal(size=(18, 8))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    order = np.random.default_rng(1).permutation(18)
-    for path, rows in list_shards(tmp_path, order):
-        write_shard(path, encode_rows(vectors[rows], compact=compact))
-    with monkeypatch.context() as patched:
-        patched.setattr(target, name, stop_after(getattr(target, name), calls))
-        with pytest.raises(Stopped):
-            merge_shards(order, tmp_path, width=8, compact=compact)
-    merged = merge_shards(order, tmp_path, width=8, compact=compact)
-    np.testing.assert_array_equal(
-        encode_rows(merged[:], compact=compact), encode_rows(vectors, compact=compact)
-    )
-    assert not any(path.stat().st_size for path in tmp_path.glob("shard-*"))
-    again = merge_shards(order, tmp_path, width=8, compact=compact)
-    np.testing.assert_array_equal(again[:], merged[:])
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
 )
-@pytest.mark.parametrize(
-    ("target", "name"), [(row_vectors, "write_shard"), (os, "truncate")]
-)
+@pytest.mark.parametrize("name", ["write_at", "write_json"])
 def test_build_kb_stopped_embeds_nothing_again(
-    target: Any,
     name: str,
     settings: dict[str, Any],
     concepts_file: Path,
@@ -98,26 +55,22 @@ def test_build_kb_stopped_embeds_nothing_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 4)
-    monkeypatch.setattr(row_vectors, "SHARDS_AT_ONCE", 1)
+    monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 4)
     build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
     with monkeypatch.context() as patched:
-        patched.setattr(target, name, stop_after(getattr(target, name), 2))
+        patched.setattr(row_vectors, name, stop_after(getattr(row_vectors, name), 2))
         with pytest.raises(Stopped):
             build_kb(concepts_file, tmp_path / "kb", **build)
-    shards = [*(tmp_path / ".kb.build").glob("shard-*")]
-    assert len(shards) == 2 if name == "write_shard" else len(shards) > 2
-    missing = 4 if name == "write_shard" else 0
     with monkeypatch.context() as patched:
-        again = stop_after(row_vectors.embed_shard, missing)
-        patched.setattr(row_vectors, "embed_shard", again)
+        again = stop_after(row_vectors.embed_some, 4)  # of the six for 21 rows
+        patched.setattr(row_vectors, "embed_some", again)
         build_kb(concepts_file, tmp_path / "kb", **build)
     assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
     assert not (tmp_path / ".kb.build").exists()
 
 
-def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
+def test_embed_some_gives_a_name_the_same_vector_beside_any_others(
     sample_kb: Path,
 ) -> None:
     encoder = load_kb(sample_kb).encoder
@@ -129,7 +82,7 @@ def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
         for place in some:
             names.add(token_ids[place])
         rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
-        vectors = embed_shard(names, rows, encoder, None, bar)
+        vectors = embed_some(names, rows, encoder, None, bar)
         return {some[row]: v.tobytes() for row, v in zip(rows, vectors, strict=True)}
 
     every = embed([0, 1, 2, 3, 4, 5])

@@ -17,7 +17,7 @@ def stop_builds(
     concepts: Path, encoder: Path, old: Path, work: Path, index: dict[str, Any]
 ) -> None:
     """Stop a build at many writes, and find the old or the new knowledge base."""
-    row_vectors.SHARD_ROWS, row_vectors.SHARDS_AT_ONCE = 8, 2
+    row_vectors.ROWS_AT_ONCE = 8
     faiss_graph.BLOCK_ROWS = faiss_graph.PART_ROWS = 8
 
     def build(target: Path) -> None:
