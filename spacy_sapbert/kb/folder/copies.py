@@ -48,7 +48,7 @@ def copy_version(
     }
     for part in PARTS:
         names = {name for name in {*there, *files} if part.may_have(name)}
-        if part.whole and not names <= kept.keys():
+        if part.others and not names <= kept.keys():
             kept = {n: record for n, record in kept.items() if n not in names}
     with draft_version(root) as draft:
         for name in files.keys() - kept.keys():

@@ -51,25 +51,22 @@ class Part:
         holds: What it holds, for the docs.
         reader: What reads it, by its path in this package.
         files: The files that it must have, by meta.json; none = it is left out.
-        others: Whether it may have another file, by its path in the folder.
-        whole: Its reader opens the folder. So all its files are in one version, and no
-            file that meta.json does not name is in it.
+        others: Whether it may have another file, by its path in the folder. Its reader
+            opens the folder then, so all its files are in one version; None = it has no
+            others.
     """
 
     name: str
     holds: str
     reader: str
     files: Callable[["Manifest"], Iterable[str]]
-    others: Callable[[str], bool] = lambda path: False
-    whole: bool = False
+    others: Callable[[str], bool] | None = None
 
     def may_have(self, path: str) -> bool:
         """Return whether a file, by its path in a version, may be in this part."""
-        return self.has_other(path) or fnmatchcase(path, self.name)
-
-    def has_other(self, path: str) -> bool:
-        folder, _, inner = path.partition("/")
-        return folder == self.name.partition("/")[0] and self.others(inner)
+        if self.others is None:
+            return fnmatchcase(path, self.name)
+        return path.startswith(self.name) and self.others(path[len(self.name) :])
 
 
 def array_files(folder: str, names: Iterable[str]) -> list[str]:
@@ -103,7 +100,6 @@ PARTS = (
         "encoder.encoder.Encoder",
         files=lambda manifest: [f"{ENCODER}/config.json"],
         others=is_encoder_file,
-        whole=True,
     ),
     Part(
         f"{NGRAMS}/*.npy",
@@ -170,11 +166,11 @@ def check_files(manifest: "Manifest") -> None:
     if missing := sorted(needed - files.keys()):
         raise ValueError(f"`files` lacks {missing[0]}")
     for name in sorted(files.keys() - needed):
-        if not any(part.has_other(name) for part in PARTS):
+        if not any(part.others and part.may_have(name) for part in PARTS):
             raise ValueError(f"`files` has {name}, which no knowledge base has")
     for part in PARTS:
         places = {files[name].version for name in files if part.may_have(name)}
-        if part.whole and len(places) > 1:
+        if part.others and len(places) > 1:
             raise ValueError(f"the files of {part.name} are in several versions")
 
 
