@@ -10,7 +10,7 @@ from ...linking.ranker import Ranker
 from ..indexes.registry import check_settings
 from .layout import ENCODER, EXPORTED, check_files
 
-FORMAT: Literal[6] = 6
+FORMAT: Literal[7] = 7
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
@@ -239,7 +239,7 @@ class Manifest(Record):
             knowledge bases only.
     """
 
-    format: Literal[6] = 6
+    format: Literal[7] = 7
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
