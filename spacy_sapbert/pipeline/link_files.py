@@ -176,24 +176,22 @@ class LinkJob:
 
     def check_keep(self, name: str, format: Format) -> None:
         """Raise an error if the format cannot repeat the fields, or has one itself."""
+        own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
+        wrong = [n for n in self.keep if n in own or self.keep.count(n) > 1]
         if self.keep and "keep" not in format.takes:
             formats = list_formats("takes").items()
             keeping = [known for known, other in formats if "keep" in other.takes]
-            expected = f"a `--format` of {', '.join(keeping)}"
-            raise SapbertError(
-                "E600",
-                f"Expected `--keep` with {expected}, but got {name}. Correct it, or "
-                "remove `--keep`.",
-            )
-        own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
-        for name in self.keep:
-            if name in own or self.keep.count(name) > 1:
-                expected = "fields once, which the output does not have itself"
-                raise SapbertError(
-                    "E600",
-                    f"Expected `--keep` with {expected}, but got {repr(name)}. "
-                    "Correct it, or remove `--keep`.",
-                )
+            expected, got = f"a `--format` of {', '.join(keeping)}", name
+        elif wrong:
+            expected = "fields once, which the output does not have itself"
+            got = repr(wrong[0])
+        else:
+            return
+        raise SapbertError(
+            "E600",
+            f"Expected `--keep` with {expected}, but got {got}. Correct it, or remove "
+            "`--keep`.",
+        )
 
     def describe(self, files: Iterable[InputFile], nlp: "Language") -> dict[str, Any]:
         """Return what decides the output, as JSON; options are digests."""

@@ -274,9 +274,10 @@ class SapbertLinker(KbComponent):
         for number, doc in enumerate(docs):
             for span in self.spans(doc):
                 languages.setdefault(doc.vocab.lang, []).append((number, span))
-        kb = self.kb if languages else None
+        if not languages:
+            return links  # without a knowledge base
+        kb = self.kb
         for lang, spans in languages.items():
-            assert kb is not None
             results = kb.link(
                 [long_form_text(s, self.long_form_attr) or s.text for _, s in spans],
                 labels=[span.label_ for _, span in spans],
