@@ -4,7 +4,7 @@
     LinkBatches   pickled: names and settings, no data
       open_once         the pipeline, opened once a process
       plan_chunks       some documents, shortest first
-      run_batch         Docs, or why there is none             pipeline.batches
+      run_batch         Docs, or why there is none             pipeline.running
       describe_entities → mention_rows → make_batch            formats.entities, .arrow
     engine        Arrow tables, one mention a row, in the order of the documents
 
