@@ -97,9 +97,8 @@ def fetch_encoder(name: str) -> Path:
         return folder
     try:
         needed = choose_files(answer.files)
-        return Path(
-            snapshot_download(name, revision=answer.commit, allow_patterns=needed)
-        )
+        # Without the commit, which the cache would not find again by the name.
+        return Path(snapshot_download(name, allow_patterns=needed))
     except Exception as error:  # of requests or httpx, by the version
         reason = f"its files could not be fetched ({type(error).__name__})."
         raise not_on_hub(name=name, reason=reason) from error

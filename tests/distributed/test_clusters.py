@@ -30,13 +30,7 @@ def test_slurm_task_links_its_part_and_resumes(
     new_process: Any,
 ) -> None:
     arguments = [RECIPES / "link_slurm.sh", notes_file.parent, tmp_path / "linked"]
-    variables = {
-        "SLURM_ARRAY_TASK_ID": "0",
-        "USER": "me",
-        "SLURM_TMPDIR": str(tmp_path),
-    }
-    run_bash(new_process, *arguments, sample_kb, **variables)
-    assert len([*tmp_path.glob("sapbert-me/kb-*")]) == 1
+    run_bash(new_process, *arguments, sample_kb, SLURM_ARRAY_TASK_ID="0")
     rows = pq.read_table(tmp_path / "linked").to_pylist()
     names = ("id", "start", "cui", "score", "kb_digest")
     assert [[row[name] for name in names] for row in rows] == [

@@ -249,8 +249,10 @@ def test_openvino_import_needs_no_transformers(
 ) -> None:
     code = f"""
 import sys
+from pathlib import Path
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
-Encoder.open({str(exported_encoder)!r}, EncoderConfig("openvino")).embed(["fever"])
+folder = Path({str(exported_encoder)!r})
+Encoder.open(folder, EncoderConfig("openvino")).embed(["fever"])
 assert not [m for m in ("transformers", "spacy_transformers") if m in sys.modules]
 """
     done = new_process.python(code)
