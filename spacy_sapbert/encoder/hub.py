@@ -19,10 +19,9 @@ PICKLED = re.compile(r"(0_\w+/)?pytorch_model(-\d{5}-of-\d{5})?\.bin(\.index\.js
 
 
 class Answer(NamedTuple):
-    """What the hub says: why an encoder cannot be fetched, or its commit and files."""
+    """What the hub says: why an encoder cannot be fetched, or its files."""
 
     problem: str | None
-    commit: str | None = None
     files: list[str] = []
 
 
@@ -38,7 +37,7 @@ def ask_hub(
 
     try:
         info = HfApi(endpoint=endpoint).model_info(name, timeout=seconds)
-        return Answer(None, info.sha, [file.rfilename for file in info.siblings or ()])
+        return Answer(None, [file.rfilename for file in info.siblings or ()])
     except HFValidationError:
         return Answer("this is no folder, and cannot be a hub id.")
     except RepositoryNotFoundError:

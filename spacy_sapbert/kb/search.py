@@ -130,7 +130,7 @@ class MentionSearch:
                 # A name may have signs that the encoder cannot read in the mention.
                 findable = mentions.named | embedded.usable[batch]
                 kept = np.flatnonzero(findable).tolist()
-                noted = self.decide(mentions.take(kept), filter, options)
+                noted = self.decide_mentions(mentions.take(kept), filter, options)
                 for place, result in zip(kept, noted, strict=True):
                     number = batch[place]
                     if embedded.truncated[number] and result.note is None:
@@ -138,7 +138,7 @@ class MentionSearch:
                     results.update(dict.fromkeys(some[number], result))
         return results
 
-    def decide(
+    def decide_mentions(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> list[SearchResult]:
         """Order the concepts of mentions, and note why some are not linked.
