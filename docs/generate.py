@@ -40,7 +40,9 @@ def list_options() -> str:
 
 def list_fields() -> str:
     """Return a table of the fields of a filter."""
-    fields = [(f"`{name}`", field.option.doc) for name, field in FILTER_FIELDS.items()]
+    fields = [
+        (f"`{name}`", str(field.description)) for name, field in FILTER_FIELDS.items()
+    ]
     return make_table(("field", "allows"), *fields)
 
 

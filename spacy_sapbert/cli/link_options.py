@@ -7,23 +7,20 @@ from typing import Any
 import typer
 
 from ..errors import SapbertError
-from ..linking.options import OPTIONS
 from .concepts import split_values
 
-LIMITS: dict[str, dict[str, Any]] = {
-    name: {"min": declared.option.low, "max": declared.option.high}
-    for name, declared in OPTIONS.items()
-}
 K = typer.Option(
     None,
     "-k",
     "--k",
-    **LIMITS["k"],
+    min=1,
+    max=1000,
     help="Candidates for a mention. [as the linker: 10]",
 )
 THRESHOLD = typer.Option(
     None,
-    **LIMITS["threshold"],
+    min=-1,
+    max=1,
     help="Minimum score of a link. [as the linker, the kb]",
 )
 CODES = typer.Option(

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -61,10 +61,10 @@ def rejecting_fields(
 ) -> list[str]:
     """Return the fields of a filter that remove all of some names."""
     rejecting: list[str] = []
-    for each in fields(filter):
-        alone = Filter(**{each.name: getattr(filter, each.name)})
+    for name, value in filter:
+        alone = Filter(**{name: value})
         if alone and not any(map(kb.resolve_filter(alone).matches, entries)):
-            rejecting.append(each.name)
+            rejecting.append(name)
     return rejecting
 
 
@@ -137,7 +137,7 @@ def rank_expected(
         return "filtered"
     candidates, cui = linked.candidates, expected.cui or ""
     if not any(candidate["cui"] == cui for candidate in candidates):
-        deep = replace(options, k=MAX_K)
+        deep = options.replace(k=MAX_K)
         candidates = link_in_context(kb, context, deep)[0].candidates
     found = next((c for c in candidates if c["cui"] == cui), None)
     nearest: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
 """Why a mention has its concept, or none."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..kb.decision import choose_threshold
 from ..kb.knowledge_base import KnowledgeBase
@@ -105,7 +105,7 @@ def find_filtered(
     filter = label_filter(context.label, options)
     if not filter:
         return []
-    free = replace(options, filter=Filter(), label_types={})
+    free = options.replace(filter=Filter(), label_types={})
     least = linked.candidates[0]["score"] if linked.candidates else -1.0
     names: list[FilteredName] = []
     for candidate in link_in_context(kb, context, free)[0].candidates:

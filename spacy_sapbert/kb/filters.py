@@ -3,7 +3,6 @@
 import json
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -64,8 +63,7 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     """Find what a filter leaves of a store; an error if it has an unknown value."""
     check_values(store, filter)
     check_ids(store, filter)
-    filter = replace(
-        filter,
+    filter = filter.replace(
         allow=(*filter.allow, *store.current_cuis(filter.allow).values()),
         deny=(*filter.deny, *store.current_cuis(filter.deny).values()),
     )
@@ -132,7 +130,7 @@ def foreign_origins(store: Store, lang: str) -> frozenset[int]:
 def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> None:
     """Check options of linking; see `KnowledgeBase.check_options`."""
     types = {kind for kinds in options.label_types.values() for kind in kinds}
-    check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
+    check_values(store, options.filter.replace(label_types=types))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
     check_sources_of_codes(store, options.codes)
 

@@ -1,7 +1,6 @@
 """Mentions → the rows, names and concepts nearest to them that a filter leaves."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +61,7 @@ class Nearest:
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
         if not self.names.foreign_origins(filter.document_language):
-            filter = replace(filter, document_language="")
+            filter = filter.replace(document_language="")
         return self.resolve_filter(filter) if filter else None
 
     def resolve_filter(self, filter: Filter) -> FilterResult:

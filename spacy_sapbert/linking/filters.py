@@ -1,13 +1,12 @@
 """Filters: limit concepts and names by type, source, language and id."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
-from ..errors import SapbertError
-from .declared import Option, SortedTexts, check_fields, declare
+from pydantic import Field
+
 from .languages import ENGLISH
+from .settings import Settings, SortedTexts, unknown_setting
 
 # The semantic groups of UMLS and the types in each.
 # SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual
@@ -36,8 +35,7 @@ UNTYPED = "untyped"  # stands for concepts without a type
 SET_BY_LINKER = ("label_types", "document_language")
 
 
-@dataclass(frozen=True, eq=False)
-class Filter:
+class Filter(Settings):
     """Limits concepts and names; an empty field allows everything, and all must hold.
 
     Lists of texts become sorted tuples, so that equivalent filters are equal.
@@ -47,61 +45,50 @@ class Filter:
         {'types': ['DISO']}
     """
 
-    types: Annotated[
-        SortedTexts,
-        Option(
-            "concepts with one of these semantic types, or of the types of a group; "
-            f"`{UNTYPED}` = concepts without types"
-        ),
-    ] = ()
-    sources: Annotated[SortedTexts, Option("names from one of these vocabularies")] = ()
-    languages: Annotated[SortedTexts, Option("names in one of these languages")] = ()
-    allow: Annotated[SortedTexts, Option("only the concepts with these ids")] = ()
-    deny: Annotated[SortedTexts, Option("concepts with other ids than these")] = ()
-    defined: Annotated[bool, Option("only concepts with a definition")] = False
-    label_types: Annotated[
-        SortedTexts,
-        Option("types or groups of the label of an entity; set by the linker"),
-    ] = ()
-    document_language: Annotated[
-        str,
-        Option(
-            'language of the document, e.g. "es": names in other languages do not '
-            "count, see `choose_languages`; set by the linker"
-        ),
-    ] = ""
+    prefix: ClassVar[str] = "filter."
 
-    def __post_init__(self) -> None:
-        check_fields(self, "filter.")
-
-    @cached_property
-    def values(self) -> tuple[Any, ...]:
-        """The values of all fields."""
-        return tuple(getattr(self, name) for name in declare(Filter))
-
-    @cached_property
-    def hash(self) -> int:
-        """The hash, computed once: a filter with many ids is part of many keys."""
-        return hash(self.values)
+    types: SortedTexts = Field(
+        default=(),
+        description="concepts with one of these semantic types, or of the types of a "
+        f"group; `{UNTYPED}` = concepts without types",
+    )
+    sources: SortedTexts = Field(
+        default=(), description="names from one of these vocabularies"
+    )
+    languages: SortedTexts = Field(
+        default=(), description="names in one of these languages"
+    )
+    allow: SortedTexts = Field(
+        default=(), description="only the concepts with these ids"
+    )
+    deny: SortedTexts = Field(
+        default=(), description="concepts with other ids than these"
+    )
+    defined: bool = Field(default=False, description="only concepts with a definition")
+    label_types: SortedTexts = Field(
+        default=(),
+        description="types or groups of the label of an entity; set by the linker",
+    )
+    document_language: str = Field(
+        default="",
+        description='language of the document, e.g. "es": names in other languages do '
+        "not count, see `choose_languages`; set by the linker",
+    )
 
     def __hash__(self) -> int:
-        return self.hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filter) and self.values == other.values
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Filter, self.values  # without the hash, which differs between processes
+        # A filter with many ids is part of many keys, so they are only counted.
+        few = (self.types, self.sources, self.languages, self.label_types)
+        return hash((*few, self.document_language, len(self.allow), len(self.deny)))
 
     def __bool__(self) -> bool:
-        return any(self.values)
+        return any(value for _, value in self)
 
     def to_config(self) -> dict[str, Any]:
         """Return the fields that limit something, as a config has them."""
         return {
             name: [*value] if isinstance(value, tuple) else value
-            for name, value in zip(declare(Filter), self.values, strict=True)
-            if value and name not in SET_BY_LINKER
+            for name, value in self
+            if value and name in FILTER_FIELDS
         }
 
     @property
@@ -111,36 +98,21 @@ class Filter:
 
 
 FILTER_FIELDS = {
-    name: field for name, field in declare(Filter).items() if name not in SET_BY_LINKER
+    name: field
+    for name, field in Filter.model_fields.items()
+    if name not in SET_BY_LINKER
 }
 
 
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
-    """Return the filter of a config, a call or a command line.
-
-    Args:
-        data: Values by the names of the fields; None = everything is allowed.
-
-    Raises:
-        SapbertError: If a field is unknown or a value is not possible.
-    """
+    """Return the filter of a config, a call or a command line; None = allow all."""
     if isinstance(data, Filter):
         return data
-    known = [*FILTER_FIELDS]
     if not isinstance(data, (Mapping, type(None))):
-        got = type(data).__name__
-        raise SapbertError(
-            "E330",
-            f"Expected a filter of {known}, but got {got}. Correct the setting "
-            "`filter`.",
-        )
-    if unknown := [key for key in data or {} if key not in known]:
-        got = repr(unknown[0])
-        raise SapbertError(
-            "E330",
-            f"Expected a filter of {known}, but got {got}. Correct the setting "
-            "`filter`.",
-        )
+        raise unknown_setting(name=type(data).__name__, known=FILTER_FIELDS)
+    for name in data or {}:
+        if name not in FILTER_FIELDS:
+            raise unknown_setting(name=f"filter.{name}", known=FILTER_FIELDS)
     return Filter(**data or {})
 
 

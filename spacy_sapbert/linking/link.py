@@ -1,7 +1,7 @@
 """Search results → links: ties broken, reasons given. Pure functions."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -125,7 +125,7 @@ def make_queries(
 def label_filter(label: str, options: LinkOptions) -> Filter:
     """Return the filter of the options, narrowed to the types of a label."""
     if options.label_types_use == "filter" and label in options.label_types:
-        return replace(options.filter, label_types=options.label_types[label])
+        return options.filter.replace(label_types=options.label_types[label])
     return options.filter
 
 

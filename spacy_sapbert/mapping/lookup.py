@@ -1,7 +1,6 @@
 """Terms → their links: the best of the readings of each term."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,8 +73,8 @@ def map_batch(
     sure = has_threshold(kb, options)
     for (types, languages), indices in groups.items():
         allowed = options.filter
-        allowed = replace(allowed, types=types or allowed.types)
-        allowed = replace(allowed, languages=languages or allowed.languages)
+        allowed = allowed.replace(types=types or allowed.types)
+        allowed = allowed.replace(languages=languages or allowed.languages)
         readings = [list_readings(queries[index].term) for index in indices]
         texts = list(dict.fromkeys(chain(*readings)))
         links = kb.link(texts, options=options, filter=allowed)

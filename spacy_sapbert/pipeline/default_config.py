@@ -10,22 +10,23 @@ from typing import Any, TypeVar
 from thinc.api import Config
 
 from ..errors import SapbertError
-from ..linking.declared import Declared, config_type
-from ..linking.options import DEFAULT_OPTIONS, OPTIONS
+from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions
+from ..linking.settings import describe_values
 
 # A saved config would lose another label, or read it as a different one.
 LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
 SECTION = "components.sapbert_linker"
 CONFIG_WIDTH = 88
 VALUES = DEFAULT_OPTIONS.to_config()
+SCHEMAS = LinkOptions.schemas()
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def write_comment(declared: Declared) -> str:
+def write_comment(name: str) -> str:
     """Return the comment of an option: what it does, and its range or values."""
-    text = declared.option.doc
-    if declared.option.low is not None or declared.named:
-        text += f" ({declared.describe_values().replace('`', '')})"
+    text, schema = f"{OPTIONS[name].description}", SCHEMAS[name]
+    if not {"anyOf", "enum", "minimum"}.isdisjoint({*schema, *schema.get("items", ())}):
+        text += f" ({describe_values(schema)})"
     lines = textwrap.wrap(text, CONFIG_WIDTH - 2, break_on_hyphens=False)
     return "".join(f"# {line}\n" for line in lines)
 
@@ -33,7 +34,7 @@ def write_comment(declared: Declared) -> str:
 def write_options() -> str:
     """Return the lines of the options that are one value each, with comments."""
     return "".join(
-        f"{write_comment(OPTIONS[name])}{name} = {json.dumps(value)}\n"
+        f"{write_comment(name)}{name} = {json.dumps(value)}\n"
         for name, value in VALUES.items()
         if not isinstance(value, dict)
     )
@@ -42,7 +43,7 @@ def write_options() -> str:
 def write_sections() -> str:
     """Return the sections of the options that are several values, with comments."""
     return "\n".join(
-        f"{write_comment(OPTIONS[name])}[{SECTION}.{name}]\n"
+        f"{write_comment(name)}[{SECTION}.{name}]\n"
         for name, value in VALUES.items()
         if isinstance(value, dict)
     )
@@ -98,10 +99,8 @@ def with_options(function: F) -> F:
     signature = inspect.signature(function)
     *arguments, _ = signature.parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
-    options = [
-        inspect.Parameter(name, kind, annotation=config_type(declared.type))
-        for name, declared in OPTIONS.items()
-    ]
+    # `LinkOptions` checks their values.
+    options = [inspect.Parameter(name, kind, annotation=Any) for name in OPTIONS]
     function.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*arguments, *options]
     )

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -396,7 +395,7 @@ def fit_language(options: LinkOptions, lang: str) -> LinkOptions:
     """
     if options.filter.languages:
         return options
-    return replace(options, filter=replace(options.filter, document_language=lang))
+    return options.replace(filter=options.filter.replace(document_language=lang))
 
 
 def list_values(result: "Linked") -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # messages may have paths.
 TOLD = {"E506", "E513", "E536", "E362", "E363"}
 # Of settings of a request; a client is told what was expected, not what it sent.
-OF_SETTINGS = {"E313", "E330", "E331", "E332", "E333", "E334", "E335", "E470"}
+OF_SETTINGS = {"E313", "E331", "E332", "E333", "E470"}
 LENGTH = re.compile(r"at (?:most|least) \d+ \w+")  # in a text of pydantic
 MISSING = "E521"  # a library, which is named without the reason
 

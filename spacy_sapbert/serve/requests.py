@@ -1,16 +1,16 @@
 """Bodies of requests, and of the answers to them, as OpenAPI describes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from ..errors import too_much_in_request, wrong_request
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
 from ..linking.candidates import Candidate
-from ..linking.declared import Declared, config_type
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
 from .lookup import ConceptName, FoundConcept
@@ -24,22 +24,20 @@ Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
 
 
-def limit_lists(kind: Any) -> Any:
-    """Return the type of an option as a request has it: its lists are not endless."""
-    kind = config_type(kind)
-    if kind == list[str]:
-        return Values
-    if get_origin(kind) is dict:
-        return Annotated[dict[Value, Values], Field(max_length=MOST_VALUES)]
-    return kind
+# Types of options that are not endless in a request
+LIMITED: dict[Any, Any] = {
+    tuple: Values,
+    Mapping: Annotated[dict[Value, Values], Field(max_length=MOST_VALUES)],
+}
 
 
-def describe_setting(declared: Declared) -> Any:
+def describe_setting(option: FieldInfo) -> Any:
     """Return type and default of a setting of a request; None = as the pipeline."""
-    option = declared.option
-    kind = declared.type if declared.allowed else limit_lists(declared.type)
-    limits: Any = {"ge": option.low, "le": option.high}
-    return kind | None, Field(None, description=option.doc, **limits)
+    kind: Any = option.annotation
+    if option.metadata:
+        kind = Annotated[kind, *option.metadata]
+    kind = LIMITED.get(get_origin(option.annotation), kind)
+    return kind | None, Field(None, description=option.description)
 
 
 # How to link. The fields of the filter are settings of their own.

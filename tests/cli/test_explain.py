@@ -95,7 +95,7 @@ def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
         (("--context", "a secret [[cough"), "E540"),
         *((("fever", "--setting", wrong), "E541") for wrong in ("k", "=1", "k=")),
         (("fever", "--setting", "secret=1"), "E333"),
-        (("fever", "--setting", "k=no"), "E313"),
+        (("fever", "--setting", "k=no"), "E331"),
         (("fever", "--types", "T999"), "E332"),
     ],
 )

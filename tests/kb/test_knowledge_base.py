@@ -317,7 +317,7 @@ def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
 def test_kb_filter_for_definitions(sample_kb: Path) -> None:
     (linked,) = load_kb(sample_kb).link(["MI"], filter={"defined": True})
     assert {c["cui"] for c in linked.candidates} == {"C0000001"}
-    with pytest.raises(SapbertError, match="E335.*filter.defined"):
+    with pytest.raises(SapbertError, match="E331.*filter.defined"):
         load_kb(sample_kb).link(["MI"], filter={"defined": "yes"})
 
 

@@ -134,5 +134,5 @@ def test_related_invalid_concept_or_k_is_an_error(kb: KnowledgeBase) -> None:
     with pytest.raises(SapbertError, match="E336.*'gone'"):
         kb.related("gone")
     for k in (0, 1001, True):
-        with pytest.raises(SapbertError, match="E313.*k from 1"):
+        with pytest.raises(SapbertError, match="E331.*`k` to be from 1"):
             kb.related("T0", k=k)

@@ -19,9 +19,8 @@ from spacy_sapbert.extending import LINKER_CONFIG, SapbertLinker
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.linking.declared import Declared
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.linking.options import OPTIONS, change_options
+from spacy_sapbert.linking.options import LinkOptions, change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
@@ -349,8 +348,8 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"k": 0}, "k from 1"),
-        ({"threshold": 1.5}, "threshold from -1 to 1"),
+        ({"k": 0}, "`k` to be from 1"),
+        ({"threshold": 1.5}, "`threshold` to be from -1 to 1"),
         ({"batch_size": 0}, "batch_size"),
         ({"kbb": "x"}, "kbb"),
         ({"k": "many"}, "k"),
@@ -363,7 +362,7 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
         ),
         ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
         ({"codes_attr": "cui"}, "E552.*cui` is named twice"),
-        ({"filter": {"tuis": []}}, "E330.*'tuis'"),
+        ({"filter": {"tuis": []}}, "E333.*tuis"),
     ],
 )
 def test_linker_invalid_setting_is_an_error_with_its_name(
@@ -389,19 +388,23 @@ OTHER_LISTS = {
 }
 
 
-def other_value(declared: Declared) -> Any:
+def other_value(name: str, schema: Any) -> Any:
     """A value of an option that is not its default."""
-    option = declared.option
-    if option.low is not None and option.high is not None:
-        middle = (option.low + option.high) / 2
-        return int(middle) if isinstance(declared.default, int) else middle
-    if declared.allowed:
-        return next(v for v in declared.allowed[::-1] if v != declared.default)
-    return OTHER_LISTS.get(declared.name, [*declared.named[::-1]] or ["SNOMED CT", "A"])
+    default = schema["default"]
+    (kind, *_) = schema.get("anyOf", [schema])
+    if "minimum" in kind:
+        middle = (kind["minimum"] + kind["maximum"]) / 2
+        return int(middle) if isinstance(default, int) else middle
+    if "enum" in kind:
+        return next(value for value in kind["enum"] if value != default)
+    return [*default[::-1]] or ["SNOMED CT", "A"]
 
 
 OTHER_SETTINGS = {
-    **{name: other_value(declared) for name, declared in OPTIONS.items()},
+    **{
+        name: OTHER_LISTS.get(name) or other_value(name, schema)
+        for name, schema in LinkOptions.schemas().items()
+    },
     "batch_size": 7,
     "spans_key": "sc",
     "cui_attr": "other_cui",
