@@ -7,192 +7,21 @@ names of one concept more often than of two in open vocabularies were left out, 
 `tests/linking/test_opposites.py` counts them.
 """
 
+import json
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
+from pathlib import Path
 
 from .text import WORDS_KEPT, fold_english
 
-# Groups of whole words. Within a group, each excludes each other.
-WORDS = (
-    # place
-    "left right",
-    "upper lower",
-    "superior inferior",
-    "anterior posterior",
-    "ventral dorsal",
-    "medial lateral",
-    "proximal distal",
-    "internal external",
-    "inner outer",
-    "cranial caudal",
-    "central peripheral",
-    "superficial deep",
-    "ascending descending",
-    "maxillary mandibular",
-    "maxilla mandible",
-    "supine prone",
-    "palmar plantar",
-    "unilateral bilateral",
-    "dextro levo",
-    # degree and amount
-    "high low",
-    "increased decreased",
-    "increase decrease",
-    "elevated decreased",
-    "elevated reduced",
-    "elevated low",
-    "raised lowered",
-    "increased reduced",
-    "high reduced",
-    "excess deficiency",
-    "excessive deficient",
-    "gain loss",
-    "large small",
-    "big small",
-    "long short",
-    "major minor",
-    "mild moderate severe",
-    "maximum minimum",
-    "more less",
-    "wide narrow",
-    "thick thin",
-    "strong weak",
-    "many few",
-    "fast slow",
-    "rapid slow",
-    "heavy light",
-    "hot cold",
-    "wet dry",
-    "hard soft",
-    "hyperactive underactive",
-    "overactive underactive",
-    "overweight underweight",
-    "single multiple",
-    # course and time
-    "acute chronic",
-    "early late",
-    "juvenile adult",
-    "infantile adult",
-    "congenital acquired",
-    "primary secondary tertiary quaternary",
-    "stable unstable",
-    "temporary permanent",
-    "transient persistent",
-    "antenatal postnatal",
-    "before after",
-    "begin end",
-    "opening closing",
-    "new old",
-    "young old",
-    # kind
-    "benign malignant",
-    "positive negative",
-    "male female",
-    "boy girl",
-    "man woman",
-    "maternal paternal",
-    "mother father",
-    "dominant recessive",
-    "active inactive",
-    "active passive",
-    "open closed",
-    "systolic diastolic",
-    "systole diastole",
-    "arterial venous",
-    "artery vein",
-    "motor sensory",
-    "afferent efferent",
-    "flexor extensor",
-    "flexion extension",
-    "abductor adductor",
-    "abduction adduction",
-    "pronation supination",
-    "inspiratory expiratory",
-    "inspiration expiration",
-    "inhalation exhalation",
-    "agonist antagonist",
-    "inhibitor activator",
-    "inhibition activation",
-    "donor recipient",
-    "sensitive resistant",
-    "natural artificial",
-    "living dead",
-    "alive dead",
-    "true false",
-    "presence absence",
-    "present absent",
-    "full empty",
-    "clear cloudy",
-    "visible invisible",
-    "relaxed tense",
-    "symmetric asymmetric",
-    "with without",
-    "yes no",
-    "sympathetic parasympathetic",
-    "sighted blind",
-    "monozygotic dizygotic",
-    "obstructive nonobstructive",
-    "convex concave",
-    "valgus varus",
-    "valga vara",
-    "lordosis kyphosis",
-    "myopia hyperopia",
-    "miosis mydriasis",
-    "diarrhea constipation",
-    "insomnia hypersomnia",
-    "acidosis alkalosis",
-    "acidotic alkalotic",
-    "acidemia alkalemia",
-    "mania depression",
-)  # fmt: skip
-# Beginnings of words: one of a group excludes the same word with another of it.
-BEGINNINGS = (
-    "hyper hypo normo",
-    "macro micro normo",
-    "tachy brady",
-    "endo exo ecto",
-    "intra extra inter",
-    "pre post",
-    "ante post",
-    "supra infra sub",
-    "super sub",
-    "poly oligo mono",
-    "mono di tri tetra penta hexa",
-    "uni bi tri",
-    "hemi para tetra mono",
-    "hemi para quadri mono",
-    "homo hetero",
-    "iso aniso",
-    "iso hetero",
-    "eu dys",
-    "over under",
-    "ab ad",
-    "em im",
-    "ex in",
-    "ex im",
-    "leuko erythro thrombo lympho",
-    "neutro eosino baso",
-    "lipo glyco",
-    # not opposites, but other parts of the body
-    "adeno angio arthro cardio chole chondro cysto dermato encephalo entero "
-    "gastro hepato laryngo myelo myo nephro neuro osteo oto pharyngo phlebo pneumo "
-    "procto pyelo rhino spleno spondylo thyro tracheo urethro",
-    "anti pro",
-    "maxi mini",
-    "dextro levo",
-    "ortho meta para",
-    "cis trans",
-    "auto allo xeno",
-    "alpha beta gamma delta",
-)  # fmt: skip
+# Groups of whole words, of beginnings and of (folded) endings of words. Within a group,
+# each excludes the others; beginnings and endings do so before or after equal stems.
+TABLE = json.loads(Path(__file__).with_name("opposites.json").read_text("utf8"))
+WORDS = [*chain(*TABLE["words"].values())]
+BEGINNINGS = TABLE["beginnings"]
 # Beginnings that negate the word that follows.
 NEGATIONS = ("non", "anti", "un", "in", "im", "ir", "il", "an", "dis", "de", "dys")
-# Endings of words, in the same way.
-ENDINGS = (
-    "penia cytose philia",  # folded: "cytosis"
-    "ectomy ostomy otomy plasty scopy",
-    "genic lytic",
-)
 NEGATING_WORDS = frozenset(("no", "not", "non", "without", "never"))
 SHORTEST_STEM = 3  # letters that two opposites share
 
@@ -209,7 +38,7 @@ def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:
 
 OF_WORDS = list_others(map(fold_english, group.split()) for group in WORDS)
 OF_BEGINNINGS = list_others(group.split() for group in BEGINNINGS)
-OF_ENDINGS = list_others(group.split() for group in ENDINGS)
+OF_ENDINGS = list_others(group.split() for group in TABLE["endings"])
 
 
 @lru_cache(maxsize=WORDS_KEPT)
