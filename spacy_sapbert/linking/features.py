@@ -266,9 +266,8 @@ def pool_concepts(
 ) -> Pool:
     """Return the concepts of a mention that are ordered anew.
 
-    Args:
-        found: The names that a search by cosine and one by 3-grams found.
-        find_provenance: Of a name; a name that is neither is left out.
+    `found` is what a search by cosine and one by 3-grams found; a name without
+    provenance is left out.
     """
     usable = [(name, find_provenance(name.entry)) for name in found]
     usable = [pair for pair in usable if any(pair[1])]
@@ -357,18 +356,12 @@ def compute_features(
     counts: Mapping[str, int] | None = None,
     concept_counts: Mapping[str, int] | None = None,
 ) -> Features:
-    """Compute the features of the candidates of a mention.
+    """Compute the features of the candidates of a mention, float64, by name.
 
-    Args:
-        pool: From `pool_concepts`.
-        pairs: From `list_near`.
-        counts: How often the mention was annotated with each concept, "" = with none;
-            None = there are no annotations: only `OF_NAMES` and `mention_share`.
-        concept_counts: How often each concept was annotated.
-
-    Returns:
-        By name, as in `FEATURES`, and `MISSPELLED`, `REAL` and `EXCLUDED`; one value
-        for each concept of the pool, float64.
+    They are `FEATURES`, `MISSPELLED`, `REAL` and `EXCLUDED`. `pairs` is from
+    `list_near`. `counts` says how often the mention was annotated with each concept, ""
+    = with none; None = there are no annotations, so only `OF_NAMES` and `mention_share`
+    are computed. Shape of each: (concepts of the pool,).
     """
     near = [*pool.near.values()]
     compared = [
@@ -503,13 +496,9 @@ def cover_words(
 ) -> np.ndarray:
     """Return how far names of a concept have each word of a mention, 0 to 1.
 
-    Args:
-        number: Of the concept in its pool.
-        pairs: Its nearest names, of which a word may be misspelled in the mention, or
-            a word of the mention be derived.
-
-    Returns:
-        Shape: (words,).
+    A word of the mention may be a misspelled word of one of its nearest names in
+    `pairs`, or be derived from one. `number` is that of the concept in the pool.
+    Shape: (words,).
     """
     covered = shared.covered[number].astype(np.float64)
     missing = np.flatnonzero(covered == 0).tolist()
@@ -566,17 +555,10 @@ def rank_values(values: Sequence[float]) -> list[float]:
 def count_edits(
     pairs: Sequence[Sequence[tuple[Words, Words]]],
 ) -> tuple[list[int], list[float]]:
-    """Count the letters that differ between a mention and the nearest names.
+    """Count the letters dropped, added, changed or swapped between a mention and names.
 
-    Letters dropped, added, changed or swapped count.
-
-    Args:
-        pairs: From `list_near`.
-
-    Returns:
-        For each concept, of the better of its nearest name and of that by 3-grams: the
-        number, up to `MOST_EDITS`; and one minus the number relative to the longer
-        text, 0 to 1.
+    Returns for each concept, of the nearest of its names in `pairs`: the number, up to
+    `MOST_EDITS`; and one minus the number relative to the longer text, 0 to 1.
     """
     edits: list[int] = []
     similarities: list[float] = []

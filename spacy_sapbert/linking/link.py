@@ -79,12 +79,9 @@ class Linked(NamedTuple):
 
 @dataclass(frozen=True)
 class ConceptInfo:
-    """Data of the concepts found, by concept id.
+    """Data of the concepts found, by id; sources by `Entry.origin`.
 
-    Attributes:
-        codes: Codes by source, as an option chooses them.
-        parents: Ids of the parents, if an option needs them.
-        sources: Sources by `Entry.origin`, if an option needs them.
+    Parents and sources are there if an option needs them.
     """
 
     types: Mapping[str, list[str]]
@@ -141,15 +138,8 @@ def link_results(
 ) -> list[Linked]:
     """Break ties and write the link of each mention.
 
-    Args:
-        queries: One for each mention.
-        info: Data of the concepts in the results.
-        labels: Label of each mention.
-        documents: Number of the document of each mention.
-        logistic: The calibrated probability; None = not calibrated.
-
-    Returns:
-        One for each mention.
+    Queries, labels and numbers of documents are one for each mention; `logistic` is the
+    calibrated probability, None = not calibrated.
     """
     known: dict[Any, Ranking] = {}
 
@@ -252,16 +242,10 @@ def make_evidence(
     linked: frozenset[str],
     counts: Mapping[str, int],
 ) -> Evidence:
-    """Return the evidence that breaks ties.
+    """Return the evidence that breaks ties, in the order of the options.
 
-    Args:
-        info: Data of the concepts.
-        options: Which evidence counts, and in which order.
-        linked: Unambiguous concepts of the document; empty = coherence does not count.
-        counts: How often the mention was annotated with each concept.
-
-    Returns:
-        For `break_ties`.
+    `linked` are unambiguous concepts of the document, none = coherence does not count;
+    `counts` says how often the mention was annotated with each concept.
     """
     expected = expand_types(options.label_types.get(label, ()))
     ranks = {source: rank for rank, source in enumerate(options.source_rank)}
@@ -292,15 +276,8 @@ def hierarchy_distance(
 ) -> int:
     """Return how close a concept is to the nearest of other concepts.
 
-    Args:
-        cui: The concept.
-        others: The other concepts.
-        parents: Ids of the parents of all of them.
-
-    Returns:
-        0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
-
-    Source: the distances of HiPrBERT (2023).
+    0 = one of them, 1 = a sibling, 2 = parent or child, else 3. Source: the distances
+    of HiPrBERT (2023).
     """
     above = {*parents.get(cui, ())}
     if cui in others:

@@ -41,14 +41,7 @@ class Window(NamedTuple):
 
 
 def find_places(table: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Look up hashes in a table.
-
-    Args:
-        table: Ascending, not empty.
-
-    Returns:
-        The place in the table for each hash, and whether it is there. Shape: (n,) each.
-    """
+    """Return the place of each hash in an ascending table, and whether it is there."""
     places = np.searchsorted(table, hashes)
     places[places == len(table)] = 0
     return places, table[places] == hashes
@@ -146,15 +139,10 @@ class NameIndex:
     ) -> Iterator[Window]:
         """Yield the parts of a text that may be names, in the order of the text.
 
-        Args:
-            rules: Of the languages of the names that count.
-            max_tokens: Maximum of words and numbers in a name. Three characters of a
-                script without blanks count as a word.
-
-        Yields:
-            Parts that start and end with a word or number, have a letter and two
-            characters, and do not cross a blank line. In a script without blanks each
-            character may start or end a word.
+        They start and end with a word or number, have a letter and two characters, and
+        do not cross a blank line. In a script without blanks each character may start
+        or end a word, and three count as one of `max_tokens` words. `rules` are of the
+        languages of names.
         """
         found: set[Window] = set()
         has_hyphens = HYPHEN.search(text) is not None

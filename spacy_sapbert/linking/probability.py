@@ -67,14 +67,7 @@ def log_odds(probability: float) -> float:
 
 
 def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndarray:
-    """Return the probability that the best candidate of a mention is right.
-
-    Args:
-        scores: Score of the best candidate, or many of any shape.
-
-    Returns:
-        0 to 1, rounded to six digits. Shape: as `scores`.
-    """
+    """Return the probability, in six digits, that the best candidate is right."""
     logits = logistic.slope * scores + logistic.intercept
     # The hyperbolic tangent does not overflow as exp does.
     probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(logits / 2)
@@ -82,12 +75,7 @@ def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndar
 
 
 def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
-    """Fit the probability of a right link, from one score; see `fit_logistics`.
-
-    Args:
-        scores: Finite. Shape: (n,).
-        right: Bool. Shape: (n,).
-    """
+    """Fit the probability of a right link from one score; see `fit_logistics`."""
     slopes, intercept = fit_logistics(scores[:, None], right)
     return Curve(float(slopes[0]), intercept)
 
@@ -98,15 +86,8 @@ def fit_logistics(
     """Fit the probability of a right link by maximum likelihood.
 
     Platt's smoothed targets keep it finite if a score separates right from wrong. The
-    slope of a value that is nearly constant is 0.
-
-    Args:
-        values: Finite. Shape: (n, d).
-        right: Bool. Shape: (n,).
-        counts: How much each counts; None = all as much. Shape: (n,).
-
-    Returns:
-        A slope for each value, and the intercept. Shape: (d,).
+    slope of a value that is nearly constant is 0. Values are finite, of shape (n, d),
+    and `counts` says how much each row counts. Returns d slopes and the intercept.
 
     Source: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
     """
@@ -146,9 +127,6 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
     right links. Recall counts the mentions that are no true NIL. Accuracy counts right
     links, and true NILs that are not linked. The last two are precision and recall of
     the mentions that are not linked.
-
-    Returns:
-        Shape of each: (thresholds,).
     """
     first = np.searchsorted(top.scores, thresholds, side="left")
 

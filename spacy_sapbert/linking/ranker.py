@@ -113,13 +113,7 @@ class Ranker(BaseModel):
     def scores(self, features: Features) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
 
-        Excluded candidates come after all others.
-
-        Args:
-            features: From `compute_features`.
-
-        Returns:
-            Rounded to six digits. Shape: (candidates,).
+        Excluded candidates come after all others. Shape: (candidates,).
         """
         scores: np.ndarray = -BEHIND * features[EXCLUDED]
         for weights in self.parts(features):
@@ -130,9 +124,6 @@ class Ranker(BaseModel):
         """Return the probability that the candidate with the highest score is right.
 
         Candidates that share this score share the probability.
-
-        Args:
-            features, scores: Of all candidates of the mention, at least one.
         """
         if features[EXCLUDED][int(scores.argmax())]:
             return 0.0
@@ -167,8 +158,7 @@ class Ranker(BaseModel):
     def name_probability(self, cosines: np.ndarray) -> float:
         """Return the probability that the first concept of a name is right.
 
-        Args:
-            cosines: Of its nearest concepts, the highest first. Shape: (n,), n > 0.
+        `cosines` are of its nearest concepts, the highest first. Shape: (n,), n > 0.
         """
         assert self.known is not None
         ones, zeros = np.ones(len(cosines)), np.zeros(len(cosines))

@@ -23,16 +23,10 @@ def sort_entries(
     scores: Sequence[float],
     entries: Mapping[int, list[Entry]],
 ) -> Iterator[RankedEntry]:
-    """Yield the entries of rows in a fixed order, the best first.
+    """Yield the entries of rows by cosine, which is also their sort key.
 
-    Args:
-        rows: Rows of the index; rows without entries are left out. Shape: (n,).
-        scores: Their cosines. Shape: (n,).
-        entries: The aliases on each row.
-
-    Yields:
-        By cosine, preferred names before other aliases, then by CUI and alias. The sort
-        keys are the cosines.
+    Of equal cosines, preferred names come first, then they are sorted by CUI and alias.
+    Rows without entries are left out.
     """
     ranked = sorted(
         (
@@ -52,14 +46,10 @@ def sort_entries(
 def rank_concepts(
     ranked: Iterable[RankedEntry], *, k: int | None = None
 ) -> list[RankedEntry]:
-    """Return the best entry of each concept.
+    """Return the best entry of each concept, in the order of `ranked`.
 
-    Args:
-        ranked: From `sort_entries`; read only as far as needed.
-        k: Number of concepts; concepts that equal the last one are added. None = all.
-
-    Returns:
-        In the same order.
+    `ranked` is read only as far as needed for `k` concepts and all that equal the last
+    one.
     """
     best: dict[str, RankedEntry] = {}
     last: float | None = None
@@ -75,16 +65,10 @@ def rank_concepts(
 def break_ties(
     ranked: Sequence[RankedEntry], evidence: Evidence
 ) -> list[tuple[RankedEntry, str | None]]:
-    """Order concepts with equal scores by evidence.
+    """Order concepts with equal scores by evidence, the most important first.
 
-    Args:
-        ranked: From `rank_concepts`.
-        evidence: The most important first.
-
-    Returns:
-        In the new order. For each concept the evidence that puts it before the next one
-        (for the last one: after the one before), or "id"; None if no other concept has
-        its score.
+    Returns for each concept the evidence that puts it before the next one (for the last
+    one: after the one before), or "id"; None if no other concept has its score.
     """
     result: list[tuple[RankedEntry, str | None]] = []
     # In a learned order, two may share the sort key but not the cosine.

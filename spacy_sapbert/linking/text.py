@@ -85,10 +85,8 @@ WORD_SIGNS = rf"\p{{L}}\p{{M}}{INVISIBLE}"
 def compile_pieces(joint: str) -> regex.Pattern[str]:
     """Return what matches a number, a number as words, Greek letters, or a word.
 
-    Invisible signs do not end a word, and a possessive belongs to it.
-
-    Args:
-        joint: What else may stand within a word.
+    Invisible signs do not end a word, a possessive belongs to it, and `joint` is what
+    else may stand within it.
     """
     other_script = rf"\p{{Greek}}--[{UNSPACED}\u00b5]"
     return regex.compile(
@@ -244,12 +242,7 @@ def fold_letters(text: str) -> str:
 
 
 class Piece(NamedTuple):
-    """A word or number of a text.
-
-    Attributes:
-        word: Folded; see the module.
-        start, end: In the text, in characters.
-    """
+    """A folded word or number of a text, and its place in characters."""
 
     word: str
     start: int
@@ -307,10 +300,8 @@ def join_non(text: str, words: list[str], starts: list[int], ends: list[int]) ->
 def split_pieces(text: str, rules: Rules, *, joined: bool = False) -> list[Piece]:
     """Split a text into folded words and numbers; other signs are left out.
 
-    "type IIb" has the pieces "type", "2" and "b", as "type 2b" and "type 2 B".
-
-    Args:
-        joined: Parts of a word with a hyphen between are one word.
+    "type IIb" has the pieces "type", "2" and "b", as "type 2b" and "type 2 B". If
+    `joined`, parts of a word with a hyphen between are one word.
     """
     return [*map(Piece, *split_text(text, rules, joined=joined))]
 
@@ -429,10 +420,10 @@ def hash_words(words: Iterable[str]) -> int:
 
 
 def name_keys(text: str, rules: Rules) -> list[int]:
-    """Return the numbers by which a name is found, one or two; signed, of 64 bits.
+    """Return the numbers by which a name is found; signed, of 64 bits.
 
-    Texts that are the same name share one, and others hardly ever do. Empty if the text
-    has no word. A name with a hyphen within a word has another one without it.
+    Texts that are the same name share one, and others hardly ever do. A name with a
+    hyphen within a word has a second one without it; a text without a word has none.
     """
     keys: dict[int, None] = {}
     for joined in (False, True) if HYPHEN.search(text) else (False,):
@@ -451,10 +442,9 @@ class Name(NamedTuple):
 
     Attributes:
         words: Folded, in the order of the text.
-        orders: The words in the order of the text, and if it has commas also as it is
-            said: "cancer, lung" is "lung cancer".
-        marks: Signs between the words that separate: a text with one is no name that
-            has none.
+        orders: The words as in the text and, if it has commas, as it is said: "cancer,
+            lung" is "lung cancer".
+        marks: Signs that separate words: a text with one is no name that has none.
     """
 
     words: tuple[str, ...]
@@ -494,8 +484,7 @@ def likeness(text: str, alias: str, rules: Rules) -> int:
 
     Returns:
         3 = the same but for case and blanks; 2 = the same words in the same order,
-        commas considered; 1 = in another order, if that says the same; 0 = it is
-        another name.
+        commas considered; 1 = in another order that says the same; 0 = another name.
     """
     if clean_text(text).lower() == clean_text(alias).lower():
         return 3
@@ -546,11 +535,7 @@ def is_written(text: str, alias: str, rules: Rules) -> bool:
 
 
 def is_same_name(text: str, alias: str, languages: Collection[str] = ()) -> bool:
-    """Return whether a text is a way to write an alias; see `likeness`.
-
-    Args:
-        languages: Of the alias; empty = unknown.
-    """
+    """Return whether a text is a way to write an alias; see `likeness`."""
     return likeness(read_mention(text), read_mention(alias), rules_of(languages)) > 1
 
 

@@ -36,14 +36,10 @@ def list_stems(word: str, shortest: int) -> frozenset[str]:
 
 @lru_cache(maxsize=PAIRS_KEPT)
 def stand_for(word: str, other: str, real: bool) -> float:
-    """Return how like a word is to another one for which it may stand.
+    """Return how like a word is to another one for which it may stand, 0 to 1.
 
-    Args:
-        real: The word is not a misspelled one, but may be derived from the other:
-            "hypertensive" from "hypertension".
-
-    Returns:
-        `DERIVED`, or one minus the share of the letters that differ; 0 if too many.
+    A `real` word is not a misspelled one, but may be derived from the other:
+    "hypertensive" from "hypertension".
     """
     shortest = SHORTEST_STEM if real else SHORTEST_NEW_STEM
     if word[:shortest] == other[:shortest] and not list_stems(
