@@ -8,7 +8,7 @@ lists all.
 
 import traceback
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 
 class SapbertError(ValueError):
@@ -26,11 +26,6 @@ class SapbertError(ValueError):
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.text}"
-
-    @classmethod
-    def of(cls, error: "SapbertError", *values: Any, **named: Any) -> Self:
-        """Return an error of this class with the code and text of another."""
-        return cls(error.code, error.text, *values, **named)
 
 
 class UnknownConceptError(SapbertError, KeyError):
@@ -108,60 +103,11 @@ def unexpected_line(*, path: object, line: object, expected: object) -> SapbertE
     )
 
 
-def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertError:
-    return SapbertError(
-        "E121",
-        f"{path}:{line}: Expected elements that are nested at most {limit} deep, but "
-        "got a deeper one. Check that this is the right file.",
-    )
-
-
-def too_many_names(*, limit: int, cui: object) -> SapbertError:
-    return SapbertError(
-        "E123",
-        f"Expected a concept of at most {limit:,} names and other values, but {cui!r} "
-        "has more. Check that the vocabulary is what it should be.",
-    )
-
-
-def wrong_request(*, expected: object) -> SapbertError:
-    return SapbertError(
-        "E457",
-        f"Expected {expected}, but got something else. See /openapi.json, or the "
-        "schema of the tool.",
-    )
-
-
-def too_much_in_request(*, limit: int, what: object, got: int) -> SapbertError:
-    return SapbertError(
-        "E458",
-        f"Expected at most {limit:,} {what} in a request, but got {got:,}. Send "
-        "several requests.",
-    )
-
-
-def needs_text(*, format: object) -> SapbertError:
-    return SapbertError(
-        "E503",
-        f"Expected a format that can leave the text out, but got {format}. Choose "
-        "another `--format`, or remove `--no-text`.",
-    )
-
-
 def too_long(*, path: object, line: object, limit: object) -> SapbertError:
     return SapbertError(
         "E506",
         f"{path}:{line}: Expected a document of at most {limit} characters, but got a "
         "longer one. Split it.",
-    )
-
-
-def missing_column(*, path: object, name: object, known: object) -> SapbertError:
-    return SapbertError(
-        "E599",
-        f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
-        "its columns as `--text-field` and `--id-field`, and as `--keep` those to "
-        "keep.",
     )
 
 
@@ -179,12 +125,4 @@ def no_known_mentions(*, mentions: object) -> SapbertError:
         f"Expected mentions that the dictionary knows, but none of {mentions} is "
         "left. Name the dictionary that they were annotated with, or `--aliases`, or "
         "`--prefix`.",
-    )
-
-
-def no_annotated_mentions(*, part: object, documents: object) -> SapbertError:
-    return SapbertError(
-        "E785",
-        f"Expected mentions in {part}, but there are none of the {documents} "
-        "documents. Annotate more documents, or choose larger shares.",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import SapbertError, missing_in_folder, needs_text
+from ..errors import SapbertError, missing_in_folder
 from ..io.reading import read_lines
 from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
@@ -17,6 +17,7 @@ from .entities import (
     Losses,
     blank_breaks,
     name_type,
+    needs_text,
     quote_id,
     trim_place,
     warn_losses,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from spacy.tokens import Doc, Span
 from typing_extensions import TypedDict
 
+from ..errors import SapbertError
 from .documents import FIELDS
 from .gold import NIL
 
@@ -276,3 +277,11 @@ def warn_losses(format: str, losses: Losses) -> None:
             "describes each format.",
             stacklevel=3,
         )
+
+
+def needs_text(*, format: object) -> SapbertError:
+    return SapbertError(
+        "E503",
+        f"Expected a format that can leave the text out, but got {format}. Choose "
+        "another `--format`, or remove `--no-text`.",
+    )

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import IO, Any
 
-from ..errors import SapbertError, needs_text
+from ..errors import SapbertError
 from ..io.version import __version__
-from .entities import LinkedDoc, LinkedEntity, blank_breaks
+from .entities import LinkedDoc, LinkedEntity, blank_breaks, needs_text
 
 COLUMNS = (
     "note_nlp_id",

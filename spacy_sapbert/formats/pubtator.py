@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import SapbertError, needs_text, too_long
+from ..errors import SapbertError, too_long
 from ..io.reading import decode_line, read_line_blocks
 from .documents import OnError, open_input, raise_error
 from .entities import (
@@ -14,6 +14,7 @@ from .entities import (
     LinkedEntity,
     Losses,
     blank_breaks,
+    needs_text,
     quote_id,
     trim_place,
     warn_losses,

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ..errors import SapbertError, wrong_request
+from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
 from .columns import MappedTerms
@@ -23,6 +23,7 @@ from .problems import (
     describe_invalid,
     failed,
     status_of,
+    wrong_request,
 )
 from .protocols import fhir, inception, reconcile
 from .protocols.errors import describe_answer
@@ -140,8 +141,7 @@ async def answer_unknown(request: Request, error: Exception) -> Response:
         )
         answer.headers.update(error.headers or {})  # which methods there are
         return answer
-    error = wrong_request(expected="a body of JSON")
-    return respond(RequestError.of(error, 422), request)
+    return respond(wrong_request("a body of JSON"), request)
 
 
 async def answer_failure(request: Request, _: Exception) -> Response:

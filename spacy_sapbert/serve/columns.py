@@ -9,14 +9,14 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..errors import SapbertError, too_much_in_request
+from ..errors import SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.columns import CHOSEN, list_cells, list_columns
 from ..mapping.lookup import Found
 from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
 from .encodings import BINARY, to_utf8
-from .problems import INVALID, MISSING, RequestError, check_format
+from .problems import INVALID, MISSING, RequestError, check_format, too_much_in_request
 
 MOST_ROWS = 20_000  # more are for the command `map`
 MOST_KEPT = 50_000  # terms whose candidates are in memory, of all tables together
@@ -96,8 +96,7 @@ def read_table(name: str, data: bytes) -> Table:
             raise RequestError(error.code, text, INVALID) from None
     if len(rows) > MOST_ROWS + 1:
         got = len(rows) - 1
-        larger = too_much_in_request(limit=MOST_ROWS, what="rows", got=got)
-        raise RequestError.of(larger, 413)
+        raise too_much_in_request(MOST_ROWS, "rows", got)
     return Table(rows[0] if rows else [], rows[1:])
 
 

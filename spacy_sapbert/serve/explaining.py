@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from ..errors import SapbertError, wrong_request
+from ..errors import SapbertError
 from ..evaluation.explain import Explanation, explain_mention
 from ..evaluation.regression import read_context
 from ..evaluation.regression_cases import Case, place_mention
 from ..linking.options import change_options
 from ..pipeline.linker import fit_language
-from .problems import RequestError
+from .problems import wrong_request
 from .requests import ExplainRequest, check_texts, read_settings
 from .service import Service, require_open
 
@@ -23,7 +23,7 @@ def cut_mention(body: ExplainRequest) -> tuple[str, str, int]:
     mention = text[start:end]
     if not start < end <= len(text) or body.mention not in (None, mention):
         expected = "`start` and `end` of the mention in `context`"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)
     return mention, text, start
 
 
@@ -38,7 +38,7 @@ async def explain(service: Service, body: ExplainRequest) -> Explanation:
     check_texts(texts, service.limits, "texts")
 
     def fail(what: str, _: str) -> SapbertError:
-        return RequestError.of(wrong_request(expected=what), 422)
+        return wrong_request(what)
 
     if body.start is None and body.end is None:
         mention, text, start = place_mention(body.mention, body.context, fail)

@@ -158,7 +158,7 @@ class Guard:
         if origin is None:
             other = headers.get("sec-fetch-site") in ("cross-site", "same-site")
             if other and scope["path"] not in SHOWN:
-                raise RequestError.of(of_another_origin(), 403)
+                raise of_another_origin()
             return
         if origin in self.settings.origins:
             answer.headers |= {
@@ -171,7 +171,7 @@ class Guard:
             *(f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")),
             self.settings.public_origin,
         }:
-            raise RequestError.of(of_another_origin(), 403)
+            raise of_another_origin()
 
     def find_access(self, path: str, headers: dict[str, str]) -> Access:
         """Return what the token of a request allows."""
@@ -310,10 +310,11 @@ class Answer:
             await self({"type": "http.response.body", "body": body})
 
 
-def of_another_origin() -> SapbertError:
-    return SapbertError(
+def of_another_origin() -> RequestError:
+    return RequestError(
         "E454",
         "Expected a request of the same origin, but it comes from a page of another. "
         "Start the service with `--allow-origin` and that origin, if it is to be "
         "used by it.",
+        403,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..errors import SapbertError, wrong_request
+from ..errors import SapbertError
 
 INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # Codes of errors that a client is told: of texts of a request, and of decisions that
@@ -122,11 +122,29 @@ def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> Reque
             expected = f"{where} as an object, with `content-type: application/json`"
         case "string" | "too" if length := LENGTH.search(text):
             expected = f"{where} with {length[0]}"
-    return RequestError.of(wrong_request(expected=expected), INVALID)
+    return wrong_request(expected)
+
+
+def wrong_request(expected: str, status: int = INVALID) -> RequestError:
+    return RequestError(
+        "E457",
+        f"Expected {expected}, but got something else. See /openapi.json, or the "
+        "schema of the tool.",
+        status,
+    )
+
+
+def too_much_in_request(limit: int, what: str, got: int) -> RequestError:
+    return RequestError(
+        "E458",
+        f"Expected at most {limit:,} {what} in a request, but got {got:,}. Send "
+        "several requests.",
+        413,
+    )
 
 
 def check_format(format: str, known: Iterable[str]) -> None:
     """Raise an error if a file cannot have a format."""
     if format not in known:
         expected = f"`format` to be one of {', '.join(known)}"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, get_origin
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
-from ..errors import too_much_in_request, wrong_request
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
@@ -14,7 +13,7 @@ from ..linking.candidates import Candidate
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
 from .lookup import ConceptName, FoundConcept
-from .problems import Problem, RequestError
+from .problems import Problem, too_much_in_request, wrong_request
 from .settings import Limits
 
 MOST_VALUES = 10_000  # of a filter
@@ -157,8 +156,7 @@ def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:
         (limits.characters, f"characters of {what}", sum(map(len, texts))),
     ):
         if got > limit:
-            error = too_much_in_request(limit=limit, what=unit, got=got)
-            raise RequestError.of(error, 413)
+            raise too_much_in_request(limit, unit, got)
     if not all(map(is_encodable, texts)):
         expected = f"{what} without half a surrogate pair"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)

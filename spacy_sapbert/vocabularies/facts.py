@@ -12,11 +12,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..errors import too_many_names
 from ..io.temporary_db import open_temporary_db
 from ..linking.languages import CODES
 from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
-from .report import Report
+from .report import Report, too_many_names
 from .retired import find_replacement
 
 NAME, ALSO, TYPE, CODE, PARENT = "name", "also", "type", "code", "parent"

@@ -229,3 +229,19 @@ def print_report(report: Report) -> None:
     msg.table(report_rows(report), aligns=("l", "r"))
     for note in report.notes:
         msg.info(note)
+
+
+def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertError:
+    return SapbertError(
+        "E121",
+        f"{path}:{line}: Expected elements that are nested at most {limit} deep, but "
+        "got a deeper one. Check that this is the right file.",
+    )
+
+
+def too_many_names(*, limit: int, cui: object) -> SapbertError:
+    return SapbertError(
+        "E123",
+        f"Expected a concept of at most {limit:,} names and other values, but {cui!r} "
+        "has more. Check that the vocabulary is what it should be.",
+    )

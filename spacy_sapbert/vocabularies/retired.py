@@ -4,13 +4,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..errors import too_many_names
 from ..io.tables import find_separator, split_rows
 from ..io.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept
 from .ids import find_concepts, id_key, rewrite_id, store_concepts
 from .merge import load_concept
-from .report import Report, read_good_lines
+from .report import Report, read_good_lines, too_many_names
 
 PAIR = 2  # ids of a line
 STEPS = 20  # ids between a retired id and a concept; a hostile file has no end

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SapbertError, too_many_names
+from ..errors import SapbertError
 from ..io.temporary_db import open_temporary_db
 from .concepts import PLACES, VALUES, Concept
 from .ids import find_concepts, id_key, list_keys, split_id, store_concepts
 from .merge import load_concept
-from .report import Report
+from .report import Report, too_many_names
 
 SHORT = 4  # characters; such names are abbreviations that mean many things
 

@@ -13,12 +13,12 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_sapbert.errors import no_annotated_mentions
 from spacy_sapbert.formats.gold import NIL
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_json
 from spacy_sapbert.pipeline.running import load_pipeline
+from training.detector.split import no_annotated_mentions
 
 from .split import read_docs
 

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
 from spacy_sapbert.corpora.convert import LABEL, convert_corpus
 from spacy_sapbert.corpora.registry import read_corpus
-from spacy_sapbert.errors import no_annotated_mentions
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.docbin import read_docbin
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
@@ -172,3 +172,11 @@ def split_documents(
     ]
     msg.table(rows, header=header, divider=True, aligns=("l", "r", "r"))
     msg.good(f"Wrote {output}")
+
+
+def no_annotated_mentions(*, part: object, documents: object) -> SapbertError:
+    return SapbertError(
+        "E785",
+        f"Expected mentions in {part}, but there are none of the {documents} "
+        "documents. Annotate more documents, or choose larger shares.",
+    )

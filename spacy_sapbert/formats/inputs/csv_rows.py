@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import SapbertError, missing_column
+from ...errors import SapbertError
 from ...io.excel import read_workbook
 from ...io.reading import read_line_blocks
 from ...io.tables import describe_header, split_rows
 from ..documents import OnError, open_input
-from .rows import COLUMNS, Columns, Row
+from .rows import COLUMNS, Columns, Row, missing_column
 
 DELIMITERS = ",;\t"
 TEXT_LINES = 20_000  # of a text in quotes

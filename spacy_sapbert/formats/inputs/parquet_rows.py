@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from ...errors import SapbertError, missing_column
+from ...errors import SapbertError
 from ...io.reading import (
     UNPACKED_BYTES,
     UNPACKED_RATIO,
@@ -15,7 +15,7 @@ from ...io.reading import (
     wrong_content,
 )
 from ...io.tables import describe_header
-from .rows import COLUMNS, Columns, Row
+from .rows import COLUMNS, Columns, Row, missing_column
 
 ROWS_AT_ONCE = 64  # each with a text
 NULL = "__HIVE_DEFAULT_PARTITION__"  # as the value of a partition

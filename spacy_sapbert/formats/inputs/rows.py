@@ -183,3 +183,12 @@ def wrong_document(
         "the line, name other columns with `--text-field` and `--id-field`, or pass "
         "`--on-error skip` to count such documents and continue.",
     )
+
+
+def missing_column(*, path: object, name: object, known: object) -> SapbertError:
+    return SapbertError(
+        "E599",
+        f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
+        "its columns as `--text-field` and `--id-field`, and as `--keep` those to "
+        "keep.",
+    )

@@ -11,9 +11,8 @@ from tempfile import SpooledTemporaryFile
 from types import MappingProxyType
 from typing import IO
 
-from ...errors import needs_text
 from ...io.html import load_templates
-from ..entities import BY_ID, LinkedDoc
+from ..entities import BY_ID, LinkedDoc, needs_text
 from . import groups, markup
 from .addresses import concept_url, merge_addresses
 from .groups import NO_CONCEPT, OTHER, SHOWN, Group

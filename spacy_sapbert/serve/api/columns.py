@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import wrong_request
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
 from ...mapping.lookup import Found, map_batch
@@ -23,7 +22,7 @@ from ..columns import (
     write_mapped,
 )
 from ..depends import MappedDep, ServiceDep
-from ..problems import RequestError
+from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from ..service import Service
 from .answers import describe_file, to_file
@@ -165,7 +164,7 @@ async def write(
     widths = {len(body.header), *map(len, body.rows)}
     if len(lengths) > 1 or len(widths) > 1:
         expected = "as many `rows`, `terms`, `found` and `chosen`"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)
     if body.found is None:
         found = await find_again(service, mapped, body.terms, body.k)
     else:

@@ -2,11 +2,10 @@
 
 from fastapi import APIRouter
 
-from ...errors import wrong_request
 from ...evaluation.explain import Explanation
 from ..depends import ServiceDep
 from ..explaining import explain as explanation_of
-from ..problems import RequestError, describe_problem
+from ..problems import describe_problem, wrong_request
 from ..requests import (
     ExplainRequest,
     LinkAnswer,
@@ -48,7 +47,7 @@ async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer
     check_texts(body.mentions, service.limits, "mentions")
     if body.labels is not None and len(body.labels) != len(body.mentions):
         expected = "as many `labels` as `mentions`"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)
     results = await service.link_mentions(
         body.mentions, read_settings(body), body.labels
     )

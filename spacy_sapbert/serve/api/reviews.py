@@ -8,14 +8,13 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import wrong_request
 from ...formats.gold import NIL
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
 from ..depends import ServiceDep, StoreDep, TeacherDep
 from ..lookup import find_concept
-from ..problems import RequestError
+from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
 from ..reviews.agreement import (
     Agreement,
@@ -223,7 +222,7 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
     document = store.document(id) if is_encodable(id) else None
     if document is None:
         expected = "`document` to be an id of /reviews/documents"
-        raise RequestError.of(wrong_request(expected=expected), 404)
+        raise wrong_request(expected, 404)
     return document
 
 
@@ -246,7 +245,7 @@ def import_documents(store: StoreDep, body: NewFiles) -> ImportedAnswer:
         }
     except ValueError:
         expected = "`content` in base64"
-        raise RequestError.of(wrong_request(expected=expected), 422) from None
+        raise wrong_request(expected) from None
     return ImportedAnswer(**asdict(import_uploads(store, files)))
 
 
@@ -325,10 +324,10 @@ def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> N
     check_texts([body.reviewer, body.label], service.limits, "names")
     if body.reviewer == AGREED:
         expected = f"the name of a person as `reviewer` (not {AGREED!r}), and `settles`"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
-        raise RequestError.of(wrong_request(expected=expected), 422)
+        raise wrong_request(expected)
     if body.chosen not in (None, NIL, NO_MENTION):
         find_concept(service.kb, body.chosen or "")
 
@@ -452,7 +451,7 @@ async def switch(teacher: TeacherDep, body: Version) -> TeachingState:
     if "number" not in body.model_fields_set:
         number = teacher.last
         if number is None:
-            raise RequestError.of(nothing_taught(), 409)
+            raise nothing_taught()
     await run_in_threadpool(teacher.use, number)
     return teacher.describe()
 

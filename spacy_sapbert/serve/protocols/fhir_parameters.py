@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ...errors import SapbertError, wrong_request
 from ...kb.database import is_encodable
-from ..problems import RequestError, describe_problem, status_of
+from ..problems import RequestError, describe_problem, status_of, wrong_request
 from ..requests import LONGEST_VALUE
 
 ROOT = "/fhir"
@@ -52,7 +51,8 @@ class FhirError(RequestError):
 
 def make_invalid(expected: str, issue: str = "invalid") -> FhirError:
     """Return the error for parameters that the operation does not have."""
-    return FhirError.of(wrong_request(expected=expected), 400, issue)
+    error = wrong_request(expected)
+    return FhirError(error.code, error.text, 400, issue)
 
 
 def make_required(*names: str) -> FhirError:
@@ -179,10 +179,10 @@ def check_format(request: Request) -> None:
     # In a query "+" is a blank.
     names = [name.partition(";")[0].strip() for name in asked.split(",")]
     if not {name.replace(" ", "+").lower() for name in names} & {*FORMATS, ANY, "*/*"}:
-        raise FhirError.of(not_fhir_json(), 406, "not-supported")
+        raise not_fhir_json(406)
     sent = request.headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip()
     if request.method == "POST" and sent.lower() not in JSON_TYPES:
-        raise FhirError.of(not_fhir_json(), 415, "not-supported")
+        raise not_fhir_json(415)
 
 
 def list_query(request: Request, operation: Operation) -> Iterator[tuple[str, Any]]:
@@ -263,9 +263,11 @@ def make_parameters(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     return {"resourceType": "Parameters", "parameter": parameters}
 
 
-def not_fhir_json() -> SapbertError:
-    return SapbertError(
+def not_fhir_json(status: int) -> FhirError:
+    return FhirError(
         "E483",
         "Expected a client that sends and reads JSON of FHIR, but got another "
         "format. Send and accept `application/fhir+json`.",
+        status,
+        "not-supported",
     )

@@ -9,11 +9,10 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
-from ...errors import wrong_request
 from ..api.answers import to_json
 from ..depends import ServiceDep
 from ..lookup import find_concept
-from ..problems import RequestError
+from ..problems import wrong_request
 from ..requests import LONGEST_VALUE
 from ..search import name_type, search_concepts
 
@@ -53,7 +52,7 @@ async def look_up(
         about = [", ".join(map(name_type, concept.types)), concept.definition or ""]
         return to_json(describe(concept.cui, concept.name, about))
     if q is None:
-        raise RequestError.of(wrong_request(expected="`q` or `id`"), 422)
+        raise wrong_request("`q` or `id`")
     text = q.strip() or (qc or "").strip()
     if not text:
         return to_json([])

@@ -12,13 +12,12 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from ...errors import too_much_in_request, wrong_request
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
 from ..api.answers import to_json
 from ..depends import ServiceDep, SettingsDep, find_base
 from ..lookup import find_concept
-from ..problems import RequestError
+from ..problems import RequestError, too_much_in_request, wrong_request
 from ..requests import LONGEST_VALUE
 from ..search import count_types, name_type, search_concepts
 from ..service import Service
@@ -57,7 +56,7 @@ class PropertiesAnswer(BaseModel):
 
 def invalid(expected: str) -> RequestError:
     """Return the error of a form that is not as the protocol says."""
-    return RequestError.of(wrong_request(expected=expected), 422)
+    return wrong_request(expected)
 
 
 def read_form(data: bytes) -> dict[str, str]:
@@ -105,8 +104,7 @@ def check_count(count: int, service: Service) -> None:
     limit = service.limits.documents
     if count > limit:
         what = "queries or values"
-        error = too_much_in_request(limit=limit, what=what, got=count)
-        raise RequestError.of(error, 413)
+        raise too_much_in_request(limit, what, count)
 
 
 Prefix = Annotated[str, Query(max_length=LONGEST_VALUE)]

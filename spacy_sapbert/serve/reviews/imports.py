@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from ...errors import SapbertError, too_much_in_request, wrong_request
+from ...errors import SapbertError
 from ...formats.documents import Document
 from ...formats.gold import LONGEST, choose_kb_id
 from ...formats.inputs.files import InputFile, choose_file, list_inputs
 from ...formats.inputs.reading import read_documents
 from ..encodings import to_utf8
-from ..problems import INVALID, MISSING, RequestError
+from ..problems import (
+    INVALID,
+    MISSING,
+    RequestError,
+    too_much_in_request,
+    wrong_request,
+)
 from .store import ReviewStore, Span
 
 NIL = "NIL"
@@ -128,9 +134,8 @@ def unpack(path: Path, folder: Path) -> None:
                 if left < 0:
                     got = MOST_UNPACKED - left
                     what = "bytes of an archive"
-                    error = too_much_in_request(limit=MOST_UNPACKED, what=what, got=got)
-                    raise RequestError.of(error, 413)
+                    raise too_much_in_request(MOST_UNPACKED, what, got)
                 (folder / file_name(entry.filename)).write_bytes(data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
         expected = "an archive (.zip) that can be read"
-        raise RequestError.of(wrong_request(expected=expected), INVALID) from None
+        raise wrong_request(expected) from None

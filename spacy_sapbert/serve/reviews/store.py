@@ -252,9 +252,7 @@ class ReviewStore:
             except sqlite3.Error as error:
                 full = error.sqlite_errorname == "SQLITE_FULL"
                 status = NO_ROOM if full else BUSY
-                raise RequestError.of(
-                    reviews_not_written(reason=error), status
-                ) from None
+                raise reviews_not_written(error, status) from None
 
     def check_path(self) -> None:
         """Check that the open file is the one at its path, so that it is kept.
@@ -284,9 +282,7 @@ class ReviewStore:
         with self.transaction():
             free = disk_usage(self.path.parent).free
         if free < LEAST_FREE:
-            raise RequestError.of(
-                reviews_not_written(reason="the disk is full"), NO_ROOM
-            )
+            raise reviews_not_written("the disk is full", NO_ROOM)
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a statement."""
@@ -468,9 +464,10 @@ class ReviewStore:
             self.connection.close()
 
 
-def reviews_not_written(*, reason: object) -> SapbertError:
-    return SapbertError(
+def reviews_not_written(reason: object, status: int) -> RequestError:
+    return RequestError(
         "E491",
         f"Expected to write the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again.",
+        status,
     )

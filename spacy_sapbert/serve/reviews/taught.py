@@ -264,7 +264,7 @@ class Teacher:
                 self.parent / str(number), encoder=self.original.encoder_config
             )
         else:
-            raise RequestError.of(nothing_taught(), 409)
+            raise nothing_taught()
         self.service.switch(kb)
         self.number = number
 
@@ -285,7 +285,7 @@ class Teacher:
     def remove(self, number: int) -> None:
         """Remove a version for good; one in use is left before."""
         if number not in self.numbers():
-            raise RequestError.of(nothing_taught(), 409)
+            raise nothing_taught()
         if number == self.number:
             self.use(None)
         if number == self.last:
@@ -316,9 +316,10 @@ class Teacher:
         return len(numbers)
 
 
-def nothing_taught() -> SapbertError:
-    return SapbertError(
+def nothing_taught() -> RequestError:
+    return RequestError(
         "E469",
         "Expected a taught knowledge base, but there is none. Send a request to "
         "/reviews/teach first.",
+        409,
     )

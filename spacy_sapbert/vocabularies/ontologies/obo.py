@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import too_many_names
 from ...io.reading import RECORD_VALUES
 from ..facts import Fact
 from ..options import ReadOptions
-from ..report import Report, read_good_lines, source_of_file
+from ..report import Report, read_good_lines, source_of_file, too_many_names
 from .ontology import EXACT, Term, find_facts
 
 # possessive: else each character of a long text would be kept for going back

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from xml.sax.xmlreader import InputSource
 
-from ...errors import SapbertError, nested_too_deep
+from ...errors import SapbertError
 from ...io.plugins import require
 from ...io.reading import damaged_gzip, read_blocks, read_line_blocks
 from ...io.temporary_db import open_temporary_db
@@ -25,7 +25,7 @@ from ...io.xml_blocks import feed_blocks, make_parser
 from ..facts import Fact, group_facts, language_code, store_facts
 from ..ids import split_id
 from ..options import SCOPES, ReadOptions
-from ..report import Report, source_of_file
+from ..report import Report, nested_too_deep, source_of_file
 from .obographs import id_of
 from .ontology import Term, find_facts
 

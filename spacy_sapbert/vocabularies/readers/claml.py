@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from ...errors import SapbertError, too_many_names
+from ...errors import SapbertError
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name
 from ..facts import (
@@ -22,7 +22,7 @@ from ..facts import (
     language_code,
 )
 from ..options import ReadOptions
-from ..report import Report
+from ..report import Report, too_many_names
 
 ROOT = "ClaML"
 EXCLUDED = "excludeOnPrecedingModifier"  # of ICD-10-GM

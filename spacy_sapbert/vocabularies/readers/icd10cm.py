@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ...errors import nested_too_deep
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, PARENT, Fact
 from ..options import ReadOptions
-from ..report import Report
+from ..report import Report, nested_too_deep
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")

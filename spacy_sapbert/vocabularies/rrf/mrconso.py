@@ -6,10 +6,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import SapbertError, too_many_names
+from ...errors import SapbertError
 from ...io.reading import read_line_blocks
 from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
-from ..report import Report, check_known
+from ..report import Report, check_known, too_many_names
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
