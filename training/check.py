@@ -70,10 +70,8 @@ def check_wheels() -> None:
     if missing:
         raise SapbertError(
             "E626",
-            (
-                "Expected the packages that build a wheel, but {missing} is not "
-                "installed. Run `pip install build 'setuptools>=70.1'`."
-            ).format(missing=" and ".join(missing)),
+            f"Expected the packages that build a wheel, but {' and '.join(missing)} is "
+            "not installed. Run `pip install build 'setuptools>=70.1'`.",
         )
 
 

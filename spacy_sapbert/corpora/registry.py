@@ -91,14 +91,9 @@ def read_corpus(
         if option not in known:
             raise SapbertError(
                 "E711",
-                (
-                    "Expected one of the options of the format {format} ({known}), but "
-                    "got `--{option}`. Remove it."
-                ).format(
-                    format=format,
-                    known=", ".join(name.replace("_", "-") for name in known) or "none",
-                    option=option.replace("_", "-"),
-                ),
+                f"Expected one of the options of the format {format} "
+                f"({', '.join(known).replace('_', '-') or 'none'}), but got "
+                f"`--{option.replace('_', '-')}`. Remove it.",
             )
     return finish_documents(path, reader(path, **options), prefix, drop_prefix)
 

@@ -136,15 +136,12 @@ def check_predictions(
     missing = [key for key in golds if key not in predictions]
     if missing:
         file, line = missing[0]
-        counts = {"missing": f"{len(missing):,}", "mentions": f"{len(golds):,}"}
         raise SapbertError(
             "E744",
-            (
-                "{path}: Expected a prediction for each mention that is judged, but "
-                "got none for {missing} of {mentions}, the first on line {gold_line} "
-                "of {file}. Name the gold files, `--limit` and `--distinct` that the "
-                "predictions were made with."
-            ).format(path=path, file=file, gold_line=line, **counts),
+            f"{path}: Expected a prediction for each mention that is judged, but got "
+            f"none for {len(missing):,} of {len(golds):,}, the first on line {line} of "
+            f"{file}. Name the gold files, `--limit` and `--distinct` that the "
+            "predictions were made with.",
         )
 
 

@@ -100,16 +100,9 @@ def split_row(
     if len(fields) != expected:
         raise SapbertError(
             "E703",
-            (
-                "{path}:{line}: Expected {expected} fields with {separator} between "
-                "them, but got {got}. Correct the line."
-            ).format(
-                path=path,
-                line=number,
-                expected=expected,
-                separator="tabs" if columns else f"`{BARS}`",
-                got=len(fields),
-            ),
+            f"{path}:{number}: Expected {expected} fields with "
+            f"{'tabs' if columns else f'`{BARS}`'} between them, but got "
+            f"{len(fields)}. Correct the line.",
         )
     if columns:
         row = dict(zip(columns, fields, strict=True))

@@ -178,14 +178,10 @@ def make_gold_docs(
     finally:
         if counts["widened"] or counts["overlapping"]:
             warnings.warn(
-                (
-                    (
-                        "[W530] {path}: Expected mentions of whole tokens, one at a "
-                        "place, but of {mentions} {widened} do not begin and end "
-                        "with tokens and {overlapping} overlap a longer one. These "
-                        "are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
-                    ).format(path=path, spans_key=spans_key, **counts)
-                ),
+                f"[W530] {path}: Expected mentions of whole tokens, one at a place, "
+                f"but of {counts['mentions']} {counts['widened']} do not begin and end "
+                f"with tokens and {counts['overlapping']} overlap a longer one. These "
+                f"are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all.",
                 stacklevel=2,
             )
 

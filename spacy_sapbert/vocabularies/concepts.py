@@ -278,10 +278,8 @@ def check_concept(concept: Concept) -> bytes:
     if expected:
         raise SapbertError(
             "E120",
-            (
-                "Expected a concept with {expected}, but the concept {cui!r} is "
-                "another. Correct the concept."
-            ).format(cui=f"{cui}"[:40], expected=expected),
+            f"Expected a concept with {expected}, but the concept {f'{cui}'[:40]!r} is "
+            "another. Correct the concept.",
         )
     return line
 

@@ -191,19 +191,12 @@ def check_known(
     if not unknown:
         return
     near = get_close_matches(unknown[0].upper(), known, 3, 0.5)
-    shown = sorted(known)[:SHOWN]
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    shown = ", ".join(sorted(known)[:SHOWN]) + " …" * (len(known) > SHOWN)
     raise SapbertError(
         "E105",
-        (
-            "Expected {what} that are in {path}, but got {unknown}.{hint} The file "
-            "has: {known}."
-        ).format(
-            what=what,
-            path=path,
-            unknown=", ".join(unknown),
-            hint=f" Did you mean {' or '.join(near)}?" if near else "",
-            known=", ".join(shown) + (" …" if len(known) > SHOWN else ""),
-        ),
+        f"Expected {what} that are in {path}, but got {', '.join(unknown)}.{hint} The "
+        f"file has: {shown}.",
     )
 
 

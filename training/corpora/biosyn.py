@@ -73,10 +73,8 @@ def preprocess_concepts(
     if not counts["concepts written"]:
         raise SapbertError(
             "E731",
-            (
-                "Expected at least one name with more than punctuation, but got none "
-                "in {concepts} concepts. Name the concepts.jsonl of a vocabulary."
-            ).format(concepts=counts["concepts"]),
+            "Expected at least one name with more than punctuation, but got none in "
+            f"{counts['concepts']} concepts. Name the concepts.jsonl of a vocabulary.",
         )
 
 
@@ -223,10 +221,8 @@ def biosyn_mentions_command(
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
             "E722",
-            (
-                "Expected an output that ends with one of {known}, but got {path}. "
-                "Correct `--output`."
-            ).format(known=", ".join(TABLE_SUFFIXES), path=output),
+            f"Expected an output that ends with one of {', '.join(TABLE_SUFFIXES)}, "
+            f"but got {output}. Correct `--output`.",
         )
     ids = read_aliases(aliases) if aliases else {}
     known = KnownConcepts(read_concepts(dictionary), ids) if dictionary else None

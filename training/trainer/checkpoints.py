@@ -152,24 +152,18 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
     differing = [key for key in keys if saved.get(key) != settings.get(key)]
     if not differing:
         return True
-    names = {"path": folder, "settings": ", ".join(differing)}
+    others = ", ".join(differing)
     if not force:
         raise SapbertError(
             "E606",
-            (
-                "Expected the checkpoint in {path} to belong to this run, but it was "
-                "made with another {settings}. Pass the same settings to continue. To "
-                "start again, remove the checkpoint or pass `--force`."
-            ).format(**names),
+            f"Expected the checkpoint in {folder} to belong to this run, but it was "
+            f"made with another {others}. Pass the same settings to continue. To "
+            "start again, remove the checkpoint or pass `--force`.",
         )
     warn(
-        (
-            (
-                "[W625] Expected the checkpoint in {path} to belong to this run, but "
-                "it was made with another {settings}. This run starts at its first "
-                "step and replaces it."
-            ).format(**names)
-        ),
+        f"[W625] Expected the checkpoint in {folder} to belong to this run, but it was "
+        f"made with another {others}. This run starts at its first step and replaces "
+        "it.",
         stacklevel=2,
     )
     return False

@@ -77,14 +77,10 @@ class DocumentReader:
                 self.on_error(error)
         if self.mentions["overlapping"]:
             warnings.warn(
-                (
-                    (
-                        "[W533] Expected entities that do not overlap, but of "
-                        "{mentions} in the input {overlapping} overlap a longer one "
-                        "and are left out. A `--pipeline` whose linker has a "
-                        "`spans_key` links all."
-                    ).format(**self.mentions)
-                ),
+                "[W533] Expected entities that do not overlap, but of "
+                f"{self.mentions['mentions']} in the input "
+                f"{self.mentions['overlapping']} overlap a longer one and are left "
+                "out. A `--pipeline` whose linker has a `spans_key` links all.",
                 stacklevel=2,
             )
         if self.empty:

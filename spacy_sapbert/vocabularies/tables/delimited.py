@@ -89,18 +89,12 @@ def select_columns(
     keys = [column_key(name) for name in header]
     missing = [name for name in columns if column_key(name) not in keys]
     if missing:
+        got = describe_header(header, is_header=len(missing) < len(columns))
         raise SapbertError(
             "E410",
-            (
-                "{path}:{line}: Expected a table with the columns {columns}, but it "
-                "has {got}. Pass the file as its publisher released it, or another "
-                "`--format`."
-            ).format(
-                path=path,
-                line=number,
-                columns=" and ".join(missing),
-                got=describe_header(header, is_header=len(missing) < len(columns)),
-            ),
+            f"{path}:{number}: Expected a table with the columns "
+            f"{' and '.join(missing)}, but it has {got}. Pass the file as its "
+            "publisher released it, or another `--format`.",
         )
     width = len(header)
     # an absent column is an empty field after the others
