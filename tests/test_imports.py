@@ -15,7 +15,8 @@ for point in entry_points(group="spacy_factories"):
         print(point.name)
         point.load()
 new = {name.partition(".")[0] for name in {*sys.modules} - before}
-print(sorted(new - sys.stdlib_module_names), "sqlite3" in new)
+packages = new - before - sys.stdlib_module_names  # spaCy has pydantic itself
+print(sorted(packages), "sqlite3" in new)
 """
 
 
