@@ -56,8 +56,8 @@ def make_parser(
     return parser
 
 
-def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[None]:
-    """Feed a file, plain or `.gz`, to a parser; yield after each block.
+def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[bytes]:
+    """Feed a file, plain or `.gz`, to a parser; yield each block after it.
 
     Args:
         parser: Of `make_parser`.
@@ -88,9 +88,9 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[N
                     f"of at most {TOKEN_BYTES >> 20} MiB, but got a larger one. Check "
                     "that the file is what it should be.",
                 )
-            yield
+            yield block
         parser.Parse(b"", True)
-        yield
+        yield b""
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise SapbertError(

@@ -1,6 +1,7 @@
 """The languages of names that fit the language of a document."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 ENGLISH = {"eng", "en"}
 # Language of a pipeline → the same in UMLS. UMLS writes bibliographic codes of
@@ -11,6 +12,26 @@ CODES_OF_UMLS = (
     "sv:swe tr:tur uk:ukr zh:chi"
 )
 CODES: dict[str, str] = dict(pair.split(":") for pair in CODES_OF_UMLS.split())
+# Other codes of the same languages (ISO 639-2/T and -3), and their names in English
+OTHER_CODES = (
+    "ces:cze deu:ger ell:gre eus:baq fra:fre hrv:scr zho:chi nld:dut nob:nor no:nor "
+    "nn:nor nno:nor ron:rum ro:rum slk:slo sk:slo "
+    "english:eng arabic:ara basque:baq chinese:chi croatian:scr czech:cze danish:dan "
+    "dutch:dut estonian:est finnish:fin french:fre german:ger greek:gre hebrew:heb "
+    "hungarian:hun italian:ita japanese:jpn korean:kor latvian:lav norwegian:nor "
+    "polish:pol portuguese:por russian:rus spanish:spa swedish:swe turkish:tur "
+    "ukrainian:ukr"
+)
+UMLS_CODES = (
+    CODES | {"en": "eng"} | dict(pair.split(":") for pair in OTHER_CODES.split())
+)
+
+
+@lru_cache(maxsize=1000)
+def language_code(language: str) -> str:
+    """Return a language as UMLS writes it: "en", "en-US" and "English" → "ENG"."""
+    primary = language.strip().replace("_", "-").partition("-")[0].lower()
+    return UMLS_CODES.get(primary, primary).upper()
 
 
 def choose_languages(lang: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..io.temporary_db import open_temporary_db
-from ..linking.languages import CODES
 from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
 from .report import Report, too_many_names
 from .retired import find_replacement
@@ -47,12 +46,6 @@ class Fact(NamedTuple):
     rank: int = 0
     source: str = ""
     language: str = ""
-
-
-def language_code(language: str) -> str:
-    """Return a language as UMLS writes it: "en", "en-US" and "ENG" → "ENG"."""
-    primary = language.strip().replace("_", "-").partition("-")[0].lower()
-    return "ENG" if primary == "en" else CODES.get(primary, primary).upper()
 
 
 def store_facts(database: sqlite3.Connection, facts: Iterable[Fact]) -> None:

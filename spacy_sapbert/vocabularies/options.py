@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ..errors import SapbertError
+from ..linking.languages import language_code
 
-SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
+SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED", "HIDDEN")
 
 
 class ReadOption(NamedTuple):
@@ -46,8 +47,7 @@ class ReadOptions:
     """
 
     languages: Sequence[str] | None = declare(
-        "languages kept, as UMLS writes them, the preferred first: ENG,SPA. [all; of "
-        "rrf ENG]",
+        "languages kept, the preferred first: en,es; ENG,SPA. [all; of rrf ENG]",
         is_list=True,
     )
     sources: Sequence[str] = declare("sources kept, e.g. MSH,SNOMEDCT_US. [all]", ())
@@ -94,6 +94,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", [scope.upper() for scope in self.scopes])
+        if self.languages is not None:
+            languages = [*map(language_code, self.languages)]
+            object.__setattr__(self, "languages", languages)
         for name, (_, kind, choices) in READ_OPTIONS.items():
             value = getattr(self, name)
             for text in (value if kind == "list" else [value]) if choices else ():

@@ -127,7 +127,7 @@ READERS: dict[str, Reader] = {
     "rdf": Reader(
         "[SKOS and OWL](#ontologies-skos-and-owl)",
         "ontologies.rdf:read_rdf",
-        ("*.owl", "*.rdf", "*.ttl", "*.nt"),
+        ("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld"),
         ("languages", *ONTOLOGY),
     ),
     "obo": Reader(

@@ -36,6 +36,7 @@ class Report:
         dropped: What was dropped, by rule.
         counts: What else was found, e.g. definitions.
         notes: What is missing because a file does not exist.
+        languages: Those of the names that were read.
         progress: Called with the name of a file and how many more of its rows were
             read.
         on_error: "fail", or "skip" to count invalid records and continue.
@@ -61,6 +62,7 @@ class Report:
     dropped: dict[str, int] = field(default_factory=new_counts)
     counts: dict[str, int] = field(default_factory=new_counts)
     notes: list[str] = field(default_factory=list)
+    languages: set[str] = field(default_factory=set)
     releases: dict[str, tuple[str, str]] = field(default_factory=dict)
     progress: Callable[[str, int], None] | None = None
     on_error: str = "fail"
@@ -167,6 +169,8 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
         if dropped:
             reason = f"none is left. Dropped: {dropped}. Use fewer filters"
+            if report.languages:
+                reason += f"; it has names in {', '.join(sorted(report.languages))}"
         elif sum(report.rows.values()):
             reason = "it has none, only e.g. a header. Correct the file or `--format`"
         else:

@@ -19,7 +19,6 @@ from spacy_sapbert.vocabularies.facts import (
     REPLACED_BY,
     Fact,
     build_concepts,
-    language_code,
 )
 from spacy_sapbert.vocabularies.report import Report
 
@@ -131,19 +130,3 @@ def test_build_concepts_too_many_facts_are_an_error(
         build(*named("A"), *(Fact("A", CODE, f"{n}", 0, "S") for n in range(4)))
     with pytest.raises(SapbertError, match="E123.*'A'"):
         build(*named("A"), *(Fact(f"x{n}", REPLACED_BY, "A") for n in range(4)))
-
-
-@pytest.mark.parametrize(
-    ("language", "code"),
-    [
-        ("en", "ENG"),
-        ("en-US", "ENG"),
-        ("de_DE", "GER"),
-        ("ENG", "ENG"),
-        (" es ", "SPA"),
-        ("xx", "XX"),
-        ("", ""),
-    ],
-)
-def test_language_code_is_that_of_umls(language: str, code: str) -> None:
-    assert language_code(language) == code

@@ -84,7 +84,7 @@ def test_readers_find_release_and_licence(
     tmp_path: Path, name: str, text: str, expected: dict[str, tuple[str, str]]
 ) -> None:
     if name.endswith("ttl"):
-        pytest.importorskip("rdflib", reason="rdflib is not installed")
+        pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed")
     path = tmp_path / name
     path.write_text(text, "utf8")
     assert find_releases(path) == expected

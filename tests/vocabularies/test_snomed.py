@@ -179,7 +179,7 @@ z 20990430 1 0 448879004 72 {GOOD}""",
 def test_read_snomed_languages_are_kept_in_their_order(tmp_path: Path) -> None:
     main = tmp_path / f"{TERMINOLOGY}Concept_Snapshot_INT_20990101.txt"
     write(tmp_path)
-    concepts, _ = read(main, languages=["SPA", "ENG"])
+    concepts, _ = read(main, languages=["es", "English"])
     assert concepts["SNOMEDCT:101"].name == "Fiebre azul"
     concepts, report = read(main, languages=["SPA"])
     assert [*concepts] == ["SNOMEDCT:101"]

@@ -22,9 +22,11 @@ SCOPE_OF = {
     "hasRelatedSynonym": "RELATED",
 }
 ALTERNATIVE = "hasAlternativeId"
-REPLACED_BY = "IAO_0100001"
-# not `c:12` for `…/agrovoc/c_12`
+REPLACED_BY = "IAO:0100001"
+# A prefix and a code at the end of an IRI: not `c_12` of AGROVOC, nor `heart_attack`
+ENDING = re.compile(r"([A-Z]|[A-Za-z]{2}[A-Za-z0-9]*)_([A-Z]{0,2}\d[\w.-]*)")
 PREFIXED = re.compile(r"(?:[A-Z]|[A-Za-z]\w+):\S+")
+NCI_THESAURUS = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
 NODES, EDGES = ("graphs", "nodes"), ("graphs", "edges")
 HEAD = ("graphs", "meta", "basicPropertyValues")
 
@@ -86,26 +88,21 @@ def read_head(member: Any, path: Path, report: Report) -> None:
 
 
 def short_id(iri: str) -> str:
-    """Shorten an IRI of an ontology.
-
-    Args:
-        iri: E.g. "http://purl.obolibrary.org/obo/DOID_8718".
-
-    Returns:
-        E.g. "DOID:8718"; of another IRI the part after its last `/`.
-    """
+    """Return the end of an IRI: "DOID:8718" of "…/obo/DOID_8718"."""
     local = iri.rpartition("/")[2].rpartition("#")[2]
-    return local.replace("_", ":", 1) if ":" not in local else local
+    if ":" not in local and (parts := ENDING.fullmatch(local)):
+        return f"{parts[1]}:{parts[2]}"
+    return local
 
 
 def id_of(iri: str) -> str:
-    """Return the id of an IRI.
+    """Return the id of an IRI: its end if that has a prefix, e.g. "DOID:8718".
 
-    Returns:
-        With a prefix, e.g. "DOID:8718"; else the IRI itself, since two vocabularies may
-        have the same code.
+    Else it is the IRI itself, since two vocabularies may have the same code.
     """
     iri = iri.encode("utf8", "replace").decode("utf8")
+    if iri.startswith(NCI_THESAURUS):
+        return "NCIT:" + iri.removeprefix(NCI_THESAURUS)
     short = short_id(iri)
     return short if PREFIXED.fullmatch(short) else iri
 
@@ -148,11 +145,7 @@ def parse_node(node: Any) -> Term | None:
         xrefs=[text_of(item["val"]).strip() for item in meta.get("xrefs") or []],
         matches=[(pred, val) for pred, val in properties if pred.endswith("Match")],
         alternatives=[id_of(val) for pred, val in properties if pred == ALTERNATIVE],
-        replaced_by=[
-            id_of(val)
-            for pred, val in properties
-            if pred == REPLACED_BY.replace("_", ":", 1)
-        ],
+        replaced_by=[id_of(val) for pred, val in properties if pred == REPLACED_BY],
         obsolete=meta.get("deprecated") is True,
     )
 

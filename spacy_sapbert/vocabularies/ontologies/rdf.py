@@ -1,295 +1,328 @@
-"""SKOS and OWL, as RDF/XML, Turtle or N-Triples.
+"""SKOS and OWL, as RDF/XML, Turtle, N-Triples or JSON-LD.
 
-rdflib parses the file, and a temporary database sorts what it finds by subject, so that
-memory does not depend on the size of RDF/XML and N-Triples. Turtle is parsed at once.
+pyoxigraph parses the file, and a temporary database sorts what it finds by subject, so
+that memory does not depend on the size of the file.
 
-Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies.
+Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies, ORDO and NCIt.
 """
 
-import logging
-import re
+import io
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from xml.sax.xmlreader import InputSource
 
 from ...errors import SapbertError
 from ...io.plugins import require
-from ...io.reading import damaged_gzip, read_blocks, read_line_blocks
+from ...io.reading import damaged_gzip, read_blocks
 from ...io.temporary_db import open_temporary_db
 from ...io.xml_blocks import feed_blocks, make_parser
-from ..facts import Fact, group_facts, language_code, store_facts
-from ..ids import split_id
+from ...linking.languages import language_code
+from ..facts import Fact, group_facts, store_facts
+from ..ids import id_key, split_id
 from ..options import SCOPES, ReadOptions
 from ..report import Report, nested_too_deep, source_of_file
 from .obographs import id_of
 from .ontology import Term, find_facts
 
-PREFIXES = 1000  # in each other; rdflib copies them all for each
 DEPTH = 100  # elements in each other
-TURTLE_BYTES = 1 << 27  # of a file, which rdflib holds in memory several times
-# a statement about or with a blank node, which no `Term` has
-BLANK = re.compile(rb"\s*(?:<[^>]*>\s*<[^>]*>\s*)?_:")
 BATCH = 10_000  # statements that are stored at once
-SKOS = "http://www.w3.org/2004/02/skos/core#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
-OIO = "http://www.geneontology.org/formats/oboInOwl#"
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+SKOS_XL = "http://www.w3.org/2008/05/skos-xl#"
+DCT = "http://purl.org/dc/terms/"
 OBO = "http://purl.obolibrary.org/obo/"
+OIO = "http://www.geneontology.org/formats/oboInOwl#"
+EFO = "http://www.ebi.ac.uk/efo/"
+ORDO = "http://www.orpha.net/ORDO/Orphanet_"
 CLASSES = (SKOS + "Concept", OWL + "Class", RDFS + "Class")
 FILES = (OWL + "Ontology", SKOS + "ConceptScheme")
-# predicates → the property of a `Term`, or "child" for the other way round
+# Predicates → what they say of a `Term`; "child" is "parent" the other way round.
 PREDICATES = {
-    "http://www.w3.org/1999/02/22-rdf-syntax-ns#type": "type",
+    RDF + "type": "type",
     SKOS + "prefLabel": "name",
     RDFS + "label": "label",
     SKOS + "altLabel": "EXACT",
+    SKOS + "hiddenLabel": "HIDDEN",
     OBO + "IAO_0000118": "EXACT",
     OIO + "hasExactSynonym": "EXACT",
     OIO + "hasNarrowSynonym": "NARROW",
     OIO + "hasBroadSynonym": "BROAD",
     OIO + "hasRelatedSynonym": "RELATED",
+    EFO + "alternative_term": "EXACT",
     SKOS + "broader": "parent",
     SKOS + "narrower": "child",
     RDFS + "subClassOf": "parent",
+    ORDO + "C021": "parent",  # part of
     SKOS + "definition": "definition",
     OBO + "IAO_0000115": "definition",
+    EFO + "definition": "definition",
+    DCT + "description": "description",
     SKOS + "notation": "notation",
     OIO + "hasDbXref": "xref",
     OWL + "equivalentClass": "exactMatch",
     OWL + "sameAs": "exactMatch",
-    **{
-        SKOS + kind: kind
-        for kind in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch")
-    },
+    SKOS + "exactMatch": "exactMatch",
+    SKOS + "closeMatch": "closeMatch",
+    SKOS + "broadMatch": "broadMatch",
+    SKOS + "narrowMatch": "narrowMatch",
     SKOS + "relatedMatch": "relatedMatch",
     OIO + "hasAlternativeId": "alternative",
     OBO + "IAO_0100001": "replacement",
-    "http://purl.org/dc/terms/isReplacedBy": "replacement",
+    DCT + "isReplacedBy": "replacement",
     OWL + "deprecated": "deprecated",
     OWL + "versionInfo": "version",
-    "http://purl.org/dc/terms/license": "licence",
+    DCT + "license": "licence",
 }
-IDS = ("parent", "child", "replacement")
-
-
-Add = Callable[[Any, Any, Any], None]  # a statement: subject, predicate, value
+# Properties of the NCI Thesaurus, which is published under two kinds of IRIs
+NCI_PROPERTIES = {"P90": "EXACT", "P108": "name", "P97": "definition"}
+for property_, meaning in NCI_PROPERTIES.items():
+    for address in (
+        "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#",
+        OBO + "NCIT_",
+    ):
+        PREDICATES[address + property_] = meaning
+# Predicates of nodes: of a restriction, of an axiom about a statement, and of a label
+# that is a node of its own, which is not read.
+NODES = {
+    OWL + "onProperty": "property",
+    OWL + "someValuesFrom": "values",
+    OWL + "annotatedSource": "source",
+    OWL + "annotatedTarget": "target",
+    OBO + "ECO_0000218": "precision",
+}
+UNREAD = {
+    SKOS_XL + "prefLabel": "labels of SKOS-XL",
+    SKOS_XL + "altLabel": "labels of SKOS-XL",
+    SKOS_XL + "hiddenLabel": "labels of SKOS-XL",
+}
+# What a class below "some values of a property" says of the class of the values
+RESTRICTIONS = {ORDO + "C021": "parent", ORDO + "C056": "replacement"}
+PART_OF = OBO + "BFO_0000050"  # was C021 in ORDO
+# How exact Orphanet calls a cross reference, as its first word. The others are wrong
+# (W) or not decided (ND).
+PRECISIONS = {
+    "E": "exactMatch",
+    "NTBT": "broadMatch",
+    "BTNT": "narrowMatch",
+    "NTBT/E": "broadMatch",
+    "BTNT/E": "narrowMatch",
+    "W": "wrongMatch",
+    "W/E": "wrongMatch",
+    "ND": "relatedMatch",
+}
+ENDINGS = {"ttl": "TURTLE", "nt": "N_TRIPLES", "jsonld": "JSON_LD"}
 
 
 def read_rdf(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the concepts of SKOS and the classes of OWL.
 
     The id is that of `read_obographs` if the IRI ends with a prefix and a number
-    (`…/obo/DOID_8718` → `DOID:8718`), and else the IRI. Names without a language are
-    kept beside those in `languages`; without these all are, English first.
-
-    Args:
-        path: RDF/XML (`.owl`, `.rdf`), Turtle (`.ttl`) or N-Triples (`.nt`).
-
-    Raises:
-        SapbertError: If rdflib is not installed; if the file is damaged.
+    (`…/obo/DOID_8718` → `DOID:8718`) and no other IRI has it, and else the IRI. Names
+    without a language are kept beside those in `languages`; without these all are,
+    English first.
     """
-    terms = parse_terms(path, options.languages or (), report)
-    return find_facts(terms, options, report)
+    return find_facts(read_terms(path, report, options), options, report)
 
 
-def parse_terms(path: Path, languages: Sequence[str], report: Report) -> Iterator[Term]:
+def read_terms(path: Path, report: Report, options: ReadOptions) -> Iterator[Term]:
     """Yield the concepts and classes of a file."""
     with open_temporary_db() as database:
-        parse_file(path, database, report)
-        for subject, statements in group_facts(database):
-            term = make_term(subject, statements, languages, report)
+        store_statements(path, database, report)
+        store_facts(database, find_node_facts(database))
+        shorten = find_ids(database)
+        languages = options.languages or ()
+        for iri, statements in group_facts(database):
+            term = make_term(iri, statements, languages, report, shorten)
             if term is not None:
                 yield term
 
 
-def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None:
-    """Write the statements of a file to a database.
+def store_statements(path: Path, database: sqlite3.Connection, report: Report) -> None:
+    """Write the statements of a file to a database, those of nodes to a table."""
+    require("pyoxigraph", "pyoxigraph")
+    from pyoxigraph import Literal, NamedNode
 
-    Raises:
-        SapbertError: If it is damaged, or rdflib is not installed.
-    """
-    require("rdflib", "rdflib")
-    from rdflib import Literal, URIRef
+    database.execute("CREATE TABLE nodes (node, kind, value)")
+    nodes: list[tuple[str, str, str]] = []
 
-    # it quotes texts that are not of their type
-    logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    statements: list[Fact] = []
-    unread = 0
-
-    def store() -> None:
-        nonlocal unread
-        store_facts(database, statements)
-        report.read(path.name, unread)
-        statements.clear()
-        unread = 0
-
-    def add(subject: Any, predicate: Any, value: Any) -> None:
-        nonlocal unread
-        unread += 1
-        if unread == BATCH:
-            store()
-        kind = PREDICATES.get(str(predicate))
-        if kind is None or not isinstance(subject, URIRef):
-            return
-        language = ""
+    def find_fact(quad: Any) -> Fact | None:
+        predicate, value = quad.predicate.value, quad.object
+        kind = PREDICATES.get(predicate)
+        if kind is None:
+            if predicate in NODES:
+                store_node(str(quad.subject), NODES[predicate], value)
+            elif predicate in UNREAD:
+                report.dropped[UNREAD[predicate]] += 1
+            return None
+        if not isinstance(quad.subject, NamedNode):
+            return None
+        subject, language = quad.subject.value, ""
         if isinstance(value, Literal):
             language = language_code(value.language or "")
-        elif not isinstance(value, URIRef):
-            return
-        elif kind in IDS:
-            value = id_of(str(value))
-        id, text = id_of(str(subject)), str(value)
+        elif not isinstance(value, NamedNode):
+            if kind == "parent":
+                store_node(str(value), "below", quad.subject)
+            elif not kind.endswith("Match"):
+                report.dropped["values that are nodes without an IRI"] += 1
+            return None
+        if language:
+            report.languages.add(language)
         if kind == "child":
-            id, kind, text, language = text, "parent", id, ""
-        statements.append(Fact(id, kind, text, language=language))
+            return Fact(value.value, "parent", subject)
+        return Fact(subject, kind, value.value, language=language)
+
+    def store_node(node: str, kind: str, value: Any) -> None:
+        text = value.value if isinstance(value, (Literal, NamedNode)) else str(value)
+        nodes.append((node, kind, text))
+
+    quads = parse_file(path)
+    while batch := list(islice(quads, BATCH)):
+        report.read(path.name, len(batch))
+        store_facts(database, filter(None, map(find_fact, batch)))
+        database.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
+        nodes.clear()
+
+
+def parse_file(path: Path) -> Iterator[Any]:
+    """Yield the statements of a file."""
+    from pyoxigraph import RdfFormat, parse
 
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    parse = {"ttl": parse_turtle, "nt": parse_triples}.get(ending, parse_xml)
+    format = getattr(RdfFormat, ENDINGS.get(ending, "RDF_XML"))
+    blocks = read_blocks([path]) if ending in ENDINGS else check_xml(path)
+    file: Any = io.BufferedReader(BlockReader(blocks))
     try:
-        parse(path, add)
-    except (SapbertError, sqlite3.Error):
-        raise
+        yield from parse(file, format, base_iri="file:///", lenient=True)
     except (EOFError, zlib.error) as error:
-        values = {"path": path, "line": 1, "reason": error}
-        raise damaged_gzip(**values) from None
-    except Exception as error:  # rdflib has no common class of errors of parsers
-        reason = error.__class__.__name__
+        raise damaged_gzip(path=path, line=1, reason=error) from None
+    except (SyntaxError, ValueError, UnicodeError) as error:
+        if isinstance(error, SapbertError):
+            raise
+        line = getattr(error, "lineno", None)  # its message may quote the file
         raise SapbertError(
             "E421",
-            f"{path}: Expected an ontology as RDF/XML, Turtle or N-Triples, but it is "
-            f"damaged or hostile ({reason}). Download it again, or pass it as OBO or "
-            "OBO Graphs.",
+            f"{path}{f':{line}' if line else ''}: Expected an ontology as RDF/XML, "
+            "Turtle, N-Triples or JSON-LD, but it is damaged. Download it again, or "
+            "pass it as OBO or OBO Graphs.",
         ) from None
-    store()
 
 
-def make_graph(add: Add) -> Any:
-    """Return a graph of rdflib that keeps no statements."""
-    from rdflib import Graph
-    from rdflib.store import Store
-
-    class Statements(Store):
-        def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-            add(*triple)
-
-    return Graph(store=Statements(), bind_namespaces="none")
-
-
-def parse_turtle(path: Path, add: Add) -> None:
-    """Parse a file at once."""
-    data = bytearray()
-    for block in read_blocks([path]):
-        data += block
-        if len(data) > TURTLE_BYTES:
-            limit = TURTLE_BYTES >> 20
-            raise SapbertError(
-                "E422",
-                f"{path}: Expected Turtle of at most {limit} MiB, which is read at "
-                "once, but got more. Convert it to N-Triples, which is streamed, "
-                "e.g. with `rapper -i turtle -o ntriples`.",
-            )
-    make_graph(add).parse(data=bytes(data), format="turtle", publicID="file:///")
-
-
-def parse_triples(path: Path, add: Add) -> None:
-    """Parse lines, without blank nodes, whose labels rdflib would keep."""
-    from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
-
-    parser = W3CNTriplesParser(SimpleNamespace(triple=add))
-    for _, lines in read_line_blocks(path):
-        kept = [line for line in lines if not BLANK.match(line)]
-        parser.parsestring(b"\n".join(kept) + b"\n")
-
-
-def parse_xml(path: Path, add: Add) -> None:
-    """Parse XML, whose nodes rdflib makes statements of.
-
-    Raises:
-        SapbertError: See `feed_blocks`; if elements or prefixes are nested too deep.
-    """
-    from rdflib.plugins.parsers.rdfxml import RDFXMLHandler
-
-    handler = RDFXMLHandler(make_graph(add))
-    source = InputSource()
-    source.setPublicId("file:///")
-    handler.setDocumentLocator(source)
-    parser = make_parser(path, separator=" ", entities=True)
-    depth = prefixes = begun = 0
-
-    def check(count: int, limit: int) -> None:
-        if count > limit:
-            values = {"path": path, "line": parser.CurrentLineNumber, "limit": limit}
-            raise nested_too_deep(**values)
+def check_xml(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of XML if no entity or depth of it would exhaust pyoxigraph."""
+    parser = make_parser(path, entities=True)
+    depth = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth, begun
+        nonlocal depth
         depth += 1
-        check(depth, DEPTH)
-        if depth == 2:  # a child of the root
-            begun = parser.CurrentByteIndex
-        values = {split_tag(name): value for name, value in attributes.items()}
-        handler.startElementNS(split_tag(tag), None, values)
+        if depth > DEPTH:
+            line = parser.CurrentLineNumber
+            raise nested_too_deep(path=path, line=line, limit=DEPTH)
 
     def end(tag: str) -> None:
-        nonlocal depth, begun
+        nonlocal depth
         depth -= 1
-        handler.endElementNS(split_tag(tag), None)
-        if depth == 1:
-            begun = parser.CurrentByteIndex
-            # rdflib keeps the names of all nodes, but no `Term` has a blank node.
-            handler.ids.clear()
-            handler.bnode.clear()
-
-    def bind(prefix: str | None, address: str) -> None:
-        nonlocal prefixes
-        prefixes += 1
-        check(prefixes, PREFIXES)
-        handler.startPrefixMapping(prefix, address)
-
-    def unbind(prefix: str | None) -> None:
-        nonlocal prefixes
-        prefixes -= 1
-        handler.endPrefixMapping(prefix)
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.StartNamespaceDeclHandler, parser.EndNamespaceDeclHandler = bind, unbind
-    parser.CharacterDataHandler = handler.characters
-    for _ in feed_blocks(parser, path, lambda: begun):
-        pass
+    return feed_blocks(parser, path, lambda: parser.CurrentByteIndex)
 
 
-def split_tag(tag: str) -> tuple[str | None, str]:
-    """Return the namespace and the name of a tag or attribute."""
-    address, _, name = tag.rpartition(" ")
-    return address or None, name
+class BlockReader(io.RawIOBase):
+    """A file of blocks of bytes."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self.blocks = blocks
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.rest:
+            block = next(self.blocks, None)
+            if block is None:
+                return 0
+            self.rest = block
+        part, self.rest = self.rest[: len(buffer)], self.rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def find_node_facts(database: sqlite3.Connection) -> Iterator[Fact]:
+    """Yield what restrictions and annotated axioms say of classes."""
+    database.execute("CREATE INDEX nodes_node ON nodes (node, kind)")
+    database.execute(
+        "CREATE TEMP VIEW axioms AS SELECT source.node AS node, source.value AS iri, "
+        "target.value AS target FROM nodes AS source JOIN nodes AS target "
+        "ON target.node = source.node AND target.kind = 'target' "
+        "WHERE source.kind = 'source'"
+    )
+    restricted = database.execute(
+        "SELECT below.value, property.value, filler.value FROM nodes AS below "
+        "JOIN nodes AS property "
+        "ON property.node = below.node AND property.kind = 'property' "
+        "JOIN nodes AS filler ON filler.node = below.node AND filler.kind = 'values' "
+        "WHERE below.kind = 'below'"
+    )
+    for iri, property, value in restricted:
+        kind = RESTRICTIONS.get(property)
+        if property == PART_OF and iri.startswith(ORDO):
+            kind = "parent"
+        if kind is not None:
+            yield Fact(iri, kind, value)
+    # An annotation may be one of an annotation of the cross reference.
+    judged = database.execute(
+        "SELECT ifnull(inside.iri, axioms.iri), ifnull(inside.target, axioms.target), "
+        "judged.value FROM nodes AS judged JOIN axioms ON axioms.node = judged.node "
+        "LEFT JOIN axioms AS inside ON inside.node = axioms.iri "
+        "WHERE judged.kind = 'precision'"
+    )
+    for iri, target, text in judged:
+        kind = PRECISIONS.get(text.partition(" ")[0])
+        if kind is not None:
+            yield Fact(iri, kind, target)
+
+
+def find_ids(database: sqlite3.Connection) -> Callable[[str], str]:
+    """Return the function that shortens IRIs; two IRIs have no common short id."""
+    database.execute("CREATE TABLE ids (short, iri)")
+    iris = database.execute("SELECT DISTINCT cui FROM packs")
+    database.executemany(
+        "INSERT INTO ids VALUES (?, ?)", ((id_of(iri), iri) for (iri,) in iris)
+    )
+    shared = "SELECT short FROM ids GROUP BY short HAVING count(*) > 1"
+    ambiguous = {short for (short,) in database.execute(shared)}
+    return lambda iri: iri if (short := id_of(iri)) in ambiguous else short
 
 
 def make_term(
-    id: str,
+    iri: str,
     statements: Sequence[Any],
     languages: Sequence[str],
     report: Report,
+    shorten: Callable[[str], str],
 ) -> Term | None:
     """Make a term of the statements about a subject; None if it is no class."""
-    term = Term(id)
+    term = Term(shorten(iri))
     order = {language: place for place, language in enumerate(languages or ["ENG"])}
     is_class = is_file = False
     names: list[tuple[int, str]] = []
-    defined = len(order) + 1  # rank of the definition
+    definitions: list[tuple[int, str]] = []
     texts: list[tuple[str, str]] = []
     other = 0
     head = {"version": "", "licence": ""}
     for kind, value, _, _, language in statements:
-        value = value.encode("utf8", "replace").decode("utf8")
         # a text without a language is between the preferred and the others
         rank = order.get(language, len(order) + bool(language))
+        fits = not languages or not language or language in order
         if kind in ("name", "label", *SCOPES):
-            if languages and language and language not in order:
+            if not fits:
                 other += 1
                 continue
             if language:
@@ -305,25 +338,27 @@ def make_term(
             case "version" | "licence":
                 head[kind] = value
             case "parent":
-                term.parents.append(value)
-            case "definition":
-                fits = not languages or not language or language in order
-                if fits and (term.definition is None or rank < defined):
-                    term.definition, defined = value, rank
+                term.parents.append(shorten(value))
+            case "definition" | "description" if fits:
+                definitions.append((2 * rank + (kind == "description"), value))
             case "notation":
-                term.xrefs.append(f"{split_id(id)[0] or 'NOTATION'}:{value}")
+                prefix, code = split_id(value)
+                same = id_key(value) == id_key(term.id)
+                if not same:
+                    own = split_id(term.id)[0] or "NOTATION"
+                    term.xrefs.append(value if prefix else f"{own}:{code}")
             case "xref":
                 term.xrefs.append(value)
             case "alternative":
                 term.alternatives.append(value)
             case "replacement":
-                term.replaced_by.append(value)
+                term.replaced_by.append(shorten(value))
             case "deprecated":
                 term.obsolete = value.lower() in ("true", "1")
             case _ if kind.endswith("Match"):
-                term.matches.append((kind, id_of(value)))
+                term.matches.append((kind, shorten(value)))
     if is_file:
-        source = source_of_file(id.rstrip("/#").rpartition("/")[2])
+        source = source_of_file(term.id.rstrip("/#").rpartition("/")[2])
         report.add_release(source, head["version"], head["licence"])
     if not is_class:
         return None
@@ -334,4 +369,6 @@ def make_term(
         # a label in another language is a name like any other
         texts[:0] = [("EXACT", name) for _, name in names[1:]]
     term.synonyms = texts
+    if definitions:
+        term.definition = min(definitions, key=itemgetter(0))[1]
     return term

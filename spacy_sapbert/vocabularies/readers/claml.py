@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 
 from ...errors import SapbertError
 from ...io.xml_blocks import read_children
+from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import (
     CODE,
@@ -19,7 +20,6 @@ from ..facts import (
     PARENT,
     Fact,
     check_count,
-    language_code,
 )
 from ..options import ReadOptions
 from ..report import Report, too_many_names

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..facts import CODE, NAME, PARENT, Fact, language_code
+from ...linking.languages import language_code
+from ..facts import CODE, NAME, PARENT, Fact
 from ..options import ReadOptions
 from ..report import Report
 from ..tables.delimited import read_rows, read_sheet, select_columns

@@ -6,6 +6,7 @@ Source: LOINC Users' Guide and the files of release 2.7x.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import (
     CODE,
@@ -16,7 +17,6 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    language_code,
 )
 from ..options import ReadOptions
 from ..report import Report

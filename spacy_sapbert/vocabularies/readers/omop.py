@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...io.temporary_db import open_temporary_db
 from ...linking import sources
+from ...linking.languages import language_code
 from ..facts import (
     CODE,
     KEEP,
@@ -17,7 +18,6 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    language_code,
 )
 from ..options import ReadOptions
 from ..report import Report, check_known

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...io.temporary_db import open_temporary_db
+from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import (
     CODE,
@@ -19,7 +20,6 @@ from ..facts import (
     REPLACED_BY,
     TYPE,
     Fact,
-    language_code,
 )
 from ..options import ReadOptions
 from ..report import Report

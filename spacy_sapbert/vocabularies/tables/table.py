@@ -7,6 +7,7 @@ from pathlib import Path
 from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
 from ...io.tables import Row, find_separator, is_utf8, read_decoded
+from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import (
     CODE,
@@ -18,7 +19,6 @@ from ..facts import (
     TYPE,
     Fact,
     check_count,
-    language_code,
 )
 from ..options import ReadOptions
 from ..report import Report
