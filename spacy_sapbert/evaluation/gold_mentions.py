@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from ..errors import SapbertError, blank_mention
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
 from ..io.reading import read_lines
 from ..mapping.columns import is_mapped, read_reviewed
+from ..mapping.sssom import NOTHING, OWN
+from ..vocabularies.readers.sssom import read_exact
+from ..vocabularies.report import Report
 
 BARS = "||"
 COLUMNS = ("mention", "ids")
+SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 
@@ -125,7 +130,8 @@ def read_mentions(
 ) -> Iterator[GoldMention]:
     """Read gold mentions: a table with a header, or lines `mention||id`; also `.gz`.
 
-    A table of `map` has mentions where a person has chosen a concept.
+    A table of `map` has mentions where a person has chosen a concept, and a file of
+    SSSOM where a text is mapped exactly to a concept or to none.
 
     Args:
         bars_join_parts: See `split_ids`.
@@ -139,6 +145,9 @@ def read_mentions(
     if is_mapped(path):
         for row, term, parts in read_reviewed(path):
             yield GoldMention(row, "", term, parts)
+        return
+    if SSSOM.search(path.name):
+        yield from read_mapped_texts(path)
         return
     columns: list[str] | None = None
     seen = started = False
@@ -159,6 +168,19 @@ def read_mentions(
             f"Expected gold mentions in {path}, but it has none. Pass the file that "
             "has them.",
         )
+
+
+def read_mapped_texts(path: Path) -> Iterator[GoldMention]:
+    """Read the texts of a file of SSSOM; ids may have their prefix or not."""
+    report = Report()
+    for row in read_exact(path, report):
+        if row.subject or not row.subject_label:
+            continue
+        prefix, _, local = row.target.partition(":")
+        local = unquote(local)
+        ids = [local] if prefix == OWN else [f"{prefix}:{local}", local]
+        parts = [] if row.target == NOTHING else [ids]
+        yield GoldMention(row.line, "", row.subject_label, parts)
 
 
 def read_aliases(path: Path) -> dict[str, str]:

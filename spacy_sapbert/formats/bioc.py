@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import index
 from pathlib import Path
 from typing import IO, Any
@@ -12,13 +13,19 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from ..errors import SapbertError
 from ..io.json_members import JSONError, read_members
 from ..io.xml_blocks import read_children
+from ..linking.sources import PREFIXES, normalize_prefix
 from .documents import OnError, raise_error
 from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
-from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans
+from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans, split_ids
 
 # of a document that has another structure
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
+# Vocabularies whose names are keys of infons
+VOCABULARIES = {
+    *PREFIXES.values(),
+    *("CUI", "GENE", "NCBI GENE", "NCBI TAXONOMY", "NCBIGENE", "NCBITAXON", "TAXONOMY"),
+}
 INFONS = COLUMNS[COLUMNS.index("name") :]  # all fields of the concept
 # A collection has no date, so that output is reproducible.
 JSON_START = (
@@ -194,8 +201,13 @@ def join_text(document: Node, fail: Fail, *, longest: int) -> str:
 
 
 def list_annotations(document: Node) -> Iterator[Node]:
-    """Yield all annotations of a document, its passages and their sentences."""
-    yield from get_nodes(document, "annotations")
+    """Yield all annotations of mentions in a document, its passages and sentences.
+
+    An annotation of a document without a place is a relation.
+    """
+    for annotation in get_nodes(document, "annotations"):
+        if get_nodes(annotation, "locations"):
+            yield annotation
     for passage in get_nodes(document, "passages"):
         yield from get_nodes(passage, "annotations")
         for sentence in get_nodes(passage, "sentences"):
@@ -223,13 +235,31 @@ def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
     if mention and mention.split() != written.split():
         raise fail("annotations whose locations give their text")
     infons = annotation.get("infons") or {}
-    cui, label = (str(infons.get(key) or "") for key in (ID, TYPE))
-    parts = [] if cui in NO_ID else [[cui]]
-    return GoldSpan(start, end, label, mention or written, parts, 0)
+    label = str(infons.get(TYPE) or "")
+    return GoldSpan(start, end, label, mention or written, find_ids(infons), 0)
+
+
+def find_ids(infons: Node) -> list[list[str]]:
+    """Return the ids of each part of a mention.
+
+    They are the infon `identifier`, else those with the name of a vocabulary: `MESH` in
+    BC5CDR.
+    """
+    if (cui := str(infons.get(ID) or "")) not in NO_ID:
+        return [[cui]]
+    named = [
+        split_ids(str(value or ""), bars_join_parts=True)
+        for key, value in infons.items()
+        if normalize_prefix(key) in VOCABULARIES
+    ]
+    found = [parts for parts in named if parts]
+    if len(found) > 1:  # ids of one concept
+        return [[cui for parts in found for cui in chain.from_iterable(parts)]]
+    return found[0] if found else []
 
 
 def to_gold(found: Node | Element, fail: Fail, *, longest: int) -> GoldDocument:
-    """Convert a document; ids are the infons `identifier`, types the infons `type`."""
+    """Convert a document; see `find_ids`. Types are the infons `type`."""
     document = to_node(found) if isinstance(found, Element) else found
     text = join_text(document, fail, longest=longest)
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain

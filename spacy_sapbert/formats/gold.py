@@ -183,7 +183,8 @@ def place_fragments(
 ) -> tuple[int, int, str]:
     """Check that a mention that may have gaps is in the text at its offsets.
 
-    Blanks and line ends between words are equal: brat writes an annotation in one line.
+    Blanks and line ends do not count: brat writes an annotation in one line, and some
+    tools join fragments without a blank.
 
     Returns:
         Start of the first fragment, end of the last, and the mention without blanks
@@ -198,7 +199,7 @@ def place_fragments(
     pairs = zip(fragments, fragments[1:], strict=False)
     in_order = all(first_fragment[1] <= other[0] for first_fragment, other in pairs)
     written = " ".join(text[first:last] for first, last in fragments if in_order)
-    if written.split() != mention.split() or end > len(text):
+    if "".join(written.split()) != "".join(mention.split()) or end > len(text):
         raise mention_not_in_text(path=path, line=number, start=start, end=end)
     return start, end, mention.strip()
 

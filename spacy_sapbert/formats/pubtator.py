@@ -49,7 +49,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def is_relation(fields: list[str]) -> bool:
     """Return whether a line is a relation: a word in place of an offset."""
-    return len(fields) in (4, 5) and bool(RELATION.fullmatch(fields[1]))
+    return len(fields) in (3, 4, 5) and bool(RELATION.fullmatch(fields[1]))
 
 
 def bad_line(path: Path, number: int, got: str) -> SapbertError:
@@ -70,9 +70,22 @@ class DocumentLines:
     """The lines of one document."""
 
     def __init__(self, id: str, title: str) -> None:
-        self.id, self.text = id, title
-        self.has_abstract = False
+        self.id, self.title = id, title
+        self.abstract: str | None = None
         self.rows: list[Row] = []
+
+    def texts(self) -> list[str]:
+        """Return title and abstract, and if it is another text, the stripped ones.
+
+        Some tools count offsets in these, and write the others.
+        """
+        if self.abstract is None:
+            return [self.title]
+        texts = (
+            f"{title}{BETWEEN}{self.abstract}"
+            for title in (self.title, self.title.rstrip())
+        )
+        return list(dict.fromkeys(texts))
 
 
 def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> None:
@@ -87,16 +100,17 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
     """
     if match := TEXT_LINE.fullmatch(line):
         id, _, content = match.groups()
-        if doc is None or id != doc.id or doc.has_abstract or doc.rows:
+        if doc is None or id != doc.id or doc.abstract is not None or doc.rows:
             raise bad_line(path, number, "an abstract without its title before it")
-        doc.text, doc.has_abstract = doc.text + BETWEEN + content, True
+        doc.abstract = content
         return
     fields = line.split("\t")
-    if not 4 <= len(fields) <= 7:
+    relation = is_relation(fields)
+    if not 4 <= len(fields) <= 7 and not relation:
         raise bad_line(path, number, f"{len(fields)} fields")
     if doc is None or fields[0] != doc.id:
         raise bad_line(path, number, "the id of another document")
-    if not is_relation(fields):
+    if not relation:
         check_count(path, number, doc.rows)
         doc.rows.append((number, fields))
 
@@ -131,7 +145,7 @@ def split_documents(
                 doc = DocumentLines(match[1], match[3])
             else:
                 add_line(shown, number, line, doc)
-            if doc is not None and len(doc.text) > longest:
+            if doc is not None and len(doc.texts()[0]) > longest:
                 raise too_long(path=shown, line=number, limit=longest)
         except SapbertError as error:
             doc, skipping = None, True
@@ -196,20 +210,26 @@ def read_gold(
     Source: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
     for doc in split_documents(path, longest=longest, on_error=on_error):
-        spans: list[GoldSpan] = []
-        try:
-            for row in doc.rows:
-                spans += read_spans(
-                    path,
-                    doc.text,
-                    row,
-                    bars_join_parts=bars_join_parts,
-                    split_composites=split_composites,
-                )
-        except SapbertError as error:
-            on_error(error)
+        first: SapbertError | None = None
+        for text in doc.texts():
+            spans: list[GoldSpan] = []
+            try:
+                for row in doc.rows:
+                    spans += read_spans(
+                        path,
+                        text,
+                        row,
+                        bars_join_parts=bars_join_parts,
+                        split_composites=split_composites,
+                    )
+            except SapbertError as error:
+                first = first or error
+            else:
+                yield GoldDocument(doc.id, text, spans)
+                break
         else:
-            yield GoldDocument(doc.id, doc.text, spans)
+            assert first is not None
+            on_error(first)
 
 
 def clean_id(number: Any) -> str:

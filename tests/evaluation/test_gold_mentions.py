@@ -57,6 +57,22 @@ def test_read_mentions_finds_its_columns_by_name_in_a_gzip_file(tmp_path: Path) 
     assert list(read_mentions(path)) == [GoldMention(2, "", "fever", [["C1"]])]
 
 
+def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "terms.sssom.tsv",
+        "#license: x\nsubject_label\tsubject_type\tpredicate_id\tobject_id\n"
+        "MI\trdfs literal\tskos:exactMatch\tUMLS:C0027051\n"
+        "own\trdfs literal\tskos:exactMatch\tconcept:X%201\n"
+        "near\trdfs literal\tskos:closeMatch\tUMLS:C2\n"
+        "none\trdfs literal\tskos:exactMatch\tsssom:NoTermFound\n",
+    )
+    assert list(read_mentions(path)) == [
+        GoldMention(3, "", "MI", [["UMLS:C0027051", "C0027051"]]),
+        GoldMention(4, "", "own", [["X 1"]]),
+        GoldMention(6, "", "none", []),
+    ]
+
+
 def test_read_mentions_reads_lines_of_mention_and_id(tmp_path: Path) -> None:
     path = write(tmp_path / "gold.txt", "breast cancer||C1|C2\nfever||HP:0001945\n")
     assert [gold.parts for gold in read_mentions(path)] == [

@@ -164,6 +164,36 @@ def test_bioc_passages_are_placed_at_their_offsets(name: str, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("infons", "parts"),
+    [
+        ({"type": "Chemical", "MESH": "D005334"}, [["D005334"]]),
+        ({"MESH": "D1|D2"}, [["D1"], ["D2"]]),  # a composite
+        ({"OMIM": "603903", "MESH": "D1"}, [["603903", "D1"]]),
+        ({"NCBI Gene": "672"}, [["672"]]),
+        ({"identifier": "-", "MESH": "D1"}, [["D1"]]),
+        ({"MESH": "-1", "note": "D1"}, []),
+    ],
+)
+def test_bioc_ids_may_have_the_key_of_their_vocabulary(
+    name: str, infons: dict[str, str], parts: list[list[str]], tmp_path: Path
+) -> None:
+    document = make_document([(0, "Pain")], [("Pain", infons, (0, 4))])
+    ((span,),) = [each.spans for each in read(name, tmp_path, dump(name, document))]
+    assert span.parts == parts
+
+
+def test_bioc_a_relation_as_an_annotation_is_not_a_mention(
+    name: str, tmp_path: Path
+) -> None:
+    document = make_document([(0, "Pain")])
+    relation = bioc.BioCAnnotation()
+    relation.id, relation.infons = "R0", {"relation": "CID"}
+    document.add_annotation(relation)
+    (found,) = read(name, tmp_path, dump(name, document))
+    assert (found.text, found.spans) == ("Pain", [])
+
+
 def test_bioc_texts_may_be_in_sentences(name: str, tmp_path: Path) -> None:
     document = make_document([(0, "")])
     for offset, text in ((0, "It is."), (7, "Or not.")):

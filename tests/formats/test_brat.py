@@ -60,6 +60,8 @@ def test_brat_a_mention_may_have_gaps_and_line_ends(tmp_path: Path) -> None:
         (8, 27, "Part", "left knee"),
         (0, 22, "Part", "Pain in left and right"),
     ]
+    (span,) = read_one(write(tmp_path, "T1\tPart 8 12;23 27\tleftknee\n"))
+    assert (span.start, span.end, span.mention) == (8, 27, "leftknee")
 
 
 def test_brat_offsets_count_line_ends_as_the_text_has_them(tmp_path: Path) -> None:

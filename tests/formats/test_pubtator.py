@@ -199,3 +199,21 @@ def test_pubtator_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
     path = write(tmp_path / "long.txt", f"1|t|{'é' * 900_000}\n")
     (document,) = read_gold(path)
     assert len(document.text) == 900_000
+
+
+def test_pubtator_offsets_may_be_those_of_a_stripped_title(tmp_path: Path) -> None:
+    lines = "1|t|Alpha fever \n1|a|The cough stops.\n"
+    (kept,) = read(write(tmp_path / "a.txt", lines, "1\t17\t22\tcough\tX\tD1\n"))
+    assert kept.start == 17
+    path = write(tmp_path / "b.txt", lines, "1\t16\t21\tcough\tX\tD1\n")
+    (document,) = read_gold(path)
+    assert document.text == "Alpha fever\nThe cough stops."
+    assert document.spans[0].start == 16
+    path = write(tmp_path / "c.txt", lines, "1\t15\t20\tcough\tX\tD1\n")
+    with pytest.raises(SapbertError, match=r"c.txt:3: .*from character 15"):
+        read(path)
+
+
+def test_pubtator_a_relation_may_have_three_fields(tmp_path: Path) -> None:
+    relation = "1\tTranslation fever\tcough\n"
+    assert read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, relation)) == []

@@ -109,6 +109,9 @@ def test_read_obo_name_is_unescaped(tmp_path: Path, line: str, name: str) -> Non
         ('"a" EXACT abbreviation [PMID:1]', "a"),
         ('"a" exact [] {source="x"} ! comment', "a"),
         ('"a b ! c {d}" EXACT []', "a b ! c {d}"),
+        # quotes that nobody escaped
+        ('"3,3\',3"-phosphane" EXACT []', "3,3',3\"-phosphane"),
+        ('"5\'-3" end" EXACT [X:1 "a "b""]', "5'-3\" end"),
     ],
 )
 def test_read_obo_synonym_is_the_quoted_text(
@@ -371,3 +374,11 @@ def test_read_obo_name_is_without_modifiers(tmp_path: Path) -> None:
         "blue fever",
         "alpha-{beta} fever {NOS}",
     ]
+
+
+def test_read_obo_comments_are_not_names_or_codes(tmp_path: Path) -> None:
+    lines = ["name: alpha ! a remark", "xref: xref (ILX:0770149)"]
+    concept = read_one(tmp_path, *lines)
+    assert concept.aliases == ["alpha"]
+    assert concept.codes == {"X": ["1"], "ILX": ["0770149"]}
+    assert read_one(tmp_path, "name: alpha \\! beta").aliases == ["alpha ! beta"]

@@ -195,7 +195,7 @@ EXAMPLES = {
     "sssom": Example(
         "map.sssom.tsv",
         "A:1\tskos:exactMatch\tB:1\tpain\n",
-        "\tskos:exactMatch\tfever\t\n",
+        "A:2\tskos:exactMatch\t\tfever\n",
         "E117",
         "bad lines",
         text="#curie_map:\n#  A: https://a\nsubject_id\tpredicate_id\tobject_id\t"

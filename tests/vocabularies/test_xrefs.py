@@ -6,7 +6,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies import xrefs
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from spacy_sapbert.vocabularies.registry import read_vocabularies
+from spacy_sapbert.vocabularies.registry import read_vocabularies, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 LUNG = Concept("MESH:D1", ["Lung Neoplasms"], sources={"MSH": [0]})
@@ -230,6 +230,40 @@ def test_sssom_labels_are_names(tmp_path: Path) -> None:
     )
     assert lung.aliases == ["Lung Neoplasms", "tumor, lung"]
     assert lung.codes == {"HP": ["1"]}
+
+
+def test_sssom_counts_doubtful_mappings_and_reads_lists_and_cross_references(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "map.sssom.tsv").write_text(
+        "subject_id\tpredicate_id\tobject_id\tconfidence\tsubject_label\n"
+        "HP:1\tskos:exactMatch\tMESH:D1\t0.01\tdoubtful\n"
+        "HP:2\toboInOwl:hasDbXref\tMESH:D1|MESH:D2\t0.9\tlump\n"
+        "HP:3\tskos:exactMatch\tMESH:D2\t\tskin lump\n"
+    )
+    write_concepts(tmp_path / "base.jsonl", (LUNG, SKIN))
+    reports = [Report(), Report()]
+    lung, skin = read_vocabularies(
+        [tmp_path / "base.jsonl"], xrefs=[tmp_path / "map.sssom.tsv"], reports=reports
+    )
+    assert "doubtful" not in lung.aliases
+    assert lung.codes == {"HP": ["2"]}
+    assert skin.codes["HP"] == ["2", "3"]
+    assert "skin lump" in skin.aliases
+    assert reports[1].dropped["mappings with a confidence below 0.5"] == 1
+
+
+def test_sssom_texts_are_names_of_what_they_are_mapped_to(tmp_path: Path) -> None:
+    path = tmp_path / "terms.sssom.tsv"
+    path.write_text(
+        "#license: x\nsubject_label\tsubject_type\tpredicate_id\tobject_id\t"
+        "object_label\n"
+        "heart atack\trdfs literal\tskos:exactMatch\tUMLS:C1\tHeart attack\n"
+        "a close one\trdfs literal\tskos:closeMatch\tUMLS:C1\tHeart attack\n"
+        "nothing\trdfs literal\tskos:exactMatch\tsssom:NoTermFound\t\n"
+    )
+    (concept,) = read_vocabulary(path)
+    assert concept.aliases == ["Heart attack", "heart atack"]
 
 
 def test_sssom_that_maps_nothing_is_an_error(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from ...io.reading import RECORD_VALUES
 from ..facts import Fact
-from ..options import ReadOptions
+from ..options import SCOPES, ReadOptions
 from ..report import Report, read_good_lines, source_of_file, too_many_names
 from .ontology import EXACT, Term, find_facts
 
 # possessive: else each character of a long text would be kept for going back
-QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"\s*(\w*)')
+QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"(?=[\s\[{]|$)\s*(\w*)')
+# The same with quotes in it that are not escaped, before a scope or a list
+LOOSE = re.compile(r'\s*"(.*?)"\s+(?:(EXACT|NARROW|BROAD|RELATED)\b|\[)')
 ESCAPE = re.compile(r"\\(.)")
 ESCAPED = {"n": "\n", "t": "\t", "W": " "}
 VERSION = re.compile(r"data-version:\s*(\S{1,200})")
@@ -24,6 +26,9 @@ LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
 MODIFIERS = re.compile(r'(?<!\s)\s+\{\w[^{}]*="[^{}]*"\}(?:\s*!.*)?$')  # of a name
+COMMENT = re.compile(r"(?<=[^\\\s])\s+!.*")
+# The id of some files of the Cell Ontology: `xref (ILX:0770149)`
+IN_BRACKETS = re.compile(r"xref \((.+)\)")
 MATCH = re.compile(r'(?:skos:)?(\w+Match)\s+"?([^"\s]+)')
 # what a cross reference of MONDO means, in its modifiers
 MONDO = re.compile(r'source="MONDO:(\w+)"')
@@ -108,9 +113,11 @@ def parse_quoted(value: str) -> tuple[str, str]:
         E.g. "Chikungunya fever" and "EXACT".
     """
     match = QUOTED.match(value)
+    if match is None or match[2].upper() not in ("", *SCOPES):
+        match = LOOSE.match(value) or match
     if not match:
         raise ValueError("a text in double quotes")
-    return unescape(match[1]), match[2].upper()
+    return unescape(match[1]), (match[2] or "").upper()
 
 
 def parse_tag(term: Term, tag: str, value: str) -> None:
@@ -125,7 +132,7 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
                 raise ValueError("one id in a term")
             term.id = parse_id(value)
         case "name":
-            term.name = unescape(MODIFIERS.sub("", value))
+            term.name = unescape(COMMENT.sub("", MODIFIERS.sub("", value)))
         case "def":
             term.definition = parse_quoted(value)[0] or None
         case "synonym":
@@ -135,7 +142,7 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
             term.parents.append(parse_id(value))
         case "xref":
             # a description in quotes may follow
-            id = parse_id(value.partition(' "')[0])
+            id = parse_id(IN_BRACKETS.sub(r"\1", value.partition(' "')[0]))
             term.xrefs.append(id)
             if kinds := MONDO.findall(value):
                 exact = "equivalentTo" in kinds

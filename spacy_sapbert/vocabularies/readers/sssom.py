@@ -5,6 +5,7 @@ Source: mapping-commons.github.io/sssom.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ...io.reading import read_lines
 from ...io.tables import Row
@@ -14,57 +15,108 @@ from ..options import ReadOptions
 from ..report import Report
 from ..tables.delimited import read_rows, select_columns
 
-COLUMNS = ("subject_id", "predicate_id", "object_id")
-OPTIONAL = ("predicate_modifier", "subject_label", "object_label")
-# what makes two concepts equal; others are broader, narrower, close or related
-EXACT = ("skos:exactMatch", "owl:sameAs", "owl:equivalentClass")
+COLUMNS = ("object_id", "predicate_id")
+OPTIONAL = (
+    *("subject_id", "subject_label", "object_label", "predicate_modifier"),
+    "confidence",
+)
+# What makes two concepts equal; others are broader, narrower, close or related. So does
+# a cross reference, of which the file says nothing else, as in other ontologies.
+EXACT = (
+    *("skos:exactMatch", "owl:sameAs", "owl:equivalentClass"),
+    *("oboInOwl:hasDbXref", "oio:hasDbXref"),
+)
 NAMESPACES = {
     "http://www.w3.org/2004/02/skos/core#": "skos:",
     "http://www.w3.org/2002/07/owl#": "owl:",
+    "http://www.geneontology.org/formats/oboInOwl#": "oboInOwl:",
 }
 NOTHING = "sssom:NoTermFound"
 COMMENT = "#"  # before each line of the metadata
+LEAST_CONFIDENCE = 0.5  # of a mapping that counts; one without confidence does
+
+
+class ExactMapping(NamedTuple):
+    """A row that says that two concepts, or a text and a concept, are one.
+
+    Attributes:
+        subject: Id; "" = the subject is a text, its label.
+        target: Id, or `NOTHING`.
+    """
+
+    line: int
+    subject: str
+    target: str
+    subject_label: str
+    target_label: str
 
 
 def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the concepts of exact mappings that have a label.
 
-    Each has the ids that it is mapped to as codes.
+    Each has the ids that it is mapped to as codes, and the text that is mapped to it as
+    a name.
 
     Args:
         path: With or without the metadata above the table.
     """
-    for subject, target, name, other in read_exact(path, report):
-        for id, label, mapped in ((subject, name, target), (target, other, subject)):
-            if label:
-                yield Fact(id, NAME, label)
-                prefix, local = split_id(mapped)
-                if prefix:
-                    yield Fact(id, CODE, local, source=prefix)
+    for row in read_pairs(path, report):
+        ends = (
+            (row.subject, row.subject_label, row.target),
+            (row.target, row.target_label, row.subject),
+        )
+        for id, label, mapped in ends:
+            if not id or not label:
+                continue
+            yield Fact(id, NAME, label)
+            prefix, local = split_id(mapped)
+            if prefix:
+                yield Fact(id, CODE, local, source=prefix)
+        if not row.subject and row.subject_label:
+            yield Fact(row.target, NAME, row.subject_label)
 
 
 def read_mappings(path: Path, report: Report) -> Iterator[tuple[str, str]]:
     """Yield the ids of each exact mapping; see `read_sssom`."""
-    for subject, target, *_ in read_exact(path, report):
-        yield subject, target
+    for row in read_pairs(path, report):
+        if row.subject:
+            yield row.subject, row.target
 
 
-def read_exact(path: Path, report: Report) -> Iterator[list[str]]:
-    """Yield the ids and the labels of each exact mapping."""
+def read_pairs(path: Path, report: Report) -> Iterator[ExactMapping]:
+    """Yield the exact mappings between two concepts, or a text and a concept."""
+    for row in read_exact(path, report):
+        if NOTHING in (row.subject, row.target) or row.subject == row.target:
+            report.dropped["mappings to nothing"] += 1
+        else:
+            yield row
+
+
+def read_exact(path: Path, report: Report) -> Iterator[ExactMapping]:
+    """Yield exact mappings; of several objects with bars between them, one each."""
     first = next((line for _, line in read_lines(path) if is_row(line)), "")
     separator = "\t" if "\t" in first else ","
     rows = skip_comments(read_rows(path, separator, report, quoted=True))
-    for _, (subject, predicate, target, modifier, *labels) in select_columns(
-        rows, path, COLUMNS, report, optional=OPTIONAL
-    ):
+    for line, cells in select_columns(rows, path, COLUMNS, report, optional=OPTIONAL):
+        targets, predicate, subject, label, other, modifier, confidence = cells
         for namespace, prefix in NAMESPACES.items():
             predicate = predicate.replace(namespace, prefix)
         if modifier or predicate not in EXACT:
             report.dropped["mappings that are no exact matches"] += 1
-        elif not target or subject == target or NOTHING in (subject, target):
-            report.dropped["mappings to nothing"] += 1
+        elif is_doubtful(confidence):
+            rule = f"mappings with a confidence below {LEAST_CONFIDENCE}"
+            report.dropped[rule] += 1
         else:
-            yield [subject, target, *labels]
+            for target in targets.split("|"):
+                yield ExactMapping(line, subject, target.strip(), label, other)
+
+
+def is_doubtful(confidence: str) -> bool:
+    """Return whether a confidence is a low number."""
+    try:
+        return float(confidence) < LEAST_CONFIDENCE
+    except ValueError:
+        return False
 
 
 def is_row(line: str) -> bool:
