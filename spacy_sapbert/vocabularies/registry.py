@@ -3,9 +3,10 @@
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import SapbertError, missing_file, unknown_on_error
@@ -13,6 +14,7 @@ from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
 from .concepts import Concept
 from .facts import Fact, build_concepts
+from .locate import any_case, locate_release, unpack_release
 from .merge import unite_vocabularies
 from .options import ReadOptions
 from .readers.sssom import read_mappings
@@ -26,6 +28,8 @@ PLUGINS = "spacy_sapbert_readers"  # entry points of other packages: each a `Rea
 
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
 XREF_OPTIONS = ("languages", "scopes", "suppressed")
+# Names that files of several formats have
+SHARED = ("*.xml", "*.json", "*.jsonl")
 MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
 
 
@@ -61,10 +65,13 @@ class Reader:
         """Return whether a file or release folder has the names of the format."""
         names = [name + ending for name in self.patterns for ending in ("", ".gz")]
         if path.is_dir():
-            return any(any(path.glob(name)) for name in names if name[0] != "*")
-        if not any(path.match(name) for name in names):
-            return False
-        return self.mark is None or bool(self.mark.search(read_start(path)))
+            inside = (any_case(name) for name in names if name[0] != "*")
+            return any(any(path.glob(name)) for name in inside)
+        found = [name for name in names if path.match(any_case(name))]
+        if self.mark is None or not found:
+            return bool(found)
+        is_sure = any(name.removesuffix(".gz") not in SHARED for name in found)
+        return is_sure or bool(self.mark.search(read_start(path)))
 
 
 TERM_TYPES = ("term_types", "exclude_term_types")
@@ -127,14 +134,24 @@ READERS: dict[str, Reader] = {
     "rdf": Reader(
         "[SKOS and OWL](#ontologies-skos-and-owl)",
         "ontologies.rdf:read_rdf",
-        ("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld"),
+        ("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld", "*.xml"),
         ("languages", *ONTOLOGY),
+        mark=re.compile(rb"<(?:rdf:)?RDF\b"),
     ),
     "obo": Reader(
         "stanzas `[Term]` with `id:`, `name:`, `synonym:`",
         "ontologies.obo:read_obo",
         ("*.obo",),
         ONTOLOGY,
+    ),
+    "scispacy": Reader(
+        "a knowledge base of scispaCy, a line an entity or one list: "
+        '`{"concept_id": "C0015967", "canonical_name": "Fever"}`',
+        "readers.jsonl:read_scispacy",
+        ("*.jsonl", "*.json"),
+        mark=re.compile(
+            rb'\A(?:\xef\xbb\xbf)?\s*\[?\s*\{[^{}]{0,1000}"concept_id"\s*:'
+        ),
     ),
     "obographs": Reader(
         'OBO Graphs: `{"graphs": [{"nodes": […], "edges": […]}]}`',
@@ -148,13 +165,6 @@ READERS: dict[str, Reader] = {
         "readers.biosyn:read_biosyn",
         ("*.txt",),
         ("type",),
-    ),
-    "scispacy": Reader(
-        "a knowledge base of scispaCy: "
-        '`{"concept_id": "C0015967", "canonical_name": "Fever"}`',
-        "readers.jsonl:read_scispacy",
-        ("*.jsonl",),
-        mark=re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{[^{}\n]*"concept_id"\s*:'),
     ),
     "jsonl": Reader(
         "[your own vocabulary](#your-own-vocabulary): "
@@ -179,8 +189,9 @@ READERS: dict[str, Reader] = {
     "icd10cm": Reader(
         "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
         "readers.icd10cm:read_icd10cm",
-        ("*icd10cm*.xml",),
+        ("*icd10cm_tabular*.xml", "*.xml"),
         ("type",),
+        mark=re.compile(rb"<ICD10CM\.tabular"),
     ),
     "claml": Reader(
         "[ClaML](#claml-and-icd-11), with the element `<ClaML>`: ICD-10 of the WHO, "
@@ -194,6 +205,7 @@ READERS: dict[str, Reader] = {
         "MeSH in the XML of the NLM: `<DescriptorRecord>` or `<SupplementalRecord>`",
         "readers.mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml"),
+        mark=re.compile(rb"<(?:Descriptor|Supplemental)RecordSet"),
     ),
     "sssom": Reader(
         "[mappings](#several-vocabularies)",
@@ -229,11 +241,7 @@ def read_start(path: Path) -> bytes:
 
 
 def guess_format(path: Path) -> str:
-    """Return the format of a file or release folder by its name, or by its first bytes.
-
-    Raises:
-        SapbertError: If it does not exist, or no format has such names.
-    """
+    """Return the format of a file or release folder, by its name or its first bytes."""
     if RF2.match(path.name):
         raise SapbertError(
             "E125",
@@ -326,6 +334,14 @@ def read_vocabularies(
     """
     if on_error not in ("fail", "skip"):
         raise unknown_on_error(value=on_error)
+    given = [*paths, *xrefs]
+    unpacked = [unpack_release(path) for path in given if is_zip(path)]
+    folders = iter(unpacked)
+    found = [
+        find_release(Path(next(folders).name) if is_zip(path) else path, format)
+        for path in given
+    ]
+    paths, xrefs = found[: len(paths)], found[len(paths) :]
     formats = [guess_format(path) if format is None else format for path in paths]
     known = {option for name in formats for option in find_reader(name).takes}
     for option in options:
@@ -338,7 +354,7 @@ def read_vocabularies(
                 "it; `spacy sapbert concepts --help` lists the options of each "
                 "format.",
             )
-    files = [*paths, *xrefs, *retired]
+    files = [*given, *retired]
     reports = [Report() for _ in files] if reports is None else reports
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
     for path, name, report in zip(files, formats, reports, strict=True):
@@ -361,7 +377,28 @@ def read_vocabularies(
             named = open_vocabulary(path, report, chosen, may_be_empty=is_mapping)
             others.append(Other(path, named, report, mappings))
         concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
-    return concepts
+    return keep_unpacked(concepts, unpacked) if unpacked else concepts
+
+
+def is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip" and path.is_file()
+
+
+def find_release(path: Path, format: str | None) -> Path:
+    """Return where a release is inside a folder; see `locate_release`."""
+    readers = list_readers()
+    known = [readers[format]] if format in readers else [*readers.values()]
+    return locate_release(path, lambda each: any(r.matches(each) for r in known))
+
+
+def keep_unpacked(
+    concepts: Iterator[Concept], folders: "Sequence[TemporaryDirectory[str]]"
+) -> Iterator[Concept]:
+    """Yield concepts, and remove the folders that they were read from."""
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(folder)
+        yield from concepts
 
 
 def find_reader(format: str) -> Reader:

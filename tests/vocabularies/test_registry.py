@@ -1,7 +1,9 @@
 """What the readers of all formats have in common, and several vocabularies as one."""
 
 import gzip
+import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -126,7 +128,7 @@ EXAMPLES = {
         "E117",
         "bad nodes",
         "",
-        "<x>{}</x>",
+        "<ICD10CM.tabular>{}</ICD10CM.tabular>",
     ),
     "maps": Example("x_names.tsv", "X:1\tpain\n", "fever\n", "E117", "bad lines"),
     "mesh": Example(
@@ -398,7 +400,7 @@ def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(
         ("OTHER.RRF.gz", "rrf"),
         ("desc2024.gz", "mesh"),
         ("supp2024.gz", "mesh"),
-        ("mesh.xml", "mesh"),
+        ("desc2026.gz", "mesh"),
     ],
 )
 def test_guess_format_uses_the_file_name(name: str, format: str) -> None:
@@ -453,3 +455,90 @@ def test_reader_of_another_package_is_found_by_its_entry_point(
     assert found[0].types == ["T"]
     assert found[0].languages == {"SPA": [0]}
     assert report.dropped["bad lines"] == 1
+
+
+OMOP_ROWS = """concept_id,concept_name,domain_id,vocabulary_id,standard_concept,\
+concept_code,invalid_reason
+437663,"Fever, high",Condition,SNOMED,S,386661006,
+"""
+
+
+def test_release_is_found_in_a_folder_in_a_zip_in_any_case(tmp_path: Path) -> None:
+    release = tmp_path / "downloads" / "athena 2026"
+    release.mkdir(parents=True)
+    (release / "concept.csv").write_text(OMOP_ROWS)  # commas, as others export it
+    (release.parent / "readme.txt").write_text("a note")
+    archive = shutil.make_archive(str(tmp_path / "omop"), "zip", release.parent)
+    for path in (release, release.parent, Path(archive)):
+        report = Report()
+        (concept,) = read_vocabulary(path, report=report)
+        assert (concept.cui, concept.aliases) == ("OMOP:437663", ["Fever, high"])
+        assert (report.path, report.format) == (str(path), "omop")
+
+
+def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, temporary = tmp_path / "x", tmp_path / "tmp"
+    folder.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    (folder / "own.obo").write_text("[Term]\nid: X:1\nname: fever\n")
+    (folder / "licence.pdf").write_bytes(b"%PDF")
+    path = Path(shutil.make_archive(str(tmp_path / "own"), "zip", folder))
+    concepts = read_vocabulary(path)
+    assert next(concepts).aliases == ["fever"]
+    assert [*concepts] == []
+    assert [*temporary.iterdir()] == []
+    (folder / "other.obo").write_text("[Term]\nid: X:2\nname: cough\n")
+    two = Path(shutil.make_archive(str(tmp_path / "two"), "zip", folder))
+    with pytest.raises(SapbertError, match="E110"):
+        read_vocabulary(two)
+
+
+def test_damaged_zip_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    path.write_bytes(b"PK\x03\x04 not really")
+    with pytest.raises(SapbertError, match=r"E008.*x\.zip"):
+        read_vocabulary(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.obo", b"\0" * (1 << 29))
+    with pytest.raises(SapbertError, match="E011"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("a.xml", b"<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='x'/>", "rdf"),
+        ("b.xml", b"<ICD10CM.tabular/>", "icd10cm"),
+        ("c.xml", b"<DescriptorRecordSet/>", "mesh"),
+        ("kb.json", b'[\n {"concept_id": "C1", "canonical_name": "a"}]', "scispacy"),
+        ("graph.json", b'{"graphs": []}', "obographs"),
+    ],
+)
+def test_format_is_that_of_the_root_element_or_first_key(
+    name: str, content: bytes, format: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert guess_format(path) == format
+
+
+def test_unknown_xml_is_not_said_to_be_mesh(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_text("<unknown/>")
+    with pytest.raises(SapbertError, match=r"E110.*Pass `--format`"):
+        read_vocabulary(path)
+
+
+def test_scispacy_may_be_one_list(tmp_path: Path) -> None:
+    path = tmp_path / "kb.json"
+    path.write_text(
+        '[{"concept_id": "C0000001", "canonical_name": "Alpha"},\n'
+        ' {"concept_id": "C0000002", "aliases": ["beta"]}, {"concept_id": 3}]'
+    )
+    first, second = read_vocabulary(path, on_error="skip")
+    assert (first.aliases, second.aliases) == (["Alpha"], ["beta"])
+    with pytest.raises(SapbertError, match=r"kb\.json:3"):
+        [*read_vocabulary(path)]

@@ -1,5 +1,6 @@
 """JSON Lines: concepts of your own, and knowledge bases of scispaCy."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Required
@@ -9,6 +10,8 @@ from typing_extensions import TypedDict
 
 from ...errors import SapbertError, unexpected_line
 from ...io.json_lines import validate_line
+from ...io.json_members import JSONError, read_members
+from ...io.reading import read_lines
 from ..concepts import Concept, describe_error, parse_concept
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
 from ..options import ReadOptions
@@ -49,8 +52,26 @@ def read_jsonl(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
 
 
 def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
-    """Read a knowledge base of scispaCy; `canonical_name` is the preferred name."""
-    return find_facts(path, report, parse_entity)
+    """Read a knowledge base of scispaCy; `canonical_name` is the preferred name.
+
+    It has an entity a line, or is one list in JSON.
+    """
+    if next((line for _, line in read_lines(path)), "").lstrip()[:1] != "[":
+        yield from find_facts(path, report, parse_entity)
+        return
+    try:
+        for number, (_, entity) in enumerate(read_members(path, [()]), 1):
+            report.read(path.name, 1)
+            try:
+                concept = parse_entity(json.dumps(entity), path, number)
+            except SapbertError as error:
+                report.skip("bad lines", error)
+                continue
+            yield from concept_facts(concept)
+    except JSONError as error:
+        raise unexpected_line(
+            path=path, line=error.line, expected="JSON of scispaCy"
+        ) from None
 
 
 def find_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:

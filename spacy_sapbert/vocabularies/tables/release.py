@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import missing_in_folder
+from ...io.reading import read_lines
+from ..locate import any_case
 from ..report import Report
 from .delimited import read_columns
 
@@ -15,11 +17,12 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files of a release with a name, sorted.
 
     Args:
-        pattern: Of the name, without `.gz`, in the folder or in folders inside it.
+        pattern: Of the name in any case, without `.gz`, in the folder or in folders
+            inside it.
     """
     for depth in range(DEPTH):
         for ending in ENDINGS:
-            found = folder.glob("*/" * depth + pattern + ending)
+            found = folder.glob("*/" * depth + any_case(pattern + ending))
             if files := sorted(file for file in found if file.is_file()):
                 return files
     return []
@@ -37,6 +40,12 @@ def release_folder(path: Path, *inner: str) -> Path:
     return folder.parent if folder.name in inner else folder
 
 
+def has_commas(path: Path) -> bool:
+    """Return whether the first line of a table has commas in place of tabs."""
+    (_, header) = next(read_lines(path), (0, ""))
+    return "," in header and "\t" not in header
+
+
 class Release:
     """The tables of a release, each with columns by name.
 
@@ -44,6 +53,7 @@ class Release:
         path: The folder, or its main table.
         main: Pattern of the name of the main table, without which nothing is read.
         inner: Names of the folders in which the main table may be.
+        separator: Where the main table has no tabs, commas separate instead.
     """
 
     def __init__(
@@ -60,8 +70,11 @@ class Release:
         self.report, self.separator, self.quoted = report, separator, quoted
         # a file that is named is read, whatever its name
         self.named = {} if path.is_dir() else {main: [path]}
-        if not self.find(main):
+        files = self.find(main)
+        if not files:
             raise missing_in_folder(file=main, folder=path)
+        if separator == "\t" and has_commas(files[0]):
+            self.separator, self.quoted = ",", True
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files with a name; see `find_files`."""
