@@ -159,6 +159,13 @@ READERS: dict[str, Reader] = {
         ("*.json",),
         ONTOLOGY,
     ),
+    "icd10cm_list": Reader(
+        "the codes of ICD-10-CM or ICD-10-PCS: `00001 A00 0 Cholera … Cholera`, or "
+        "`A000 Cholera due to …`",
+        "readers.icd10cm:read_code_list",
+        ("icd10cm_order*.txt", "icd10cm_codes*.txt", "icd10pcs_order*.txt"),
+        ("type",),
+    ),
     "biosyn": Reader(
         r"lines `id\|\|name`, or `id\|\|name\|name`; an id `A\|B` is A, and B is a "
         "retired id of it",

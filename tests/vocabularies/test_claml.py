@@ -182,3 +182,16 @@ def test_read_claml_subscripts_are_part_of_their_word(tmp_path: Path) -> None:
     assert "azure fever" in {
         name for each in concepts.values() for name in each.aliases
     }
+
+
+def test_read_claml_modifiers_of_codes_without_dots(tmp_path: Path) -> None:
+    parts = [
+        make_modifier("M", "M1"),
+        make_modifier("FIVE", "0"),
+        make_class("B", "<ModifiedBy code='M'/>"),
+        make_class("1-100", "<ModifiedBy code='FIVE'/>"),
+        make_class("W00", "<ModifiedBy code='FIVE'/>"),  # it has no fourth character
+    ]
+    concepts, report = read(tmp_path, f"<ClaML>{''.join(parts)}</ClaML>")
+    assert [*concepts] == ["1-100", "1-1000", "B", "BM1", "W00"]
+    assert report.dropped["modifiers that do not fit a code"] == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.vocabularies import whole
 
 XML = """<?xml version="1.0" encoding="utf-8"?>
@@ -139,3 +140,66 @@ def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(
     names = {each.cui: each.name for each in concepts}
     assert names["T36.0X1A"].endswith(", accidental (unintentional), initial encounter")
     assert names["O36.0111"].endswith(", first trimester, fetus 1")
+
+
+INJURIES = """<ICD10CM.tabular><chapter><name>19</name><desc>Injury (S00-T88)</desc>
+<section id="S00-S09"><desc>Injuries (S00-S09)</desc><diag><name>S06</name>
+<desc>Intracranial injury</desc>
+<sevenChrDef><extension char="A">initial encounter</extension>
+<extension char="D">subsequent encounter</extension>
+<extension char="S">sequela</extension></sevenChrDef>
+<notes><note>7th characters D and S do not apply to codes in category S06 with 6th
+character 7 - death due to brain injury, or 8 - death due to other cause.</note></notes>
+<diag><name>S06.1X1</name><desc>Edema, brief</desc></diag>
+<diag><name>S06.1X7</name><desc>Edema with death</desc></diag>
+<diag><name>S06.1X8</name><desc>Edema with other death</desc></diag>
+</diag></section></chapter></ICD10CM.tabular>
+"""
+
+
+def test_read_icd10cm_a_note_excludes_seventh_characters(tmp_path: Path) -> None:
+    concepts, report = read(write(tmp_path, INJURIES))
+    codes = {each.cui for each in concepts if len(each.cui) == 8}
+    assert codes == {
+        *("S06.1X1A", "S06.1X1D", "S06.1X1S"),
+        *("S06.1X7A", "S06.1X8A"),
+    }
+    assert report.dropped["seventh characters that do not apply"] == 4
+
+
+def test_read_icd10cm_a_list_beside_it_says_which_codes_there_are(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "icd10cm_codes_2021.txt").write_text("S061X1A Edema, brief, initial\n")
+    concepts, report = read(write(tmp_path, INJURIES))
+    codes = {each.cui for each in concepts if len(each.cui) == 8}
+    assert codes == {"S06.1X1A"}
+    assert report.dropped["seventh characters that do not apply"] == 8
+
+
+ORDER = """\
+00001 A00     0 Cholera                                                      Cholera
+00002 A000    1 Cholera due to Vibrio cholerae 01, biovar cholerae           \
+Cholera due to Vibrio cholerae 01, biovar cholerae
+00003 A01     0 Typhoid and paratyphoid fevers                               \
+Typhoid and paratyphoid fevers
+"""
+
+
+def test_read_icd10cm_order_file(tmp_path: Path) -> None:
+    path = tmp_path / "icd10cm_order_2026.txt"
+    path.write_text(ORDER)
+    concepts = {each.cui: each for each in read_vocabulary(path)}
+    assert [*concepts] == ["A00", "A00.0", "A01"]
+    assert concepts["A00.0"].parents == ["A00"]
+    assert concepts["A01"].parents == []
+    assert concepts["A00.0"].codes == {"ICD10CM": ["A00.0"]}
+    codes = tmp_path / "icd10cm_codes_2026.txt"
+    codes.write_text("A000    Cholera due to Vibrio cholerae\n")
+    (concept,) = read_vocabulary(codes)
+    assert (concept.cui, concept.name) == ("A00.0", "Cholera due to Vibrio cholerae")
+    procedures = tmp_path / "icd10pcs_order_2026.txt"
+    procedures.write_text(f"00001 001     0 {'Bypass':60} Central Nervous, Bypass\n")
+    (concept,) = read_vocabulary(procedures)
+    assert concept.cui == "001"
+    assert concept.aliases == ["Central Nervous, Bypass", "Bypass"]

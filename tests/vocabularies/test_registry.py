@@ -130,6 +130,9 @@ EXAMPLES = {
         "",
         "<ICD10CM.tabular>{}</ICD10CM.tabular>",
     ),
+    "icd10cm_list": Example(
+        "icd10cm_codes_2026.txt", "X10     pain\n", "fever\n", "E117", "bad lines"
+    ),
     "maps": Example("x_names.tsv", "X:1\tpain\n", "fever\n", "E117", "bad lines"),
     "mesh": Example(
         "desc2024.xml",

@@ -310,3 +310,15 @@ def test_read_table_any_text_is_concepts_or_a_sapbert_error(
             options = {"separator": separator, "columns": columns}
             concepts, _ = read(path, on_error="skip", **options)
             assert all(each.cui and each.aliases for each in concepts)
+
+
+def test_read_table_of_medcat_has_the_preferred_name_and_types(tmp_path: Path) -> None:
+    path = tmp_path / "cdb.csv"
+    path.write_text(
+        "cui,name,ontologies,name_status,type_ids\n"
+        "C0027051,MI,SNOMED,A,T047|T190\n"
+        "C0027051,myocardial infarction,SNOMED,P,T047|T190\n"
+    )
+    (concept,), _ = read(path)
+    assert concept.aliases == ["myocardial infarction", "MI"]
+    assert concept.types == ["T047", "T190"]

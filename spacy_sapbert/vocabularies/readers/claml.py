@@ -35,6 +35,7 @@ DEPTH = 50  # elements in a label; the published files have 4
 # the name of a classification without its language and year: ICD-10-EN-2016
 NAME_END = re.compile(r"(?:[-_ .]?(?:EN|DE|FR|ES|NL|CS|\d+))*$", re.IGNORECASE)
 SOURCES = {"ICD10": "ICD10", "ICD10GM": "ICD10GM", "ICD10WHO": "ICD10"}
+CATEGORY = re.compile(r"[A-Z]\d\d")  # of ICD-10: four characters have a dot
 
 
 class Modifier(NamedTuple):
@@ -118,7 +119,7 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
                 check_count(count, "ModifiedBy")
             if own and element.find("SubClass") is None:
                 base = Made(code, *preferred_name(element))
-                for parent, each in apply_modifiers(base, own, modifiers):
+                for parent, each in apply_modifiers(base, own, modifiers, report):
                     made += 1
                     check_count(made, "ModifiedBy")
                     yield Fact(each.code, CODE, each.code, source=source)
@@ -174,12 +175,16 @@ def find_uses(element: Element, above: Mapping[str, Sequence[Use]]) -> list[Use]
 
 
 def apply_modifiers(
-    base: Made, uses: Sequence[Use], modifiers: Mapping[str, Sequence[Modifier]]
+    base: Made,
+    uses: Sequence[Use],
+    modifiers: Mapping[str, Sequence[Modifier]],
+    report: Report,
 ) -> Iterator[tuple[str, Made]]:
     """Make the codes of a class with modifiers.
 
     ".0" is the end of a code without a dot, "0" of one with a dot: "E10" → "E10.0" →
-    "E10.00". So modifiers of the fourth place come before those of the fifth.
+    "E10.00". So modifiers of the fourth place come before those of the fifth. Codes
+    that are not written as in ICD-10 may have no dots at all.
 
     Yields:
         The code that was extended, and the new one.
@@ -197,8 +202,12 @@ def apply_modifiers(
             for modifier in modifiers.get(use.modifier, ()):
                 if use.valid and modifier.code not in use.valid:
                     continue
-                fits = (modifier.code[:1] == ".") != ("." in end.code)
+                has_dot = modifier.code[:1] == "."
+                fits = has_dot != ("." in end.code)
+                if not has_dot and not CATEGORY.fullmatch(end.code):
+                    fits = True
                 if not fits or not modifier.name or end.step in modifier.after:
+                    report.dropped["modifiers that do not fit a code"] += not fits
                     continue
                 made = Made(
                     end.code + modifier.code,

@@ -11,6 +11,7 @@ from ...io.tables import column_key, describe_header
 from ...linking.sources import SOURCES
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
+STATUS = "status"  # of a name in MedCAT: P = preferred
 # names of columns as `column_key` returns them, without a number at the end
 GUESSES: dict[str, tuple[str, ...]] = {
     ID: (
@@ -29,7 +30,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
     ),
     "type": (
         *("type", "types", "semantictype", "semantictypes", "tui", "semantictag"),
-        *("domain", "domainid", "category", "class"),
+        *("domain", "domainid", "category", "class", "typeids"),
     ),
     "parent": (
         *("parent", "parents", "parentid", "parentids", "parentcode", "broader"),
@@ -38,6 +39,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "definition": ("definition", "def", "scopenote", "description", "beschreibung"),
     "language": ("language", "lang", "lat", "languagecode", "sprache", "idioma"),
     "retired": ("retired", "retiredid", "retiredids", "replaces"),
+    STATUS: ("namestatus",),
 }
 # names of columns with codes → the name of the vocabulary in UMLS
 CODE_COLUMNS = {name: source.name for source in SOURCES for name in source.columns}

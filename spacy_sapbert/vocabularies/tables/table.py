@@ -22,12 +22,13 @@ from ..facts import (
 )
 from ..options import ReadOptions
 from ..report import Report
-from .columns import CODES, ID, SYNONYMS, Columns, choose_columns
+from .columns import CODES, ID, STATUS, SYNONYMS, Columns, choose_columns
 from .delimited import read_rows, read_sheet
 
 EXCEL = (".xlsx", ".xlsm")
 SEPARATORS = "\t,;|"
 KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
+PREFERRED = "P"  # status of a name
 WIDTH = 1 << 14  # columns of a table
 
 
@@ -91,7 +92,7 @@ def find_facts(
         exact: Rows have as many fields as the first one; else they may be shorter.
     """
     id_place = columns.find(ID)
-    language_place = columns.find("language")
+    language_place, status_place = columns.find("language"), columns.find(STATUS)
     assert id_place is not None
     last = max(column.place for column in columns.chosen)
     for number, fields in rows:
@@ -108,10 +109,11 @@ def find_facts(
             language = language_code(fields[language_place])
         for role, place, source in columns.chosen:
             value = fields[place].strip()
-            if not value or role in (ID, "language"):
+            if not value or role in (ID, "language", STATUS):
                 continue
             if role == "name":
-                yield Fact(cui, NAME, value, language=language)
+                other = status_place is not None and fields[status_place] != PREFERRED
+                yield Fact(cui, NAME, value, int(other), language=language)
             elif role == "definition":
                 yield Fact(cui, DEFINITION, clean_name(value))
             else:
