@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -366,10 +367,7 @@ def read_vocabularies(
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
     for path, name, report in zip(files, formats, reports, strict=True):
         report.path, report.format, report.on_error = str(path), name, on_error
-    inputs = [
-        open_vocabulary(path, report, options)
-        for path, report in zip(paths, reports, strict=False)
-    ]
+    inputs = open_releases(paths, reports[: len(paths)], options)
     concepts = inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)
     if retired:
         concepts = add_retired_ids(concepts, retired, reports[-len(retired) :])
@@ -381,7 +379,8 @@ def read_vocabularies(
             mappings = None
             if is_mapping := report.format == MAPPINGS:
                 mappings = read_mappings(path, Report(on_error=on_error))
-            named = open_vocabulary(path, report, chosen, may_be_empty=is_mapping)
+            release = [(path, report)]
+            named = open_vocabulary(release, chosen, may_be_empty=is_mapping)
             others.append(Other(path, named, report, mappings))
         concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
     return keep_unpacked(concepts, unpacked) if unpacked else concepts
@@ -423,18 +422,41 @@ def find_reader(format: str) -> Reader:
     return readers[format]
 
 
+def open_releases(
+    paths: Sequence[Path], reports: Sequence[Report], options: Mapping[str, Any]
+) -> list[Iterator[Concept]]:
+    """Return the counted concepts of each input.
+
+    Releases of a format in which one speaks of the concepts of another, such as those
+    of SNOMED CT, are one input.
+    """
+    groups: dict[object, list[tuple[Path, Report]]] = {}
+    for number, (path, report) in enumerate(zip(paths, reports, strict=True)):
+        joined = bool(find_reader(report.format).gate)
+        key = report.format if joined else number
+        groups.setdefault(key, []).append((path, report))
+    return [open_vocabulary(group, options) for group in groups.values()]
+
+
 def open_vocabulary(
-    path: Path,
-    report: Report,
+    group: Sequence[tuple[Path, Report]],
     options: Mapping[str, Any],
     *,
     may_be_empty: bool = False,
 ) -> Iterator[Concept]:
-    """Return the counted concepts of one file, which must have one."""
+    """Return the counted concepts of releases of one format; there must be one.
+
+    The concepts of several are counted in the report of the first.
+    """
+    (path, report), *others = group
     reader = find_reader(report.format)
     taken = {key: value for key, value in options.items() if key in reader.takes}
     chosen = ReadOptions(**taken)
-    found = load_object(reader.read, __package__)(path, report, chosen)
+    read = load_object(reader.read, __package__)
+    found = read(path, report, chosen)
+    for other_path, other in others:
+        found = chain(found, read(other_path, other, chosen))
+        other.notes.append(f"Its concepts are counted with those of {report.path}.")
     if not reader.is_sorted:
         found = build_concepts(found, report, reader.gate)
     if chosen.type:

@@ -6,7 +6,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabularies
+from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies.whole import read_by_id as read
 
 FSN, SYN = "900000000000003001", "900000000000013009"
@@ -231,3 +232,36 @@ def test_read_snomed_full_or_delta_asks_for_the_snapshot(
     (tmp_path / name).write_text("id\teffectiveTime\tactive\n")
     with pytest.raises(SapbertError, match="E125"):
         guess_format(tmp_path / name)
+
+
+def test_read_snomed_extension_says_more_of_concepts_of_the_international_edition(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "international")
+    edition = "SpanishExtensionSnapshot"
+    write(
+        tmp_path / "spanish",
+        {
+            TERMINOLOGY + f"Concept_{edition}_INT_20990430": START
+            + """definitionStatusId
+900 20990430 1 0 0""",
+            TERMINOLOGY + f"Description_{edition}-es_INT_20990430": START
+            + f"""conceptId languageCode typeId term caseSignificanceId
+70 20990430 1 0 101 es {SYN} calentura 0
+71 20990430 1 0 900 es {SYN} fiebre_nueva 0
+72 20990430 1 0 105 es {SYN} fiebre_inactiva 0""",
+            REFSET + f"sRefset_SimpleMap{edition}_INT_20990430": START
+            + """refsetId referencedComponentId mapTarget
+i 20990430 1 0 446608001 101 9000/3""",
+        },
+    )
+    paths = [tmp_path / "international", tmp_path / "spanish"]
+    reports = [Report(), Report()]
+    concepts = {c.cui: c for c in read_vocabularies(paths, reports=reports)}
+    fever = concepts["SNOMEDCT:101"]
+    assert (fever.name, "calentura" in fever.aliases) == ("Blue fever", True)
+    assert fever.codes["ICDO3"] == ["8000/3", "9000/3"]
+    assert concepts["SNOMEDCT:900"].aliases == ["fiebre nueva"]
+    assert "SNOMEDCT:105" not in concepts  # inactive
+    assert (reports[0].concepts, reports[1].concepts) == (3, 0)
+    assert reports[1].notes[0].startswith("Its concepts are counted with those of")
