@@ -12,10 +12,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.building.row_vectors import (
-    Names,
-    embed_some,
-)
+from spacy_sapbert.kb.building.row_vectors import TokenizedNames, embed_some
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -78,7 +75,7 @@ def test_embed_some_gives_a_name_the_same_vector_beside_any_others(
     token_ids, _ = encoder.tokenize(texts)
 
     def embed(some: list[int]) -> dict[int, bytes]:
-        names = Names()
+        names = TokenizedNames()
         for place in some:
             names.add(token_ids[place])
         rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
