@@ -24,7 +24,7 @@ from .kb.edit import check_folder
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..kb.teaching.documents import AnnotatedDocument
-    from ..kb.teaching.learning import Accuracy, TeachingReport
+    from ..kb.teaching.teach import Accuracy, TeachingReport
 
 MOST_LISTED = 10
 LOST_HEADER = ("mention", "concept", "name", "first_now", "first_now_name", "mentions")
@@ -39,8 +39,9 @@ def get_name(kb: "KnowledgeBase", cui: str) -> str:
 
 def list_lost(kb: "KnowledgeBase", report: "TeachingReport") -> Iterator[list[str]]:
     """Yield a row for each mention that was right and is wrong now."""
-    for text, cui, now, mentions in report.lost:
-        yield [text, cui, get_name(kb, cui), now, get_name(kb, now), str(mentions)]
+    for lost in report.lost:
+        right, now = get_name(kb, lost.cui), get_name(kb, lost.now)
+        yield [lost.text, lost.cui, right, lost.now, now, str(lost.mentions)]
 
 
 def list_contradictions(
@@ -48,8 +49,8 @@ def list_contradictions(
 ) -> Iterator[list[str]]:
     """Yield a row for each concept of each mention that has several."""
     for contradiction in report.contradictions:
-        for meaning in contradiction.meanings:
-            counts = [str(meaning.mentions), str(len(meaning.documents))]
+        for meaning in contradiction.concepts:
+            counts = [str(meaning.mentions), str(meaning.documents)]
             yield [meaning.text, meaning.cui, get_name(kb, meaning.cui), *counts]
 
 
@@ -235,10 +236,10 @@ def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
     if learned.contradictions:
         rows = [
             (
-                contradiction.meanings[0].text,
+                contradiction.concepts[0].text,
                 "; ".join(
                     f"{get_name(kb, m.cui) or NIL} ({m.mentions})"
-                    for m in contradiction.meanings
+                    for m in contradiction.concepts
                 ),
             )
             for contradiction in learned.contradictions[:MOST_LISTED]

@@ -106,7 +106,7 @@ def open_files(
     Args:
         files: See `kb_to_files`.
     """
-    from .folder.copies import unpack_kb
+    from .folder.publication import unpack_kb
 
     temporary = unpack_kb(files)
     version = read_version(temporary.path.resolve())
@@ -180,7 +180,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.temporary is not None:  # another process can outlive it
-            from .folder.copies import kb_to_files
+            from .folder.publication import kb_to_files
 
             return open_files, (kb_to_files(self), self.encoder_config)
         # Another process opens the same version; nothing native is copied.

@@ -15,8 +15,8 @@ from ..io.version import __version__
 from ..io.writing import check_outputs, write_atomically
 from ..linking.sources import UMLS_LICENCE, Licence, find_licence
 from ..vocabularies.releases import SourceRelease
-from .folder.copies import save_copy
 from .folder.installed import ENTRY_POINTS
+from .folder.publication import save_copy
 from .folder.records import Vocabulary
 from .knowledge_base import KnowledgeBase, load_kb
 from .store import Store
@@ -47,19 +47,19 @@ setup(
 
 
 def check_package_name(name: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise SapbertError(
-            "E316",
-            "Expected a name of small letters, digits and underscores for the "
-            f"package, but got {name!r}. Correct `--name`.",
-        )
+    expected = "a name of small letters, digits and underscores"
+    check_setting("--name", expected, r"[a-z][a-z0-9_]*", name)
 
 
 def check_version(version: str) -> None:
-    if not re.fullmatch(r"\d+(\.\d+)*", version):
+    check_setting("--version", "a version like 0.1.0", r"\d+(\.\d+)*", version)
+
+
+def check_setting(option: str, expected: str, pattern: str, value: str) -> None:
+    """Raise an error unless the name or the version of a package has its form."""
+    if not re.fullmatch(pattern, value):
         raise SapbertError(
-            "E317",
-            f"Expected a version like 0.1.0, but got {version!r}. Correct `--version`.",
+            "E316", f"Expected {expected}, but got {value!r}. Correct `{option}`."
         )
 
 
@@ -82,8 +82,7 @@ def package_kb(
     Args:
         kb: The folder of the knowledge base, which is verified first.
         output: The folder for the wheel.
-        name: Name for `kb = "…"` in a config: letters, digits and underscores.
-        version: Version of the package, e.g. "0.1.0".
+        name: Name for `kb = "…"` in a config.
         may_distribute: Sources of names with a licence that limits who may have them,
             which the user has the right to distribute.
         force: Replace an existing wheel.
@@ -147,9 +146,7 @@ def list_vocabularies(
 ) -> list[Vocabulary]:
     """Return the sources of the names, the largest first, with what is known of them.
 
-    Args:
-        releases: By source; see `read_releases`. "UMLS" is listed even if it is the
-            source of no name.
+    "UMLS" of `releases` is listed even if it is the source of no name.
     """
     counts = store.count_sources()
     if "UMLS" in releases:
@@ -158,8 +155,11 @@ def list_vocabularies(
     for source, names in counts.items():
         known = releases.get(source, SourceRelease())
         licence = known.licence or getattr(find_licence(source), "name", "")
-        values = {"source": source, "release": known.release, "licence": licence}
-        vocabularies.append(Vocabulary(names=names, **values))
+        vocabularies.append(
+            Vocabulary(
+                source=source, names=names, release=known.release, licence=licence
+            )
+        )
     return vocabularies
 
 

@@ -271,7 +271,7 @@ class KbComponent(Pipe):
         The linker copies its knowledge base, unless it is an installed one: then the
         component refers to it by name. `exclude` may have "kb".
         """
-        from ..kb.folder.copies import save_copy
+        from ..kb.folder.publication import save_copy
 
         serialize: dict[str, Callable[[Path], Any]] = {}
         if self.saves_kb():
@@ -306,7 +306,7 @@ class KbComponent(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component; see `to_disk`."""
-        from ..kb.folder.copies import kb_to_files
+        from ..kb.folder.publication import kb_to_files
 
         serialize: dict[str, Callable[[], Any]] = {FILE: self.describe}
         if self.saves_kb():

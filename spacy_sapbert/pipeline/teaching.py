@@ -13,7 +13,7 @@ from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..kb.teaching.learning import TeachingReport
+    from ..kb.teaching.teach import TeachingReport
 
 Mention = tuple[str, list[list[str]]]  # text, ids of each part
 

@@ -14,8 +14,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import packages
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.copies import save_copy
-from spacy_sapbert.kb.folder.publication import describe_files
+from spacy_sapbert.kb.folder.publication import describe_files, save_copy
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -152,7 +151,7 @@ def test_installed_kb_that_cannot_be_imported_fails_alone(
     monkeypatch.setattr(installed, "entry_points", lambda group: points)
     assert installed.find_kb(sample_kb) == sample_kb
     for name, value in values.items():
-        with pytest.raises(SapbertError, match=rf"E369.*'{name}' \({value}\)"):
+        with pytest.raises(SapbertError, match=rf"E310.*'{name}', but {value}"):
             installed.find_kb(name)
 
 

@@ -23,8 +23,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import database
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.copies import save_copy
-from spacy_sapbert.kb.folder.publication import draft_version
+from spacy_sapbert.kb.folder.publication import draft_version, save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -1,4 +1,4 @@
-"""What was changed since a knowledge base was built; see `overlay` for the files."""
+"""What was changed since a knowledge base was built; `change` writes the files."""
 
 import json
 from collections import Counter, defaultdict
@@ -44,8 +44,7 @@ class TaughtDocument(BaseModel):
         note: Of its text; of its id alone if it has no text. Documents with an equal
             one are in one fold, since two annotators may have read the same note.
         source: Name of the file, or "" for Docs.
-        mentions: Texts that the linker searches for (the long forms of abbreviations),
-            each with its concept; "" = it has none.
+        mentions: Texts that the linker searches for, each with its concept; "" = none.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -61,11 +60,9 @@ class Edits:
     """All edits since the knowledge base was built.
 
     Attributes:
-        added: Concepts and names that were added, by id.
-        removed: Names that were removed, by id; an empty set = the whole concept.
-        taught: Annotated documents.
-        teaching: What was learned from them.
-        ranker: The correction of the order of candidates that was learned from them.
+        added: Concepts and names, by id.
+        removed: Names, by id; an empty set = the whole concept.
+        ranker: The correction of the order of candidates that was learned.
     """
 
     added: dict[str, Concept] = field(default_factory=dict)
@@ -191,11 +188,7 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     try:
         removed = REMOVED.validate_json(path.read_bytes())
     except ValidationError:
-        raise SapbertError(
-            "E354",
-            f"{path}: Expected lists of names by concept, but got something else. "
-            f"Remove all edits with `spacy sapbert kb discard-edits {kb.folder}`.",
-        ) from None
+        raise damaged_edits(path, "lists of names by concept") from None
     added = read_concepts(kb.version.path(CONCEPTS_FILE))
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:
@@ -217,8 +210,12 @@ def read_taught(path: Path) -> Iterator[TaughtDocument]:
         try:
             yield TaughtDocument.model_validate_json(line)
         except ValidationError:
-            raise SapbertError(
-                "E361",
-                f"Expected an annotated document in {path}, line {number}, but got "
-                "something else. Run `spacy sapbert kb discard-edits`.",
-            ) from None
+            raise damaged_edits(path, f"a document in line {number}") from None
+
+
+def damaged_edits(path: Path, expected: str) -> SapbertError:
+    return SapbertError(
+        "E354",
+        f"{path}: Expected {expected}, but got something else. Remove all edits with "
+        "`spacy sapbert kb discard-edits`.",
+    )

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from ...errors import SapbertError
-from .layout import CURRENT
+from .versions import CURRENT, no_kb
 
 PIPELINE_FILE = "config.cfg"
 ENTRY_POINTS = "spacy_sapbert_kbs"
@@ -19,48 +19,39 @@ def find_kb(name: str | Path | None = None) -> Path:
     """Find the folder of a knowledge base.
 
     Args:
-        name: A folder, or the name of an installed knowledge base; None = the only one
-            that is installed.
+        name: A folder or the name of an installed one; None = the only installed one.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"
     if name is None:
-        if not installed:
+        if len(installed) != 1:
             raise SapbertError(
                 "E308",
-                "Expected a knowledge base, but none is named and none is installed. "
-                "Name a folder with the setting `kb`, install a knowledge base "
-                "package with `pip install`, or build one with `spacy sapbert kb "
-                "build`.",
-            )
-        if len(installed) > 1:
-            raise SapbertError(
-                "E309",
-                f"Expected one installed knowledge base, but found {names}. Choose "
-                "one with the setting `kb`.",
+                f"Expected one installed knowledge base, but found {names}. Name a "
+                "folder or one of them with the setting `kb`, install one with `pip "
+                "install`, or build one with `spacy sapbert kb build`.",
             )
         name = next(iter(installed))
     folder = Path(name)
     if folder.is_dir():
         check_no_pipeline(folder)
         return folder
-    if str(name) not in installed:
-        raise SapbertError(
-            "E310",
-            f"Expected a folder or an installed knowledge base under {str(name)!r}, "
-            f"but found neither; installed are: {names}. Correct the setting `kb`.",
-        )
-    point = installed[str(name)]
+    point = installed.get(str(name))
+    if point is None:
+        raise not_found(name, f"found neither; installed are: {names}", "Correct it")
     try:
         return Path(point.load())
     except (Exception, SystemExit) as error:  # of its package
-        reason = f"{type(error).__name__}: {error}"
-        raise SapbertError(
-            "E369",
-            f"Expected the installed knowledge base {point.name!r} ({point.value}) to "
-            f"name its folder, but: {reason}. Install its package again, or name a "
-            "folder.",
-        ) from error
+        reason = f"{point.value} failed with {type(error).__name__}: {error}"
+        raise not_found(name, reason, "Install its package again") from error
+
+
+def not_found(name: object, reason: str, fix: str) -> SapbertError:
+    return SapbertError(
+        "E310",
+        f"Expected a folder or an installed knowledge base under {str(name)!r}, but "
+        f"{reason}. {fix}, or name a folder with the setting `kb`.",
+    )
 
 
 def check_no_pipeline(folder: Path) -> None:
@@ -68,11 +59,7 @@ def check_no_pipeline(folder: Path) -> None:
     if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
         folders = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
         inside = f"in {folders[0]}" if folders else "the `kb` of a linker in config.cfg"
-        raise SapbertError(
-            "E596",
-            f"Expected a knowledge base in {folder}, but it is a pipeline. Its "
-            f"knowledge base is {inside}.",
-        )
+        raise no_kb(folder, f"it is a pipeline. Its knowledge base is {inside}")
 
 
 def installed_name(source: str | Path | None) -> str | None:

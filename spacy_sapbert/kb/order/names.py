@@ -22,7 +22,6 @@ from ...linking.features import (
     OF_NAMES,
     POOL_ROWS,
     REAL,
-    Features,
     Provenance,
     pool_concepts,
     split_words,
@@ -37,6 +36,7 @@ from ..ordering import VOCABULARY_NAME
 from ..search import MENTIONS_AT_ONCE
 from ..words import Without, list_real_words
 from .fit import (
+    Example,
     check_right,
     compute_chances,
     fit_probability,
@@ -101,16 +101,10 @@ class NameMention(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NameExample:
-    """The candidates of a mention; see `Example`.
-
-    Attributes:
-        by_cosine: Whether the cosines alone have the right answer.
-    """
+class NameExample(Example):
+    """The candidates of a mention; `by_cosine` = the cosines alone are right."""
 
     kind: str
-    right: int | None
-    features: Features
     by_cosine: bool
 
     @property

@@ -309,7 +309,7 @@ def test_teach_again_or_in_parts_is_teaching_once(
     assert (report.counts.repeated, report.counts.replaced) == (50, 0)
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
-    assert len(list_versions(kb.folder)) == 4
+    assert len(list_versions(kb.folder)) == 3
 
 
 def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
