@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...encoder.encoder import Encoder, EncoderConfig, prefers_openvino
@@ -158,16 +157,15 @@ def build_kb(
     check_folder_output(output, KB_FOLDER, force=build.force)
     with (
         lock_work_folder(output) as work,
-        TemporaryDirectory(
-            prefix=".encoder.", dir=work, ignore_cleanup_errors=True
-        ) as copy,
+        open_target(output) as root,
+        draft_version(root) as draft,
     ):
         reused = load_kb(build.reuse) if build.reuse else None
         engine = build.engine
         if engine == "auto":  # as the vectors that are there
             engine = reused.manifest.encoder.engine if reused else engine
             engine = read_state(work).get("engine", engine)
-        opened, record = copy_encoder(encoder, Path(copy), build, engine)
+        opened, record = copy_encoder(encoder, draft.path, build, engine)
         plan = {
             "concepts_sha256": file_digest(concepts_path),
             **record.model_dump(exclude={"base", "width"}),
@@ -177,67 +175,61 @@ def build_kb(
         if reused:
             check_reused(reused, record)
 
-        names, counts = read_names(
-            show_progress(
-                read_concepts(concepts_path),
-                unit="concepts",
-                desc="Read",
-                quiet=not build.progress,
-            ),
-            opened,
-            work / STORE_FILE,
+        concepts = show_progress(
+            read_concepts(concepts_path),
+            unit="concepts",
+            desc="Read",
+            quiet=not build.progress,
         )
+        names, counts = read_names(concepts, opened, work / STORE_FILE)
         # The libraries that are installed may have changed since.
         index = make_backend(**left["index"]) if left else build.index
         index = index or choose_index(counts.rows, opened.width)
         if build.progress:
             msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
+        state = plan | describe_index(index) | {"done": left.get("done", 0)}
         matrix = embed_rows(
             names,
             work,
             opened,
             reused,
-            plan | describe_index(index) | {"done": left.get("done", 0)},
+            state,
             compact=index.stores_16_bits,
             progress=build.progress,
         )
 
-        with open_target(output) as root, draft_version(root) as draft:
-            shutil.copytree(copy, draft.path, dirs_exist_ok=True)
-            link_file(work / STORE_FILE, draft.path / STORE_FILE)
-            index.build(
-                matrix, draft.path, BuildRun(build.threads, build.progress, work)
-            )
-            store = Store(Database(draft.path / STORE_FILE), counts)
-            build_words(store, opened.list_tokens(), draft.path / WORDS)
-            ngrams = build.order == "names" and counts.rows <= MOST_ROWS
-            if ngrams:
-                build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
-            elif build.order == "names" and build.progress:
-                msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
-            manifest = Manifest(
-                package_version=__version__,
-                encoder=record,
-                index=IndexRecord(backend=index.name, settings=index.settings),
-                counts=counts,
-                ngrams=ngrams,
-                sources=list(build.sources),
-                vocabularies=list_vocabularies(store, read_releases(concepts_path)),
-                threshold=build.threshold,
-                files=describe_files(draft.path),
-            )
-            manifest = probe_draft(draft, manifest, build, output)
-            replaces = (root / CURRENT).exists()
-            with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
-                draft.publish()
+        link_file(work / STORE_FILE, draft.path / STORE_FILE)
+        index.build(matrix, draft.path, BuildRun(build.threads, build.progress, work))
+        store = Store(Database(draft.path / STORE_FILE), counts)
+        build_words(store, opened.list_tokens(), draft.path / WORDS)
+        ngrams = build.order == "names" and counts.rows <= MOST_ROWS
+        if ngrams:
+            build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
+        elif build.order == "names" and build.progress:
+            msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
+        manifest = Manifest(
+            package_version=__version__,
+            encoder=record,
+            index=IndexRecord(backend=index.name, settings=index.settings),
+            counts=counts,
+            ngrams=ngrams,
+            sources=list(build.sources),
+            vocabularies=list_vocabularies(store, read_releases(concepts_path)),
+            threshold=build.threshold,
+            files=describe_files(draft.path),
+        )
+        manifest = probe_draft(draft, manifest, build, output)
+        replaces = (root / CURRENT).exists()
+        with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
+            draft.publish()
     return manifest
 
 
 def copy_encoder(
-    name: str, copy: Path, options: BuildOptions, engine: str
+    name: str, version: Path, options: BuildOptions, engine: str
 ) -> tuple[Encoder, EncoderRecord]:
-    """Copy an encoder (a folder or a hub id) into a folder, and open the copy."""
-    folder = copy / ENCODER
+    """Copy an encoder (a folder or a hub id) into a version, and open the copy."""
+    folder = version / ENCODER
     folder.mkdir()
     settings = options.settings or read_settings(Path(name))
     tokenizer, model = load_encoder(name)
@@ -245,8 +237,16 @@ def copy_encoder(
     card = Path(name) / "README.md"
     if card.is_file():
         shutil.copyfile(card, folder / "README.md")
-    fingerprint = encoder_fingerprint(describe_files(copy))
-    engine = export_if_needed(engine, copy, settings)
+    fingerprint = encoder_fingerprint(describe_files(version))
+    if engine == "openvino" or (engine == "auto" and prefers_openvino()):
+        try:
+            export_encoder(folder, version / EXPORTED, settings)
+            engine = "openvino"
+        except SapbertError:
+            if engine != "auto":
+                raise
+            shutil.rmtree(version / EXPORTED, ignore_errors=True)
+    engine = "torch" if engine == "auto" else engine
     config = replace(options.config, engine=engine)
     opened = Encoder.open(folder, config, settings=settings)
     record = {
@@ -259,20 +259,6 @@ def copy_encoder(
         **asdict(opened.settings),
     }
     return opened, EncoderRecord.model_validate(record)
-
-
-def export_if_needed(engine: str, copy: Path, settings: EncoderSettings) -> str:
-    """Export the encoder if OpenVINO is to run it; return the engine that runs it."""
-    if engine == "torch" or (engine == "auto" and not prefers_openvino()):
-        return "torch"
-    try:
-        export_encoder(copy / ENCODER, copy / EXPORTED, settings)
-    except SapbertError:
-        if engine != "auto":
-            raise
-        shutil.rmtree(copy / EXPORTED, ignore_errors=True)
-        return "torch"
-    return "openvino"
 
 
 def check_reused(kb: KnowledgeBase, record: EncoderRecord) -> None:
