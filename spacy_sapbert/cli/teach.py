@@ -14,8 +14,8 @@ from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
 from ..io.writing import check_apart, check_folder_output, write_json
-from ..kb.folder.installed import find_kb
 from ..kb.folder.layout import KB_FOLDER
+from ..kb.folder.versions import find_kb
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
 from .convert import DROP_PREFIX, PREFIX

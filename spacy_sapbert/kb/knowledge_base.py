@@ -18,8 +18,7 @@ from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
 from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
-from .folder.installed import find_kb
-from .folder.versions import Version, read_version, verify_files
+from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.backend import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store

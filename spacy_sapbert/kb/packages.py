@@ -15,9 +15,9 @@ from ..io.version import __version__
 from ..io.writing import check_outputs, write_atomically
 from ..linking.sources import UMLS_LICENCE, Licence, find_licence
 from ..vocabularies.releases import SourceRelease
-from .folder.installed import ENTRY_POINTS
 from .folder.publication import save_copy
 from .folder.records import Vocabulary
+from .folder.versions import ENTRY_POINTS
 from .knowledge_base import KnowledgeBase, load_kb
 from .store import Store
 

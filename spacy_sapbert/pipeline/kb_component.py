@@ -93,8 +93,7 @@ class OpenedKb:
             packages: Check the name of a package too. `spacy package` loads a pipeline
                 whose packages may be installed later.
         """
-        from ..kb.folder.installed import find_kb
-        from ..kb.folder.versions import read_current
+        from ..kb.folder.versions import find_kb, read_current
 
         if self.kb is not None or self.source is None:
             return
@@ -173,7 +172,7 @@ class OpenedKb:
     @property
     def installed_name(self) -> str | None:
         """The name of the installed knowledge base that the source stands for."""
-        from ..kb.folder.installed import installed_name
+        from ..kb.folder.versions import installed_name
 
         return installed_name(self.source)
 

@@ -19,7 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.installed import find_kb
+from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import build_small_kb
@@ -211,7 +211,7 @@ def test_load_kb_file_outside_of_the_folder_is_an_error(
 def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
     with pytest.raises(SapbertError, match="E308.*found none"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
@@ -219,7 +219,7 @@ def test_load_kb_missing_folder_is_an_error(
     with pytest.raises(SapbertError, match=r"no CURRENT.*kb build"):
         load_kb(tmp_path)
     monkeypatch.setattr(
-        "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"a": 1, "b": 2}
+        "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"a": 1, "b": 2}
     )
     with pytest.raises(SapbertError, match="found a, b"):
         find_kb()

@@ -13,7 +13,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import packages
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder import installed
+from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import describe_files, save_copy
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages import package_kb
@@ -148,11 +148,11 @@ def test_installed_kb_that_cannot_be_imported_fails_alone(
         "exits": "kb_that_exits:folder",
     }
     points = [EntryPoint(name, value, "") for name, value in values.items()]
-    monkeypatch.setattr(installed, "entry_points", lambda group: points)
-    assert installed.find_kb(sample_kb) == sample_kb
+    monkeypatch.setattr(versions, "entry_points", lambda group: points)
+    assert versions.find_kb(sample_kb) == sample_kb
     for name, value in values.items():
         with pytest.raises(SapbertError, match=rf"E310.*'{name}', but {value}"):
-            installed.find_kb(name)
+            versions.find_kb(name)
 
 
 def test_edit_of_an_installed_kb_is_an_error(
@@ -164,7 +164,7 @@ def test_edit_of_an_installed_kb_is_an_error(
         def load(self) -> Path:
             return own_kb
 
-    monkeypatch.setattr(installed, "entry_points", lambda group: [Installed()])
+    monkeypatch.setattr(versions, "entry_points", lambda group: [Installed()])
     words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
     assert "E586" in invoke(*words, code=1).output
     assert load_kb(own_kb).manifest.overlay is None

@@ -13,8 +13,8 @@ from ...errors import SapbertError
 from ...io.progress import format_count
 from ...io.terminal import msg, printable
 from ...io.writing import write_atomically
-from ...kb.folder.installed import find_kb
 from ...kb.folder.publication import read_only_kb
+from ...kb.folder.versions import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from ..app import check_outputs
 from .app import kb_app, parse_settings, wrong_setting

@@ -189,7 +189,7 @@ def embed_rows(
         if make_backend(index.backend, index.settings).stores_16_bits:
             raise not_reusable(reused, "index, with 16 bits a value,")
     sorted_rows, path = names.by_length(), work / VECTORS
-    done: int = state["done"]
+    done: int = state["done"] if path.is_file() else 0
     left = len(sorted_rows) - done
     if progress and left and reused is None:
         speed = measure_speed(names, sorted_rows[done:], encoder)

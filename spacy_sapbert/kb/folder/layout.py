@@ -111,19 +111,19 @@ PARTS = (
     Part(
         CONCEPTS_FILE,
         "the concepts and names that were added since the build, as they were given",
-        "kb.edits.edits.read_edits",
+        "kb.edits.change.read_edits",
         lambda manifest: [CONCEPTS_FILE] if manifest.overlay else [],
     ),
     Part(
         REMOVED_FILE,
         "the names that were removed, by concept; an empty list = the whole concept",
-        "kb.edits.edits.read_edits",
+        "kb.edits.change.read_edits",
         lambda manifest: [REMOVED_FILE] if manifest.overlay else [],
     ),
     Part(
         TAUGHT_FILE,
         "[annotated mentions](teaching.md), which are names of their concepts",
-        "kb.edits.edits.read_taught",
+        "kb.edits.change.read_taught",
         lambda manifest: [TAUGHT_FILE] if manifest.taught else [],
     ),
     Part(

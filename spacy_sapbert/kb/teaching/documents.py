@@ -12,7 +12,7 @@ from ...errors import SapbertError
 from ...io.tables import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
-from ..edits.edits import TaughtDocument
+from ..edits.change import TaughtDocument
 from ..folder.records import TaughtFile
 
 FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have

@@ -22,7 +22,7 @@ from ...linking.features import (
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
-from ..edits.edits import TaughtDocument
+from ..edits.change import TaughtDocument
 from ..knowledge_base import KnowledgeBase
 from ..order.fit import Example
 from ..search import MENTIONS_AT_ONCE, MentionSearch

@@ -16,8 +16,7 @@ from ...io.version import __version__
 from ...io.writing import check_folder_output
 from ...linking.features import FEATURES
 from ...linking.ranker import Ranker
-from ..edits.change import write_overlay
-from ..edits.edits import Edits, read_edits
+from ..edits.change import Edits, read_edits, write_overlay
 from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
 from ..folder.records import Manifest, TaughtFile, Teaching
