@@ -144,16 +144,15 @@ def fit_probability(
         names: On which of `CHANCES` it depends.
         counts: How much each example counts; None = all as much.
     """
-    counts = [1.0] * len(examples) if counts is None else counts
     answered = [
-        (e, s, count)
-        for e, s, count in zip(examples, scores, counts, strict=True)
+        number
+        for number, (e, s) in enumerate(zip(examples, scores, strict=True))
         if len(s) and not e.features[EXCLUDED][int(s.argmax())]
     ]
-    values = np.array([confidence(e.features, s) for e, s, _ in answered])
+    values = np.array([confidence(examples[n].features, scores[n]) for n in answered])
+    right = check_right(examples, scores)[answered]
+    usable = (np.ones(len(examples)) if counts is None else np.array(counts))[answered]
     kept = np.array([name in names for name in CHANCES])
-    right = check_right([e for e, *_ in answered], [s for _, s, _ in answered])
-    usable = np.array([count for *_, count in answered])
     weights, intercept = fit_logistics(values * kept, right, usable)
     # A candidate that is more alike is never less likely: what few examples say
     # against it would make nonsense likely.
