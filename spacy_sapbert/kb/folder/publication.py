@@ -45,6 +45,7 @@ from .versions import (
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
 
+ONLY = "v1"  # the version of a copy
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
 
@@ -326,15 +327,20 @@ def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
     temporary = TemporaryFolder(prefix="sapbert-kb-")
     root = temporary.path.resolve()
     manifest = parse_manifest(contents.get(FILE, b""), FILE)
-    own = {n: r.model_copy(update={"version": None}) for n, r in manifest.files.items()}
-    manifest = manifest.model_copy(update={"files": own})
-    contents = {**contents, FILE: format_manifest(manifest)[0]}
-    for name in (*own, FILE):
-        path = root / "v1" / name
+    contents = {**contents, FILE: format_copy(manifest)}
+    for name in (*manifest.files, FILE):
+        path = root / ONLY / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(contents.get(name, b""))
-    use_version(root, "v1")
+    use_version(root, ONLY)
     return temporary
+
+
+def format_copy(manifest: Manifest) -> bytes:
+    """Return the meta.json of a copy, which has all files itself."""
+    files = manifest.files.items()
+    own = {name: record.model_copy(update={"version": None}) for name, record in files}
+    return format_manifest(manifest.model_copy(update={"files": own}))[0]
 
 
 def read_only_kb(*, path: object) -> SapbertError:
