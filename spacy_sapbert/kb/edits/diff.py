@@ -21,7 +21,7 @@ MEANINGS: dict[Kind, str] = {
     "names": "concepts with more or fewer names",
     "codes": "concepts with other codes of a vocabulary",
 }
-SHOWN = 3  # names in a sentence
+SHOWN = 3  # names in a line
 
 
 class Difference(NamedTuple):
@@ -97,26 +97,14 @@ def join_concepts(old: Store, new: Store) -> Iterator[tuple[str, str, str]]:
 
 
 def describe_difference(difference: Difference) -> str:
-    """Return a difference as a sentence."""
+    """Return a difference as a line: "names C1 Fever: -febrile +pyrexia, hot"."""
     change, cui, old, new, name = difference
-    subject = f"{cui} {name}"
-    match change:
-        case "added":
-            return f"{subject} is new"
-        case "removed":
-            return f"{subject} is gone"
-        case "retired":
-            return f"{subject} is now {new[0]}"
-        case "renamed":
-            return f"{cui} {old[0]} is now called {name}"
-    parts = [
-        f"{what} {', '.join(values[:SHOWN])}"
-        + (f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else "")
-        for what, values in (("has lost", old), ("has gained", new))
-        if values
-    ]
-    kind = {"moved": "as parents", "names": "as names", "codes": "as codes"}[change]
-    return f"{subject} {' and '.join(parts)} {kind}"
+    lists = []
+    for sign, values in (("-", old), ("+", new)):
+        more = f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else ""
+        if values:
+            lists.append(f"{sign}{', '.join(values[:SHOWN])}{more}")
+    return f"{change} {cui} {name}: {' '.join(lists)}"
 
 
 def count_differences(differences: Iterable[Difference]) -> dict[str, int]:
