@@ -26,7 +26,7 @@ def annotate(
     annotated: list[AnnotatedMention] = []
     for mention, parts in mentions:
         read = find_long_form(mention, long_forms) or " ".join(mention.split())
-        annotated.append(AnnotatedMention(read, parts, mention))
+        annotated.append(AnnotatedMention(read, parts))
     return AnnotatedDocument(source, text, annotated, id)
 
 

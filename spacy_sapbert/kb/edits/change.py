@@ -42,7 +42,13 @@ from ..folder.layout import (
     STORE_FILE,
     TAUGHT_FILE,
 )
-from ..folder.publication import Draft, draft_version, lock_kb, lock_version
+from ..folder.publication import (
+    Draft,
+    change_manifest,
+    draft_version,
+    lock_kb,
+    lock_version,
+)
 from ..folder.records import OverlayRecord, Teaching
 from ..folder.versions import Version, find_kb, read_version
 from ..indexes.registry import build_index
@@ -253,10 +259,7 @@ def discard_edits(name: str | Path) -> KnowledgeBase:
     with lock_kb(folder):
         version = read_version(folder)
         if version.manifest.overlay is not None:
-            with draft_version(version.folder) as draft:
-                manifest = version.manifest.model_copy(update={"overlay": None})
-                draft.describe(manifest, version.keep(overlay=False))
-                version = draft.publish()
+            version = change_manifest(version, overlay=None)
     return open_version(version)
 
 

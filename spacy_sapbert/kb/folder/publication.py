@@ -241,7 +241,7 @@ def change_manifest(version: Version, **changes: Any) -> Version:
     """Publish a version, of a locked folder, with other values in meta.json."""
     with draft_version(version.folder) as draft:
         manifest = version.manifest.model_copy(update=changes)
-        draft.describe(manifest, version.keep(overlay=True))
+        draft.describe(manifest, version.keep(overlay=manifest.overlay is not None))
         return draft.publish()
 
 

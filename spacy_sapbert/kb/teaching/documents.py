@@ -25,12 +25,10 @@ class AnnotatedMention(NamedTuple):
         text: What the linker searches for: the long form of an abbreviation.
         parts: The ids of which one is right, for each part of a composite; empty = it
             has no concept.
-        written: The text in the document; "" = the same.
     """
 
     text: str
     parts: list[list[str]]
-    written: str = ""
 
 
 class AnnotatedDocument(NamedTuple):
@@ -168,7 +166,7 @@ def resolve_document(
 ) -> TaughtDocument:
     """Return what a knowledge base keeps of a document, and count its mentions."""
     mentions: list[tuple[str, str]] = []
-    for text, parts, _ in document.mentions:
+    for text, parts in document.mentions:
         counts.mentions += 1
         if not has_text(text):
             counts.without_text += 1
