@@ -98,11 +98,11 @@ def check_plan(
     if not names:
         return state
     if state and not replace:
-        raise SapbertError(
-            "E394",
-            f"Expected to continue the build in {work}, but it is of another plan "
-            f"(other: {', '.join(names)}). Repeat the command that began it, pass "
-            "`--force` to `kb build` to begin again, or remove the folder.",
+        raise other_vectors(
+            work,
+            ", ".join(names),
+            "Repeat the command that began this build, pass `--force` to `kb build` to "
+            "begin again, or remove the folder.",
         )
     for path in (work / STATE, work / VECTORS, *work.glob(INDEX)):
         path.unlink(missing_ok=True)
@@ -187,7 +187,7 @@ def embed_rows(
     if reused is not None and not compact:
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
-            raise not_reusable(reused, "index, with 16 bits a value,")
+            raise not_reusable(reused, "index, with 16 bits a value")
     sorted_rows, path = names.by_length(), work / VECTORS
     done: int = state["done"] if path.is_file() else 0
     left = len(sorted_rows) - done
@@ -272,10 +272,14 @@ def embed_some(
     return vectors
 
 
-def not_reusable(kb: KnowledgeBase, name: str) -> SapbertError:
+def not_reusable(kb: KnowledgeBase, other: str) -> SapbertError:
+    fix = "Build without `--reuse`, or with the same settings."
+    return other_vectors(kb.folder, other, fix)
+
+
+def other_vectors(folder: Path, other: str, fix: str) -> SapbertError:
     return SapbertError(
-        "E393",
-        f"Expected to reuse the vectors of {kb.folder}, but its {name} is another than "
-        "that of the new knowledge base. Build without `--reuse`, or with the same "
-        "settings.",
+        "E394",
+        f"Expected to use the vectors in {folder}, but they are of another plan "
+        f"(other: {other}). {fix}",
     )

@@ -144,19 +144,22 @@ def check_usable(
     known = counts.mentions - not_learned - unknown
     if known < FEWEST_KNOWN * (known + unknown):
         example = show_id(next(iter(counts.unknown)))
-        raise SapbertError(
-            "E362",
-            f"Expected annotations with ids of the knowledge base, but {unknown:,} "
-            f"ids, for example {example}, are not in it, which are nearly all. Use "
-            "the vocabulary of the annotations, or change the ids with `--prefix` or "
-            "`--drop-prefix`.",
+        raise not_usable(
+            f"{unknown:,} ids, for example {example}, are not in it, which are nearly "
+            "all. Use the vocabulary of the annotations, or change the ids with "
+            "`--prefix` or `--drop-prefix`."
         )
     if not any(document.mentions for same in documents.values() for document in same):
-        raise SapbertError(
-            "E363",
-            f"Expected annotated mentions, but got none in {counts.documents} "
-            "documents. Pass documents whose entities have ids.",
+        raise not_usable(
+            f"got none in {counts.documents} documents. Pass documents whose entities "
+            "have ids."
         )
+
+
+def not_usable(reason: str) -> SapbertError:
+    return SapbertError(
+        "E362", f"Expected annotations with ids of the knowledge base, but {reason}"
+    )
 
 
 def resolve_document(

@@ -151,7 +151,7 @@ def test_build_kb_that_reuses_vectors_of_another_encoder_is_an_error(
     build: dict[str, Any] = {"encoder": str(tiny_encoder), **changes}
     if "encoder" in changes:
         build["encoder"] = str(make_bert(tmp_path / "bert", ["fever"]))
-    with pytest.raises(SapbertError, match=f"E393.*its {name} is another"):
+    with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\)"):
         build_kb(concepts_file, tmp_path / "kb", reuse=sample_kb, **build)
     assert not (tmp_path / "kb").exists()
 
@@ -161,5 +161,5 @@ def test_build_kb_does_not_reuse_short_values_for_long_ones(
 ) -> None:
     build = {"encoder": str(tiny_encoder), "backend": "exact"}
     build_kb(concepts_file, tmp_path / "short", **build | {"backend": "faiss"})
-    with pytest.raises(SapbertError, match="E393.*16 bits"):
+    with pytest.raises(SapbertError, match="E394.*16 bits"):
         build_kb(concepts_file, tmp_path / "kb", reuse=tmp_path / "short", **build)
