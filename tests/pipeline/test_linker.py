@@ -315,7 +315,7 @@ def test_linker_needs_a_kb_only_to_link(
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     nlp("no entities, no knowledge base needed")
-    with pytest.raises(SapbertError, match="none is installed"):
+    with pytest.raises(SapbertError, match="E308.*found none"):
         nlp.initialize()
     linker.opened.choose(tmp_path / "missing", pin=None)
     with pytest.raises(SapbertError, match="missing"):

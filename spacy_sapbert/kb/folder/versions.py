@@ -169,9 +169,10 @@ def find_kb(name: str | Path | None = None) -> Path:
         if len(installed) != 1:
             raise SapbertError(
                 "E308",
-                f"Expected one installed knowledge base, but found {names}. Name a "
-                "folder or one of them with the setting `kb`, install one with `pip "
-                "install`, or build one with `spacy sapbert kb build`.",
+                "Expected the name of a knowledge base, or one that is installed, but "
+                f"found {names}. Name a folder or one of them with the setting `kb`, "
+                "install one with `pip install`, or build one with `spacy sapbert kb "
+                "build`.",
             )
         name = next(iter(installed))
     folder = Path(name)
