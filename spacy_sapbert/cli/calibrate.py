@@ -7,9 +7,9 @@ import typer
 from ..errors import SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..io.terminal import format_json, msg
-from ..kb.folder.installed import find_kb
 from ..kb.folder.publication import check_writable, read_only_kb
 from ..kb.folder.records import Calibration
+from ..kb.folder.versions import find_kb
 from ..kb.knowledge_base import load_kb
 from ..kb.settings import has_learned_order
 from ..linking.probability import score_probability

@@ -10,8 +10,7 @@ import typer
 
 from ..io.terminal import format_json, msg
 from ..io.version import __version__
-from ..kb.folder.installed import find_kb
-from ..kb.folder.versions import read_version
+from ..kb.folder.versions import find_kb, read_version
 from .app import app
 from .kb.description import describe_manifest
 

@@ -1,7 +1,7 @@
 """`spacy sapbert teach`: a knowledge base that learns from annotated mentions."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
 from ..io.writing import check_apart, check_folder_output, write_json
-from ..kb.folder.installed import find_kb
 from ..kb.folder.layout import KB_FOLDER
+from ..kb.folder.versions import find_kb
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
 from .convert import DROP_PREFIX, PREFIX
@@ -24,7 +24,7 @@ from .kb.edit import check_folder
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..kb.teaching.documents import AnnotatedDocument
-    from ..kb.teaching.learning import Accuracy, TeachingReport
+    from ..kb.teaching.teach import TeachingReport
 
 MOST_LISTED = 10
 LOST_HEADER = ("mention", "concept", "name", "first_now", "first_now_name", "mentions")
@@ -39,8 +39,9 @@ def get_name(kb: "KnowledgeBase", cui: str) -> str:
 
 def list_lost(kb: "KnowledgeBase", report: "TeachingReport") -> Iterator[list[str]]:
     """Yield a row for each mention that was right and is wrong now."""
-    for text, cui, now, mentions in report.lost:
-        yield [text, cui, get_name(kb, cui), now, get_name(kb, now), str(mentions)]
+    for lost in report.lost:
+        right, now = get_name(kb, lost.cui), get_name(kb, lost.now)
+        yield [lost.text, lost.cui, right, lost.now, now, str(lost.mentions)]
 
 
 def list_contradictions(
@@ -48,20 +49,14 @@ def list_contradictions(
 ) -> Iterator[list[str]]:
     """Yield a row for each concept of each mention that has several."""
     for contradiction in report.contradictions:
-        for meaning in contradiction.meanings:
-            counts = [str(meaning.mentions), str(len(meaning.documents))]
+        for meaning in contradiction.concepts:
+            counts = [str(meaning.mentions), str(meaning.documents)]
             yield [meaning.text, meaning.cui, get_name(kb, meaning.cui), *counts]
 
 
 def format_share(share: float | None) -> str:
     """Format a share with three digits."""
     return "–" if share is None else f"{share:.3f}"
-
-
-def format_accuracy(name: str, accuracy: "Accuracy") -> tuple[str, ...]:
-    """Return a row of the table of accuracies."""
-    shares = (accuracy.all, accuracy.seen, accuracy.unseen)
-    return (name, *map(format_share, shares))
 
 
 @app.command("teach")
@@ -175,74 +170,69 @@ def teach(
 
 
 def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
-    """Print what was learned, and what it changes."""
+    """Print what was learned and what it changes: a table, and two lists of mentions.
+
+    The lists are of mentions that are wrong now, and of those with several concepts.
+    """
     counts = learned.counts
-    rows = [
-        ("Documents", f"{counts.documents:,}"),
-        ("Documents that came twice, or were taught before", f"{counts.repeated:,}"),
-        ("Documents with other annotations than before", f"{counts.replaced:,}"),
-        ("Taught before, and count no more (--add keeps them)", f"{counts.dropped:,}"),
-        ("Mentions", f"{counts.mentions:,}"),
-        ("Composites, not learned", f"{counts.composites:,}"),
-        ("Annotated with no concept", f"{counts.without_concept:,}"),
-        ("Without a letter or digit", f"{counts.without_text:,}"),
-        ("With an unknown id, not learned", f"{counts.unknown.total():,}"),
-        ("Mentions learned in all", f"{sum(s.mentions for s in learned.sources):,}"),
+    numbers = [
+        ("Documents", counts.documents),
+        ("Documents that came twice, or were taught before", counts.repeated),
+        ("Documents with other annotations than before", counts.replaced),
+        ("Taught before, and count no more (--add keeps them)", counts.dropped),
+        ("Mentions", counts.mentions),
+        ("Composites, not learned", counts.composites),
+        ("Annotated with no concept", counts.without_concept),
+        ("Without a letter or digit", counts.without_text),
+        ("With an unknown id, not learned", counts.unknown.total()),
+        ("Mentions learned in all", sum(s.mentions for s in learned.sources)),
     ]
-    msg.table(rows, aligns=("l", "r"))
+    accuracies = [
+        ("Right first answers before", learned.before),
+        ("With annotated mentions as names", learned.names),
+        ("With the learned order too", learned.after),
+    ]
+    shares = [
+        ("Probability below which there is no concept", learned.threshold),
+        ("Precision of links", learned.precision),
+        ("Recall of links", learned.recall),
+        ("Precision of no concept", learned.nil_precision),
+        ("Recall of no concept", learned.nil_recall),
+    ]
+    rows = [(name, f"{number:,}", "", "") for name, number in numbers if number]
+    for name, accuracy in accuracies:
+        if accuracy is not None:
+            every, seen, unseen = map(format_share, astuple(accuracy))
+            rows.append((name, every, seen, unseen))
+    for name, share in shares:
+        if share is not None:
+            rows.append((name, format_share(share), "", ""))
+    header = ("", "all", "seen", "unseen")
+    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r", "r"))
     if counts.unknown:
         listed = counts.unknown.most_common(MOST_LISTED)
         ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
         msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
-    table = [
-        format_accuracy("Before", learned.before),
-        format_accuracy("With annotated mentions as names", learned.names),
+    wrong = [
+        (one.text, get_name(kb, one.cui), get_name(kb, one.now), str(one.mentions))
+        for one in learned.lost
     ]
-    if learned.after is not None:
-        table.append(format_accuracy("With the learned order too", learned.after))
-    header = ("Right first answers", "all", "seen", "unseen")
-    msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
-    if learned.after is None:
-        msg.info("No order was learned: it does not bring more right answers.")
-    else:
-        links = [
-            ("Probability below which there is no concept", learned.threshold),
-            ("Precision of links", learned.precision),
-            ("Recall of links", learned.recall),
-            ("Precision of no concept", learned.nil_precision),
-            ("Recall of no concept", learned.nil_recall),
-        ]
-        msg.table(
-            [(name, format_share(value)) for name, value in links], aligns=("l", "r")
+    print_list(wrong, "right before and wrong now", "is", "found now", "mentions")
+    differing = [
+        (
+            contradiction.concepts[0].text,
+            "; ".join(
+                f"{get_name(kb, m.cui) or NIL} ({m.mentions})"
+                for m in contradiction.concepts
+            ),
         )
-    print_mentions(kb, learned)
+        for contradiction in learned.contradictions
+    ]
+    print_list(differing, "with different concepts", "")
 
 
-def print_mentions(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
-    """Print which mentions are wrong now, and which have several concepts."""
-    by_concept: Counter[str] = Counter()
-    for lost in learned.lost:
-        by_concept[lost.cui] += lost.mentions
-    if by_concept:
-        total = format_count(by_concept.total(), "mention")
-        names = "; ".join(
-            f"{get_name(kb, cui)} ({number})"
-            for cui, number in by_concept.most_common(MOST_LISTED)
-        )
-        msg.text(
-            f"Right before and wrong now: {total} of {names}. --lost writes them all."
-        )
-    if learned.contradictions:
-        rows = [
-            (
-                contradiction.meanings[0].text,
-                "; ".join(
-                    f"{get_name(kb, m.cui) or NIL} ({m.mentions})"
-                    for m in contradiction.meanings
-                ),
-            )
-            for contradiction in learned.contradictions[:MOST_LISTED]
-        ]
-        number = format_count(len(learned.contradictions), "mention")
-        header = (f"{number} with different concepts", "")
-        msg.table(rows, header=header, divider=True)
+def print_list(rows: Sequence[tuple[str, ...]], what: str, *header: str) -> None:
+    """Print the first of some mentions, if there are any."""
+    if rows:
+        first = f"{format_count(len(rows), 'mention')} {what}"
+        msg.table(rows[:MOST_LISTED], header=(first, *header), divider=True)

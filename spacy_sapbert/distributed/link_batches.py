@@ -32,7 +32,7 @@ from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
 from ..io.forks import ProcessLock
 from ..io.tables import list_columns
-from ..kb.folder.installed import find_kb
+from ..kb.folder.versions import find_kb
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.running import (
     NAMES,

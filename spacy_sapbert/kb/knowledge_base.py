@@ -18,8 +18,7 @@ from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
 from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
-from .folder.installed import find_kb
-from .folder.versions import Version, read_version, verify_files
+from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.backend import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
@@ -106,7 +105,7 @@ def open_files(
     Args:
         files: See `kb_to_files`.
     """
-    from .folder.copies import unpack_kb
+    from .folder.publication import unpack_kb
 
     temporary = unpack_kb(files)
     version = read_version(temporary.path.resolve())
@@ -180,7 +179,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.temporary is not None:  # another process can outlive it
-            from .folder.copies import kb_to_files
+            from .folder.publication import kb_to_files
 
             return open_files, (kb_to_files(self), self.encoder_config)
         # Another process opens the same version; nothing native is copied.

@@ -1,23 +1,21 @@
 """Folder of a knowledge base → an installable wheel, if the licences permit it."""
 
 import re
-import subprocess
-import sys
-import tempfile
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from shutil import copyfileobj
-from tempfile import TemporaryDirectory
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from ..errors import SapbertError
-from ..io.temporary_db import no_temporary_space
 from ..io.version import __version__
-from ..io.writing import check_outputs, write_atomically
+from ..io.writing import CURRENT, check_outputs, write_atomically
 from ..linking.sources import UMLS_LICENCE, Licence, find_licence
 from ..vocabularies.releases import SourceRelease
-from .folder.copies import save_copy
-from .folder.installed import ENTRY_POINTS
+from .folder.layout import FILE
+from .folder.publication import ONLY, format_copy
 from .folder.records import Vocabulary
+from .folder.versions import ENTRY_POINTS
 from .knowledge_base import KnowledgeBase, load_kb
 from .store import Store
 
@@ -32,34 +30,34 @@ folder = Path(__file__).parent / "kb"
 digest = {digest!r}
 '''
 
-SETUP = """from setuptools import setup
+METADATA = """Metadata-Version: 2.1
+Name: {project}
+Version: {version}
+Summary: {concepts} concepts for spacy-sapbert, digest {digest}
+Requires-Dist: spacy-sapbert>={minimum}
+"""
 
-setup(
-    name={project!r},
-    version={version!r},
-    description={description!r},
-    packages=[{module!r}],
-    package_data={{{module!r}: ["kb/**/*"]}},
-    install_requires=["spacy-sapbert>={minimum}"],
-    entry_points={{{group!r}: ["{name} = {module}:folder"]}},
-)
+WHEEL = """Wheel-Version: 1.0
+Generator: spacy-sapbert
+Root-Is-Purelib: true
+Tag: py3-none-any
 """
 
 
 def check_package_name(name: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise SapbertError(
-            "E316",
-            "Expected a name of small letters, digits and underscores for the "
-            f"package, but got {name!r}. Correct `--name`.",
-        )
+    expected = "a name of small letters, digits and underscores"
+    check_setting("--name", expected, r"[a-z][a-z0-9_]*", name)
 
 
 def check_version(version: str) -> None:
-    if not re.fullmatch(r"\d+(\.\d+)*", version):
+    check_setting("--version", "a version like 0.1.0", r"\d+(\.\d+)*", version)
+
+
+def check_setting(option: str, expected: str, pattern: str, value: str) -> None:
+    """Raise an error unless the name or the version of a package has its form."""
+    if not re.fullmatch(pattern, value):
         raise SapbertError(
-            "E317",
-            f"Expected a version like 0.1.0, but got {version!r}. Correct `--version`.",
+            "E316", f"Expected {expected}, but got {value!r}. Correct `{option}`."
         )
 
 
@@ -82,8 +80,7 @@ def package_kb(
     Args:
         kb: The folder of the knowledge base, which is verified first.
         output: The folder for the wheel.
-        name: Name for `kb = "…"` in a config: letters, digits and underscores.
-        version: Version of the package, e.g. "0.1.0".
+        name: Name for `kb = "…"` in a config.
         may_distribute: Sources of names with a licence that limits who may have them,
             which the user has the right to distribute.
         force: Replace an existing wheel.
@@ -93,53 +90,52 @@ def package_kb(
     """
     check_package_name(name)
     check_version(version)
-    module = f"sapbert_kb_{name}"
-    check_outputs(output / f"{module}-{version}-py3-none-any.whl", force=force)
+    wheel = output / f"sapbert_kb_{name}-{version}-py3-none-any.whl"
+    check_outputs(wheel, force=force)
     opened = load_kb(kb)
     check_distribution(current_vocabularies(opened), may_distribute)
-    try:
-        with TemporaryDirectory(
-            prefix="sapbert-package-", ignore_cleanup_errors=True
-        ) as temporary:
-            built = build_wheel(opened, Path(temporary), name, version)
-            wheel = output / built.name
-            with open(built, "rb") as content, write_atomically(wheel) as file:
-                copyfileobj(content, file)
-    except OSError as error:  # of the output it would be another one
-        folder, reason = tempfile.tempdir or "TMPDIR", error.strerror or error
-        raise no_temporary_space(folder=folder, reason=reason) from error
+    write_wheel(opened, wheel, name, version)
     return wheel
 
 
-def build_wheel(kb: KnowledgeBase, root: Path, name: str, version: str) -> Path:
-    """Build a wheel in a temporary folder, and return its path."""
-    module, manifest = f"sapbert_kb_{name}", kb.manifest
-    save_copy(kb, root / module / "kb")
-    init = INIT.format(digest=manifest.digest)
-    (root / module / "__init__.py").write_text(init, "utf8")
-    setup = SETUP.format(
+def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None:
+    """Write a wheel: an archive with a list of its files.
+
+    SOURCE: https://packaging.python.org/specifications/binary-distribution-format/
+    """
+    module, digest = f"sapbert_kb_{name}", kb.manifest.digest
+    folder, info = f"{module}/kb/{ONLY}", f"{module}-{version}.dist-info"
+    metadata = METADATA.format(
         project=project_name(name),
         version=version,
-        description=f"{manifest.counts.concepts} concepts for spacy-sapbert, "
-        f"digest {manifest.digest}",
-        module=module,
+        concepts=kb.manifest.counts.concepts,
+        digest=digest,
         minimum=__version__,
-        group=ENTRY_POINTS,
-        name=name,
     )
-    (root / "setup.py").write_text(setup, "utf8")
-    # Without isolation the build downloads nothing.
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    wheels = sorted((root / "dist").glob("*.whl"))
-    if done.returncode or not wheels:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        raise SapbertError(
-            "E318",
-            f"Expected `python -m build` to make a wheel, but it failed: {lines[-1]}. "
-            "Install what it needs with `pip install build 'setuptools>=70.1'`.",
-        )
-    return wheels[0]
+    entry_point = f"[{ENTRY_POINTS}]\n{name} = {module}:folder\n"
+    contents = {
+        f"{module}/__init__.py": INIT.format(digest=digest).encode(),
+        f"{module}/kb/{CURRENT}": f"{ONLY}\n".encode(),
+        f"{folder}/{FILE}": format_copy(kb.manifest),
+        f"{info}/METADATA": metadata.encode(),
+        f"{info}/WHEEL": WHEEL.encode(),
+        f"{info}/entry_points.txt": entry_point.encode(),
+    }
+    records = [f"{info}/RECORD,,"]
+    with write_atomically(wheel) as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for path, file_record in kb.manifest.files.items():
+            archive.write(kb.version.path(path), f"{folder}/{path}")
+            sha = bytes.fromhex(file_record.sha256)
+            records.append(format_record(f"{folder}/{path}", sha, file_record.size))
+        for path, content in contents.items():
+            archive.writestr(path, content)
+            records.append(format_record(path, sha256(content).digest(), len(content)))
+        archive.writestr(f"{info}/RECORD", "\n".join(records) + "\n")
+
+
+def format_record(path: str, digest: bytes, size: int) -> str:
+    """Return a line of the list of files of a wheel."""
+    return f"{path},sha256={urlsafe_b64encode(digest).decode().rstrip('=')},{size}"
 
 
 def list_vocabularies(
@@ -147,9 +143,7 @@ def list_vocabularies(
 ) -> list[Vocabulary]:
     """Return the sources of the names, the largest first, with what is known of them.
 
-    Args:
-        releases: By source; see `read_releases`. "UMLS" is listed even if it is the
-            source of no name.
+    "UMLS" of `releases` is listed even if it is the source of no name.
     """
     counts = store.count_sources()
     if "UMLS" in releases:
@@ -158,8 +152,11 @@ def list_vocabularies(
     for source, names in counts.items():
         known = releases.get(source, SourceRelease())
         licence = known.licence or getattr(find_licence(source), "name", "")
-        values = {"source": source, "release": known.release, "licence": licence}
-        vocabularies.append(Vocabulary(names=names, **values))
+        vocabularies.append(
+            Vocabulary(
+                source=source, names=names, release=known.release, licence=licence
+            )
+        )
     return vocabularies
 
 

@@ -21,12 +21,7 @@ COMPARED = 200_000_000  # pairs of vectors compared to measure recall, at most
 
 
 class ProbeResult(NamedTuple):
-    """What was found, as shares of what was searched for.
-
-    Attributes:
-        rows: Rows that find an equal vector first.
-        names: Names that find their concept, embedded anew.
-    """
+    """Shares of the rows that find an equal vector, of the names their concept."""
 
     rows: float
     names: float
@@ -47,12 +42,7 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     _, scores = kb.search(kb.vectors(rows), 1)
     equal = int((scores[:, 0] > 1 - PRECISION).sum())
     if equal < SHARE * len(rows):
-        raise SapbertError(
-            "E319",
-            "Expected the index to find the rows of its own vectors, but it found "
-            f"{equal} of {len(rows)}. Build the knowledge base again, with a larger "
-            "`ef` or `M`.",
-        )
+        raise wrong_index("rows to find their own vectors", equal, len(rows))
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
     vectors = kb.encoder.embed([entry.alias for entry in probed])
@@ -64,13 +54,17 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
         for entry, found_rows in zip(probed, nearest.tolist(), strict=True)
     )
     if right < SHARE * len(probed):
-        raise SapbertError(
-            "E353",
-            f"Expected names to find their concepts, but {right} of {len(probed)} do. "
-            "The index or the encoder belongs to other names. Build the knowledge "
-            "base again.",
-        )
+        raise wrong_index("names to find their concepts", right, len(probed))
     return ProbeResult(equal / len(rows), right / max(len(probed), 1))
+
+
+def wrong_index(expected: str, found: int, probed: int) -> SapbertError:
+    return SapbertError(
+        "E353",
+        f"Expected {expected}, but {found} of {probed} do. The index is damaged, or "
+        "the encoder belongs to other names. Build the knowledge base again, maybe "
+        "with a larger `ef` or `M`.",
+    )
 
 
 def drop_letter(name: str) -> str:

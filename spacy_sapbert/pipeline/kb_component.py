@@ -93,8 +93,7 @@ class OpenedKb:
             packages: Check the name of a package too. `spacy package` loads a pipeline
                 whose packages may be installed later.
         """
-        from ..kb.folder.installed import find_kb
-        from ..kb.folder.versions import read_current
+        from ..kb.folder.versions import find_kb, read_current
 
         if self.kb is not None or self.source is None:
             return
@@ -173,7 +172,7 @@ class OpenedKb:
     @property
     def installed_name(self) -> str | None:
         """The name of the installed knowledge base that the source stands for."""
-        from ..kb.folder.installed import installed_name
+        from ..kb.folder.versions import installed_name
 
         return installed_name(self.source)
 
@@ -271,7 +270,7 @@ class KbComponent(Pipe):
         The linker copies its knowledge base, unless it is an installed one: then the
         component refers to it by name. `exclude` may have "kb".
         """
-        from ..kb.folder.copies import save_copy
+        from ..kb.folder.publication import save_copy
 
         serialize: dict[str, Callable[[Path], Any]] = {}
         if self.saves_kb():
@@ -306,7 +305,7 @@ class KbComponent(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component; see `to_disk`."""
-        from ..kb.folder.copies import kb_to_files
+        from ..kb.folder.publication import kb_to_files
 
         serialize: dict[str, Callable[[], Any]] = {FILE: self.describe}
         if self.saves_kb():

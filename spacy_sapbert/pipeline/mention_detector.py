@@ -290,7 +290,7 @@ class SapbertMentions(KbComponent):
 
     def saved_source(self) -> str | None:
         """Return the knowledge base, if the linker does not save it."""
-        from ..kb.folder.installed import find_kb
+        from ..kb.folder.versions import find_kb
 
         source, linker = self.opened.source, self.find_linker()
         if source is not None and linker is not None:

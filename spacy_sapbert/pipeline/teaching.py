@@ -13,7 +13,7 @@ from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..kb.teaching.learning import TeachingReport
+    from ..kb.teaching.teach import TeachingReport
 
 Mention = tuple[str, list[list[str]]]  # text, ids of each part
 
@@ -26,7 +26,7 @@ def annotate(
     annotated: list[AnnotatedMention] = []
     for mention, parts in mentions:
         read = find_long_form(mention, long_forms) or " ".join(mention.split())
-        annotated.append(AnnotatedMention(read, parts, mention))
+        annotated.append(AnnotatedMention(read, parts))
     return AnnotatedDocument(source, text, annotated, id)
 
 

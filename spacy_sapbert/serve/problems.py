@@ -13,7 +13,7 @@ INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # Codes of errors that a client is told: of texts of a request, and of decisions that
 # cannot be taught. All others are of the service: of its files and libraries, whose
 # messages may have paths.
-TOLD = {"E506", "E513", "E536", "E362", "E363"}
+TOLD = {"E506", "E513", "E536", "E362"}
 # Of settings of a request; a client is told what was expected, not what it sent.
 OF_SETTINGS = {"E313", "E331", "E332", "E333", "E470"}
 LENGTH = re.compile(r"at (?:most|least) \d+ \w+")  # in a text of pydantic

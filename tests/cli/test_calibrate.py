@@ -164,7 +164,7 @@ def test_calibrate_never_changes_an_installed_kb(
             return own_kb
 
     monkeypatch.setattr(
-        "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"umls": Point()}
+        "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"umls": Point()}
     )
     before = read_version(own_kb)
     for options in ([], ["--kb", "umls"]):

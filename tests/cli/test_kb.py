@@ -109,7 +109,7 @@ def test_kb_verify_finds_damage(own_kb: Path) -> None:
 def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
     result = run("verify", code=1)
     output = " ".join(result.output.split())
     for fix in ("Name a folder", "pip install", "spacy sapbert kb build"):

@@ -389,6 +389,6 @@ def test_kb_that_is_a_pipeline_is_an_error_with_the_folder_inside(
     path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
     result = run(path, "--kb", tmp_path / "pipeline", code=1)
     inside = tmp_path / "pipeline" / "sapbert_linker" / "kb"
-    assert "E596" in result.stderr
+    assert "E303" in result.stderr
     assert str(inside) in result.stderr
     assert inside.is_dir()

@@ -24,7 +24,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.copies import save_copy
+from spacy_sapbert.kb.folder.publication import save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb

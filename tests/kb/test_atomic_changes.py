@@ -197,10 +197,8 @@ def test_export_kb_stopped_at_any_write_leaves_the_old_or_the_new_kb(
 
 def stop_packages(kb: Path, work: Path) -> None:
     """Stop the building of a wheel at many writes."""
-    source, temporary, folder = (work / name for name in ("source", "tmp", "wheels"))
+    source, folder = work / "source", work / "wheels"
     source.mkdir()
-    temporary.mkdir()
-    tempfile.tempdir = str(temporary)
     name = "sapbert_kb_x-1.0-py3-none-any.whl"
     (source / name).write_bytes(b"old")
     states = []
@@ -217,9 +215,13 @@ def stop_packages(kb: Path, work: Path) -> None:
         )
         states.append(old)
 
-    moments = [2, 20, 40, *range(48, 57), 1000]  # many about the end, which matters
-    for how in ("kill", "full"):
-        stop_copies(how, moments, source, folder, change, check)
+    moments = {
+        "kill": range(1, 100),
+        "full": range(1, 100),
+        "limit": (9, 9000, 1 << 30),
+    }
+    for how, each in moments.items():
+        stop_copies(how, each, source, folder, change, check)
         assert {*states} == {True, False}
         states.clear()
 

@@ -17,7 +17,7 @@ COPY = """
 import sys
 from pathlib import Path
 from spacy_sapbert import load_kb
-from spacy_sapbert.kb.folder.copies import save_copy
+from spacy_sapbert.kb.folder.publication import save_copy
 kbs = [load_kb(name) for name in sys.argv[2:]]
 while True:
     for kb in kbs:

@@ -37,15 +37,14 @@ EXPECTED = [
     Difference("removed", "C0000007", ["Headache"], [], "Headache"),
     Difference("added", "C0000009", [], ["Sore throat"], "Sore throat"),
 ]
-SENTENCES = [
-    "C0000001 Myocardial infarction is now called Heart attack",
-    "C0000001 Heart attack has lost C0000003 and has gained C0000008, C0000009 as "
-    "parents",
-    "C0000001 Heart attack has lost ICD10CM:I21 and has gained ICD10CM:I21.9 as codes",
-    "C0000002 Mitral insufficiency is now C0000001",
-    "C0000004 Fever has lost febrile and has gained feverish as names",
-    "C0000007 Headache is gone",
-    "C0000009 Sore throat is new",
+LINES = [
+    "renamed C0000001 Heart attack: -Myocardial infarction +Heart attack",
+    "moved C0000001 Heart attack: -C0000003 +C0000008, C0000009",
+    "codes C0000001 Heart attack: -ICD10CM:I21 +ICD10CM:I21.9",
+    "retired C0000002 Mitral insufficiency: -Mitral insufficiency +C0000001",
+    "names C0000004 Fever: -febrile +feverish",
+    "removed C0000007 Headache: -Headache",
+    "added C0000009 Sore throat: +Sore throat",
 ]
 
 
@@ -99,12 +98,10 @@ def test_count_differences_has_every_kind() -> None:
     assert count_differences([]) == dict.fromkeys(counts, 0)
 
 
-def test_describe_difference_is_a_sentence() -> None:
-    assert [describe_difference(each) for each in EXPECTED] == SENTENCES
+def test_describe_difference_is_a_line() -> None:
+    assert [describe_difference(each) for each in EXPECTED] == LINES
     many = Difference("names", "X:1", [], [*"abcde"], "Fever")
-    assert describe_difference(many) == (
-        "X:1 Fever has gained a, b, c and 2 more as names"
-    )
+    assert describe_difference(many) == "names X:1 Fever: +a, b, c and 2 more"
 
 
 def test_kb_diff_writes_json_lines(
@@ -116,7 +113,7 @@ def test_kb_diff_writes_json_lines(
     lines = [line.strip() for line in printed.output.strip().splitlines()]
     table = [line.split(maxsplit=2) for line in lines if line][: len(MEANINGS)]
     assert table == [[kind, "1", meaning] for kind, meaning in MEANINGS.items()]
-    assert sorted(lines[-len(SENTENCES) :]) == sorted(SENTENCES)
+    assert sorted(lines[-len(LINES) :]) == sorted(LINES)
     invoke(*words, "--output", output, code=0)
     lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
     assert [Difference(**line) for line in lines] == EXPECTED

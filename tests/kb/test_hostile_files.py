@@ -12,8 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
-from spacy_sapbert.kb.folder.copies import save_copy
-from spacy_sapbert.kb.folder.publication import describe_files
+from spacy_sapbert.kb.folder.publication import describe_files, save_copy
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
     format_manifest,

@@ -19,7 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.installed import find_kb
+from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import build_small_kb
@@ -211,15 +211,15 @@ def test_load_kb_file_outside_of_the_folder_is_an_error(
 def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
-    with pytest.raises(SapbertError, match="none is installed"):
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
+    with pytest.raises(SapbertError, match="E308.*found none"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")
     with pytest.raises(SapbertError, match=r"no CURRENT.*kb build"):
         load_kb(tmp_path)
     monkeypatch.setattr(
-        "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"a": 1, "b": 2}
+        "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"a": 1, "b": 2}
     )
     with pytest.raises(SapbertError, match="found a, b"):
         find_kb()
@@ -265,9 +265,9 @@ def test_build_kb_resumes_with_what_is_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 8)
-    write_json, written = row_vectors.write_json, list[dict[str, int]]()
+    write_json, written = row_vectors.write_json, list[dict[str, Any]]()
 
-    def stop_at_two(path: Path, data: dict[str, int]) -> None:
+    def stop_at_two(path: Path, data: dict[str, Any]) -> None:
         write_json(path, data)
         written.append(data)
         if len(written) == 2:
@@ -279,7 +279,7 @@ def test_build_kb_resumes_with_what_is_embedded(
         build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
     assert not kb.exists()
     build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
-    assert written == [{"done": 8}, {"done": 16}, {"done": 21}]
+    assert [state["done"] for state in written] == [8, 16, 21]
     assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.order.fit import check_right, fit_weights
+from spacy_sapbert.kb.order.fit import Example, check_right, fit_weights
 from spacy_sapbert.kb.order.names import (
     LEFT_OUT,
     NO_CONCEPT,
-    NameExample,
     make_examples,
     make_mentions,
 )
@@ -383,7 +382,7 @@ def test_fit_weights_equals_scikit_learn() -> None:
         right = int(values[1].sum() + chance.normal() > values[0].sum())
         features = dict(zip(names, values.T, strict=True))
         features |= {"cosine": np.zeros(2), EXCLUDED: np.zeros(2)}
-        examples.append(NameExample("x", right, features, by_cosine=False))
+        examples.append(Example(right, features))
     penalty = 0.01
     fitted = fit_weights(examples, names, penalty=penalty)
     stacked = np.concatenate(
@@ -412,7 +411,7 @@ def test_fit_weights_of_a_prior_keeps_its_order_without_evidence() -> None:
         REAL: np.zeros(2),
         EXCLUDED: np.zeros(2),
     }
-    examples = [NameExample("x", 0, features, by_cosine=False)]
+    examples = [Example(0, features)]
     taught = fit_weights(examples, ["ngrams"], penalty=1.0, prior=prior)
     both = prior.model_copy(update={"taught": taught})
     assert both.scores(features).argmax() == 0

@@ -24,12 +24,12 @@ from spacy_sapbert.kb.edits.change import (
     discard_teaching,
     remove_concepts,
 )
-from spacy_sapbert.kb.folder.copies import save_copy
 from spacy_sapbert.kb.folder.publication import (
     draft_version,
     go_back,
     lock_kb,
     remove_versions,
+    save_copy,
 )
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -161,7 +161,7 @@ def test_query_in_a_forked_child_uses_the_opened_version(
         "import os, sys\n"
         "from pathlib import Path\n"
         "from spacy_sapbert import load_kb\n"
-        "from spacy_sapbert.kb.folder.copies import save_copy\n"
+        "from spacy_sapbert.kb.folder.publication import save_copy\n"
         "def ask(kb):\n"
         "    child = os.fork()\n"
         "    if not child:\n"
@@ -571,7 +571,7 @@ def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> No
 def test_load_kb_of_a_version_or_without_current_says_what_to_do(
     own_kb: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(SapbertError, match=f"E368.*of {re.escape(str(own_kb))}"):
+    with pytest.raises(SapbertError, match=f"E303.*of {re.escape(str(own_kb))}"):
         load_kb(own_kb / "v1")
     shutil.move(own_kb / "v1", tmp_path / "old")
     with pytest.raises(SapbertError, match="E303.*kb build"):

@@ -22,9 +22,8 @@ from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import database
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.copies import save_copy
-from spacy_sapbert.kb.folder.publication import draft_version
+from spacy_sapbert.kb.folder import versions
+from spacy_sapbert.kb.folder.publication import draft_version, save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -349,7 +348,7 @@ def test_linker_saves_an_installed_kb_by_name(
     own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
 ) -> None:
     point = InstalledKb(own_kb)
-    monkeypatch.setattr(installed, "entry_points", lambda group: [point])
+    monkeypatch.setattr(versions, "entry_points", lambda group: [point])
     nlp = make_nlp(name)
     expected = link(nlp, "MI", "Fever")
     nlp.to_disk(tmp_path / "saved")
@@ -359,7 +358,7 @@ def test_linker_saves_an_installed_kb_by_name(
     assert [data["config"]["kb"], data["settings"]["kb"]] == [name, "wards"]
     assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
     assert len(nlp.to_bytes()) < 100_000
-    monkeypatch.setattr(installed, "entry_points", lambda group: [])
+    monkeypatch.setattr(versions, "entry_points", lambda group: [])
     with pytest.raises(SapbertError, match="E310.*wards"):
         link(spacy.load(tmp_path / "saved"), "MI")
 
@@ -368,7 +367,7 @@ def test_linker_kb_set_to_an_installed_name_is_saved_by_name(
     own_kb: Path, sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = InstalledKb(own_kb)
-    monkeypatch.setattr(installed, "entry_points", lambda group: [point])
+    monkeypatch.setattr(versions, "entry_points", lambda group: [point])
     nlp = make_nlp(sample_kb)
     linker: Any = nlp.get_pipe("sapbert_linker")
     linker.kb = "wards"

@@ -374,7 +374,7 @@ def test_detector_initialize_sets_the_pipeline():
 
 def test_detector_without_a_kb_is_an_error(monkeypatch):
     pytest.importorskip("spacy_sapbert.kb")
-    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions")
     with pytest.raises(SapbertError, match="E308") as caught:

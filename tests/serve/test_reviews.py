@@ -349,8 +349,8 @@ def test_teaching_without_decisions_is_an_error_with_a_code(
 ) -> None:
     client = start_service("--kb", sample_kb, "--reviews", tmp_path / "reviews.db")
     client.post("/reviews/teach", {"force": True})
-    assert client.wait_for("not_taught")["code"] == "E363"
-    assert client.get("/reviews/teach").json()["error"]["code"] == "E363"
+    assert client.wait_for("not_taught")["code"] == "E362"
+    assert client.get("/reviews/teach").json()["error"]["code"] == "E362"
 
 
 class HeldTeaching:

@@ -20,8 +20,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.copies import save_copy
 from spacy_sapbert.kb.folder.layout import FILE
+from spacy_sapbert.kb.folder.publication import save_copy
 from spacy_sapbert.kb.folder.records import FileRecord, encoder_fingerprint
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb

@@ -13,7 +13,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.copies import save_copy
+from spacy_sapbert.kb.folder.publication import save_copy
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 

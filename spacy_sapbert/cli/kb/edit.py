@@ -13,8 +13,8 @@ from ...errors import SapbertError
 from ...io.progress import format_count
 from ...io.terminal import msg, printable
 from ...io.writing import write_atomically
-from ...kb.folder.installed import find_kb
 from ...kb.folder.publication import read_only_kb
+from ...kb.folder.versions import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from ..app import check_outputs
 from .app import kb_app, parse_settings, wrong_setting
@@ -217,8 +217,8 @@ def diff(
             counts = count_differences(write_json_lines(differences, file))
     rows = [(each, f"{counts[each]:,}", meaning) for each, meaning in MEANINGS.items()]
     msg.table(rows, aligns=("l", "r", "l"))
-    for sentence in chain.from_iterable(examples.values()):
-        typer.echo(printable(sentence))
+    for line in chain.from_iterable(examples.values()):
+        typer.echo(printable(line))
     if output is not None:
         msg.good(f"Wrote {output}")
 
@@ -226,7 +226,7 @@ def diff(
 def keep_examples(
     differences: Iterable["Difference"], examples: dict[str, list[str]]
 ) -> Iterator["Difference"]:
-    """Yield differences, and keep sentences of the first ones of each kind."""
+    """Yield differences, and keep a line of each of the first ones of each kind."""
     from ...kb.edits.diff import describe_difference
 
     for difference in differences:

@@ -5,8 +5,7 @@ from pathlib import Path
 import typer
 
 from ...io.terminal import format_json, msg
-from ...kb.folder.installed import find_kb
-from ...kb.folder.versions import read_version
+from ...kb.folder.versions import find_kb, read_version
 from ...kb.knowledge_base import open_version
 from ..concepts import split_values
 from .app import kb_app

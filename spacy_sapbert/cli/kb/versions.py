@@ -5,9 +5,8 @@ from pathlib import Path
 import typer
 
 from ...io.terminal import format_json, msg
-from ...kb.folder.installed import find_kb
 from ...kb.folder.publication import go_back, remove_versions
-from ...kb.folder.versions import list_history
+from ...kb.folder.versions import find_kb, list_history
 from .app import kb_app
 
 

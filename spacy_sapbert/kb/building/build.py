@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...encoder.encoder import Encoder, EncoderConfig, prefers_openvino
@@ -17,12 +16,12 @@ from ...encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from ...errors import SapbertError, check_range
+from ...errors import SapbertError, check_choice, check_range
 from ...io.progress import show_progress
 from ...io.reading import check_not_empty, file_digest
 from ...io.terminal import msg
 from ...io.version import __version__
-from ...io.writing import check_folder_output, link_file, sync_path, write_json
+from ...io.writing import check_folder_output, link_file
 from ...vocabularies.concepts import read_concepts
 from ...vocabularies.releases import read_releases
 from ..database import Database
@@ -44,15 +43,13 @@ from ..folder.publication import (
     open_target,
 )
 from ..folder.records import (
-    Counts,
     EncoderRecord,
     IndexRecord,
     Manifest,
     encoder_fingerprint,
 )
 from ..indexes.backend import Backend, BuildRun
-from ..indexes.registry import check_library, make_backend
-from ..indexes.row_file import RowFile
+from ..indexes.registry import check_library, choose_index, make_backend
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..ngrams.build import build_ngrams
 from ..order.names import learn_order
@@ -60,17 +57,15 @@ from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb
 from ..store import Store
 from ..words import build_words
-from .plan import (
-    EMBEDDED,
-    PLAN,
-    VECTORS,
+from .row_vectors import (
     check_plan,
+    describe_index,
+    embed_rows,
     lock_work_folder,
-    plan_index,
-    read_json,
+    not_reusable,
+    read_names,
+    read_state,
 )
-from .row_vectors import embed_rows, not_reusable, read_names
-from .store_writer import create_store
 
 # Above, a search by 3-grams takes longer than the encoder; see docs/speed.md.
 MOST_ROWS = 1_000_000
@@ -85,22 +80,17 @@ class BuildOptions:
         settings: How names become vectors; None = as in the folder of the encoder.
         backend: "hnsw", "faiss" or "exact"; None = see `choose_index`, or "hnsw" if
             there are settings. A stopped build continues with its own.
-        backend_settings: Those that differ from the defaults.
         threshold: Cosine below which a mention has no concept; None = that of the
             learned order, a probability, if there is one; 0 or −1 = link everything.
         sources: The vocabularies and their releases, for `kb info`.
         engine: See `EncoderConfig`. "auto" = OpenVINO on a CPU where it is installed
             and can run the encoder. For OpenVINO the encoder is exported.
-        names_per_pass: Names in one forward pass.
-        precision: "float32" or "bf16".
         threads: Threads of the index build, 0 = all. With 1, equal input gives equal
             bytes.
         order: "names" = learn an order of candidates from the names, for which their
             character 3-grams are indexed; "none" = candidates are ordered by cosine.
         reuse: A knowledge base of the same encoder, e.g. of the release before: only
             names that it lacks are embedded. The bytes are the same.
-        force: Replace an existing folder.
-        progress: Show progress bars.
     """
 
     settings: EncoderSettings | None = None
@@ -120,12 +110,7 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if self.threshold is not None:
             check_range("threshold", self.threshold, -1, 1)
-        if self.order not in ORDERS:
-            raise SapbertError(
-                "E593",
-                f"Expected the order to be one of {ORDERS}, but got {self.order!r}. "
-                "Correct `--order`.",
-            )
+        check_choice("order", ORDERS, self.order)
         if self.index is not None:
             check_library(self.index)
         self.config  # noqa: B018 (it checks its values)
@@ -172,63 +157,79 @@ def build_kb(
     check_folder_output(output, KB_FOLDER, force=build.force)
     with (
         lock_work_folder(output) as work,
-        TemporaryDirectory(
-            prefix=".encoder.", dir=work, ignore_cleanup_errors=True
-        ) as copy,
+        open_target(output) as root,
+        draft_version(root) as draft,
     ):
         reused = load_kb(build.reuse) if build.reuse else None
         engine = build.engine
         if engine == "auto":  # as the vectors that are there
             engine = reused.manifest.encoder.engine if reused else engine
-            engine = read_json(work / PLAN).get("engine", engine)
-        opened, record = copy_encoder(encoder, Path(copy), build, engine)
+            engine = read_state(work).get("engine", engine)
+        opened, record = copy_encoder(encoder, draft.path, build, engine)
         plan = {
             "concepts_sha256": file_digest(concepts_path),
             **record.model_dump(exclude={"base", "width"}),
             "names_per_pass": build.names_per_pass,
         }
-        check_plan(work, plan, build.index, replace=build.force)
+        left = check_plan(work, plan, build.index, replace=build.force)
         if reused:
             check_reused(reused, record)
-        counts, index, matrix = embed_names(
-            concepts_path, opened, reused, work, plan, build
+
+        concepts = show_progress(
+            read_concepts(concepts_path),
+            unit="concepts",
+            desc="Read",
+            quiet=not build.progress,
         )
-        with open_target(output) as root, draft_version(root) as draft:
-            shutil.copytree(copy, draft.path, dirs_exist_ok=True)
-            link_file(work / STORE_FILE, draft.path / STORE_FILE)
-            index.build(
-                matrix, draft.path, BuildRun(build.threads, build.progress, work)
-            )
-            store = Store(Database(draft.path / STORE_FILE), counts)
-            build_words(store, opened.list_tokens(), draft.path / WORDS)
-            ngrams = build.order == "names" and counts.rows <= MOST_ROWS
-            if ngrams:
-                build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
-            elif build.order == "names" and build.progress:
-                msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
-            manifest = Manifest(
-                package_version=__version__,
-                encoder=record,
-                index=IndexRecord(backend=index.name, settings=index.settings),
-                counts=counts,
-                ngrams=ngrams,
-                sources=list(build.sources),
-                vocabularies=list_vocabularies(store, read_releases(concepts_path)),
-                threshold=build.threshold,
-                files=describe_files(draft.path),
-            )
-            manifest = probe_draft(draft, manifest, build, output)
-            replaces = (root / CURRENT).exists()
-            with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
-                draft.publish()
+        names, counts = read_names(concepts, opened, work / STORE_FILE)
+        # The libraries that are installed may have changed since.
+        index = make_backend(**left["index"]) if left else build.index
+        index = index or choose_index(counts.rows, opened.width)
+        if build.progress:
+            msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
+        state = plan | describe_index(index) | {"done": left.get("done", 0)}
+        matrix = embed_rows(
+            names,
+            work,
+            opened,
+            reused,
+            state,
+            compact=index.stores_16_bits,
+            progress=build.progress,
+        )
+
+        link_file(work / STORE_FILE, draft.path / STORE_FILE)
+        index.build(matrix, draft.path, BuildRun(build.threads, build.progress, work))
+        store = Store(Database(draft.path / STORE_FILE), counts)
+        build_words(store, opened.list_tokens(), draft.path / WORDS)
+        ngrams = build.order == "names" and counts.rows <= MOST_ROWS
+        if ngrams:
+            build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
+        elif build.order == "names" and build.progress:
+            msg.info(f"No order is learned for more than {MOST_ROWS:,} names")
+        manifest = Manifest(
+            package_version=__version__,
+            encoder=record,
+            index=IndexRecord(backend=index.name, settings=index.settings),
+            counts=counts,
+            ngrams=ngrams,
+            sources=list(build.sources),
+            vocabularies=list_vocabularies(store, read_releases(concepts_path)),
+            threshold=build.threshold,
+            files=describe_files(draft.path),
+        )
+        manifest = probe_draft(draft, manifest, build, output)
+        replaces = (root / CURRENT).exists()
+        with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
+            draft.publish()
     return manifest
 
 
 def copy_encoder(
-    name: str, copy: Path, options: BuildOptions, engine: str
+    name: str, version: Path, options: BuildOptions, engine: str
 ) -> tuple[Encoder, EncoderRecord]:
-    """Copy an encoder (a folder or a hub id) into a folder, and open the copy."""
-    folder = copy / ENCODER
+    """Copy an encoder (a folder or a hub id) into a version, and open the copy."""
+    folder = version / ENCODER
     folder.mkdir()
     settings = options.settings or read_settings(Path(name))
     tokenizer, model = load_encoder(name)
@@ -236,8 +237,16 @@ def copy_encoder(
     card = Path(name) / "README.md"
     if card.is_file():
         shutil.copyfile(card, folder / "README.md")
-    fingerprint = encoder_fingerprint(describe_files(copy))
-    engine = export_if_needed(engine, copy, settings)
+    fingerprint = encoder_fingerprint(describe_files(version))
+    if engine == "openvino" or (engine == "auto" and prefers_openvino()):
+        try:
+            export_encoder(folder, version / EXPORTED, settings)
+            engine = "openvino"
+        except SapbertError:
+            if engine != "auto":
+                raise
+            shutil.rmtree(version / EXPORTED, ignore_errors=True)
+    engine = "torch" if engine == "auto" else engine
     config = replace(options.config, engine=engine)
     opened = Encoder.open(folder, config, settings=settings)
     record = {
@@ -252,65 +261,12 @@ def copy_encoder(
     return opened, EncoderRecord.model_validate(record)
 
 
-def export_if_needed(engine: str, copy: Path, settings: EncoderSettings) -> str:
-    """Export the encoder if OpenVINO is to run it; return the engine that runs it."""
-    if engine == "torch" or (engine == "auto" and not prefers_openvino()):
-        return "torch"
-    try:
-        export_encoder(copy / ENCODER, copy / EXPORTED, settings)
-    except SapbertError:
-        if engine != "auto":
-            raise
-        shutil.rmtree(copy / EXPORTED, ignore_errors=True)
-        return "torch"
-    return "openvino"
-
-
 def check_reused(kb: KnowledgeBase, record: EncoderRecord) -> None:
     """Check that the vectors of `kb` are as a build would compute them."""
     # The files of the encoder have the settings too.
     for name in ("fingerprint", "engine", "precision"):
         if getattr(kb.manifest.encoder, name) != getattr(record, name):
             raise not_reusable(kb, name.replace("fingerprint", "encoder"))
-
-
-def embed_names(
-    concepts_path: Path,
-    encoder: Encoder,
-    reused: KnowledgeBase | None,
-    work: Path,
-    plan: dict[str, Any],
-    options: BuildOptions,
-) -> tuple[Counts, Backend, RowFile]:
-    """Write concepts.db and the vectors of all names, unless a stopped build did."""
-    store_path = work / STORE_FILE
-    finished = read_json(work / EMBEDDED).get("counts")
-    if finished:
-        counts = Counts.model_validate(finished)
-    else:
-        store_path.unlink(missing_ok=True)
-        concepts = show_progress(
-            read_concepts(concepts_path),
-            unit="concepts",
-            desc="Read",
-            quiet=not options.progress,
-        )
-        with create_store(store_path) as store:
-            names, counts = read_names(concepts, encoder, store)
-    index = plan_index(work, plan, options.index, rows=counts.rows, width=encoder.width)
-    compact = index.stores_16_bits
-    if options.progress:
-        msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
-    if finished:
-        shape = {"rows": counts.rows, "width": encoder.width}
-        return counts, index, RowFile(work / VECTORS, **shape, compact=compact)
-    matrix = embed_rows(
-        names, work, encoder, reused, compact=compact, progress=options.progress
-    )
-    sync_path(store_path)
-    embedded = {"done": counts.rows, "counts": counts.model_dump()}
-    write_json(work / EMBEDDED, embedded)
-    return counts, index, matrix
 
 
 def probe_draft(

@@ -1,10 +1,16 @@
-"""Concepts → distinct tokenised names → the file of their vectors."""
+"""Concepts → distinct tokenised names → the file of their vectors.
 
+A build that is stopped leaves the vectors in a work folder, with the plan, i.e. all
+that decides them. The build that continues it has the same plan, or stops.
+"""
+
+import json
 import os
+import shutil
 import time
 from array import array
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -12,37 +18,104 @@ from typing import Any
 import numpy as np
 
 from ...encoder.encoder import Encoder, TokenIds
-from ...errors import SapbertError
+from ...errors import SapbertError, not_written
 from ...io.progress import format_time, show_progress
 from ...io.terminal import msg
 from ...io.writing import write_json
 from ...vocabularies.concepts import Concept
+from ..folder.publication import lock_file
 from ..folder.records import Counts
+from ..indexes.backend import Backend
 from ..indexes.registry import make_backend
 from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
 from ..knowledge_base import KnowledgeBase
 from ..store import name_key
-from .plan import EMBEDDED, VECTORS, read_json
-from .store_writer import StoreWriter
+from .store_writer import create_store, not_readable, split_batches
 
-CONCEPTS_AT_ONCE = 2_000  # tokenised together
 ROWS_AT_ONCE = 8_192  # embedded between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
+# In the work folder. Without the plan the rest is not used.
+STATE, LOCK, VECTORS, INDEX = "plan.json", "lock", "vectors", "index.*"
 
 
-class Names:
-    """The distinct tokenised names, numbered in the order in which they come.
+@contextmanager
+def lock_work_folder(output: Path) -> Iterator[Path]:
+    """Create the work folder of a build, or continue in it.
 
-    Attributes:
-        rows: The row of each key.
-        ids: The token ids of all rows, one after the other.
-        ends: The end of each row in `ids`.
+    A build that fails leaves it only if there are vectors to continue with.
     """
+    work = output.with_name(f".{output.name}.build")
+    built = False
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with lock_file(work / LOCK, output, wait=0):
+            try:
+                yield work
+                built = True
+            finally:
+                if built or not read_state(work):
+                    remove_work_folder(work, output)
+    except OSError as error:
+        raise not_written(path=output, reason=error.strerror or error) from error
+
+
+def remove_work_folder(work: Path, output: Path) -> None:
+    """Remove the folder of a build; a part of it would not be a build to continue.
+
+    It gets the name of what writers of the knowledge base leave if they are killed,
+    which the next one removes.
+    """
+    aside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    with suppress(OSError):
+        work = work.rename(aside)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def read_state(work: Path) -> dict[str, Any]:
+    """Return the plan of a stopped build, and the number of rows done; may be empty."""
+    try:
+        state: dict[str, Any] = json.loads((work / STATE).read_bytes())
+    except FileNotFoundError:
+        return {}
+    return state
+
+
+def describe_index(index: Backend) -> dict[str, Any]:
+    """Return what a plan has about an index."""
+    return {"index": {"name": index.name, "settings": index.settings}}
+
+
+def check_plan(
+    work: Path, plan: dict[str, Any], index: Backend | None, *, replace: bool
+) -> dict[str, Any]:
+    """Return the state of a stopped build with this plan; empty = there is none.
+
+    What is of another plan is an error, or is removed with `replace`.
+    """
+    state = read_state(work)
+    new = plan if index is None else plan | describe_index(index)
+    names = sorted(key for key in new if state.get(key) != new[key])
+    if not names:
+        return state
+    if state and not replace:
+        raise other_vectors(
+            work,
+            ", ".join(names),
+            "Repeat the command that began this build, pass `--force` to `kb build` to "
+            "begin again, or remove the folder.",
+        )
+    for path in (work / STATE, work / VECTORS, *work.glob(INDEX)):
+        path.unlink(missing_ok=True)
+    return {}
+
+
+class TokenizedNames:
+    """The distinct tokenised names, numbered in the order in which they come."""
 
     def __init__(self) -> None:
-        self.rows: dict[bytes, int] = {}
-        self.ids = array("i")
-        self.ends = array("q")
+        self.rows: dict[bytes, int] = {}  # by key
+        self.ids = array("i")  # of all rows, one after the other
+        self.ends = array("q")  # of each row in `ids`
 
     def add(self, token_ids: TokenIds) -> int | None:
         """Return the row of a tokenised name; None if it has no token ids."""
@@ -65,33 +138,27 @@ class Names:
 
 
 def read_names(
-    concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter
-) -> tuple[Names, Counts]:
-    """Number the names to embed, count them for meta.json, and write the concepts.
+    concepts: Iterable[Concept], encoder: Encoder, path: Path
+) -> tuple[TokenizedNames, Counts]:
+    """Write concepts.db, number the names to embed, and count them for meta.json.
 
     A concept that comes twice is an error, and so are no readable names.
     """
-    names = Names()
+    names = TokenizedNames()
     concept_count = alias_count = unreadable = 0
-    stream = iter(concepts)
-    while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
-        aliases = [alias for concept in batch for alias in concept.aliases]
-        token_ids, _ = encoder.tokenize(aliases)
-        rows = [names.add(ids) for ids in token_ids]
-        concept_count += len(batch)
-        alias_count += len(rows)
-        unreadable += rows.count(None)
-        rest = iter(rows)
-        for concept in batch:
-            store.add(concept, list(islice(rest, len(concept.aliases))))
-    if not names.rows:
-        raise SapbertError(
-            "E311",
-            "Expected at least one name that the encoder can read, but got none in "
-            f"{concept_count} concepts. Check the vocabulary, or choose an encoder "
-            "that was trained on its script.",
-        )
-    store.finish(names.rows)
+    path.unlink(missing_ok=True)  # of a stopped build
+    with create_store(path) as store:
+        for batch in split_batches(concepts):
+            aliases = [alias for concept in batch for alias in concept.aliases]
+            token_ids, _ = encoder.tokenize(aliases)
+            rows = [names.add(ids) for ids in token_ids]
+            concept_count += len(batch)
+            alias_count += len(rows)
+            unreadable += rows.count(None)
+            store.add_all(batch, rows)
+        if not names.rows:
+            raise not_readable(f"{concept_count} concepts", "Check the vocabulary.")
+        store.finish(names.rows)
     return names, Counts(
         concepts=concept_count,
         aliases=alias_count,
@@ -101,10 +168,11 @@ def read_names(
 
 
 def embed_rows(
-    names: Names,
+    names: TokenizedNames,
     work: Path,
     encoder: Encoder,
     reused: KnowledgeBase | None,
+    state: Mapping[str, Any],
     *,
     compact: bool,
     progress: bool,
@@ -112,16 +180,19 @@ def embed_rows(
     """Embed rows, sorted by length; those that a stopped build has embedded stay.
 
     Names of a knowledge base to reuse are not embedded.
+
+    Args:
+        state: The plan, and the number of rows that are done.
     """
     if reused is not None and not compact:
         index = reused.manifest.index
         if make_backend(index.backend, index.settings).stores_16_bits:
-            raise not_reusable(reused, "index, with 16 bits a value,")
-    order, path = names.by_length(), work / VECTORS
-    done = read_json(work / EMBEDDED).get("done", 0) if path.is_file() else 0
-    left = len(order) - done
+            raise not_reusable(reused, "index, with 16 bits a value")
+    sorted_rows, path = names.by_length(), work / VECTORS
+    done: int = state["done"] if path.is_file() else 0
+    left = len(sorted_rows) - done
     if progress and left and reused is None:
-        speed = measure_speed(names, order[done:], encoder)
+        speed = measure_speed(names, sorted_rows[done:], encoder)
         msg.info(
             f"{left:,} names to embed, about {format_time(left / speed)}: in a trial, "
             f"{speed:,.0f} a second"
@@ -130,7 +201,7 @@ def embed_rows(
     with (
         open(path, "r+b") as file,
         show_progress(
-            total=len(order),
+            total=len(sorted_rows),
             initial=done,
             unit="names",
             desc="Embed",
@@ -139,19 +210,19 @@ def embed_rows(
     ):
         # Else the blocks would be on the disk in the order of the lengths of names.
         with suppress(OSError, AttributeError):
-            size = len(order) * encoder.width * (2 if compact else 4)
+            size = len(sorted_rows) * encoder.width * (2 if compact else 4)
             os.posix_fallocate(file.fileno(), 0, size)
-        for start in range(done, len(order), ROWS_AT_ONCE):
-            rows = order[start : start + ROWS_AT_ONCE]
+        for start in range(done, len(sorted_rows), ROWS_AT_ONCE):
+            rows = sorted_rows[start : start + ROWS_AT_ONCE]
             vectors = embed_some(names, rows, encoder, reused, bar)
             write_at(file, rows, encode_rows(vectors, compact=compact))
             file.flush()
             os.fsync(file.fileno())
-            write_json(work / EMBEDDED, {"done": start + len(rows)})
-    return RowFile(path, rows=len(order), width=encoder.width, compact=compact)
+            write_json(work / STATE, {**state, "done": start + len(rows)})
+    return RowFile(path, rows=len(sorted_rows), width=encoder.width, compact=compact)
 
 
-def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
+def measure_speed(names: TokenizedNames, rows: np.ndarray, encoder: Encoder) -> float:
     """Return how many names are embedded in a second, from a trial with some rows."""
     size = encoder.config.names_per_pass
     starts = np.linspace(0, max(0, len(rows) - size), TRIAL_PASSES).astype(np.int64)
@@ -166,7 +237,7 @@ def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
 
 
 def embed_some(
-    names: Names,
+    names: TokenizedNames,
     rows: np.ndarray,
     encoder: Encoder,
     reused: KnowledgeBase | None,
@@ -201,10 +272,14 @@ def embed_some(
     return vectors
 
 
-def not_reusable(kb: KnowledgeBase, name: str) -> SapbertError:
+def not_reusable(kb: KnowledgeBase, other: str) -> SapbertError:
+    fix = "Build without `--reuse`, or with the same settings."
+    return other_vectors(kb.folder, other, fix)
+
+
+def other_vectors(folder: Path, other: str, fix: str) -> SapbertError:
     return SapbertError(
-        "E393",
-        f"Expected to reuse the vectors of {kb.folder}, but its {name} is another than "
-        "that of the new knowledge base. Build without `--reuse`, or with the same "
-        "settings.",
+        "E394",
+        f"Expected to use the vectors in {folder}, but they are of another plan "
+        f"(other: {other}). {fix}",
     )

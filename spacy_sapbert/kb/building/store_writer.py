@@ -4,7 +4,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from ...errors import SapbertError, not_written
 from ...linking.text import name_form, name_keys, read_mention, rules_of
@@ -12,6 +14,9 @@ from ...vocabularies.concepts import Concept
 from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
 UNKNOWN_ORIGIN = -1  # of a name without language and source
+CONCEPTS_AT_ONCE = 2_000  # tokenised together
+
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -76,6 +81,12 @@ class StoreWriter:
             ),
         )
 
+    def add_all(self, concepts: Iterable[Concept], rows: Iterable[int | None]) -> None:
+        """Write concepts, and the rows of all their aliases, one after the other."""
+        rest = iter(rows)
+        for concept in concepts:
+            self.add(concept, [*islice(rest, len(concept.aliases))])
+
     def number_origins(self, concept: Concept) -> tuple[list[int], list[list[str]]]:
         """Return the number of the origin of each alias, and its languages."""
         origins: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
@@ -85,12 +96,12 @@ class StoreWriter:
                     origins[place][kind].append(value)
         numbers: list[int] = []
         for languages, sources in origins:
-            number = UNKNOWN_ORIGIN
-            if languages or sources:
-                origin = (tuple(languages), tuple(sources))
-                new = self.first_origin + len(self.origins)
-                number = self.origins.setdefault(origin, new)
-            numbers.append(number)
+            origin = (tuple(languages), tuple(sources))
+            new = self.first_origin + len(self.origins)
+            known = languages or sources
+            numbers.append(
+                self.origins.setdefault(origin, new) if known else UNKNOWN_ORIGIN
+            )
         return numbers, [languages for languages, _ in origins]
 
     def create_overlay_tables(self) -> None:
@@ -146,3 +157,18 @@ def create_store(
             yield StoreWriter(connection, first_concept, first_row, first_origin)
     except sqlite3.Error as error:
         raise not_written(path=path, reason=error) from error
+
+
+def split_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield batches of concepts that are tokenised together."""
+    stream = iter(items)
+    while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+        yield batch
+
+
+def not_readable(whose: str, fix: str) -> SapbertError:
+    return SapbertError(
+        "E311",
+        f"Expected at least one name of {whose} that the encoder can read, but got "
+        f"none. {fix} Or choose an encoder that was trained on its script.",
+    )

@@ -4,61 +4,164 @@ Each function publishes a version if something changes, and returns it opened; t
 knowledge base that it gets does not change.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...errors import SapbertError
-from ...vocabularies.concepts import Concept, check_concept
-from ..folder.installed import find_kb
-from ..folder.publication import draft_version, lock_kb, lock_version
-from ..folder.versions import read_version
+from ...io.reading import read_lines
+from ...io.writing import write_atomically, write_json
+from ...linking.ranker import Ranker
+from ...linking.ranking import has_text
+from ...linking.text import name_form
+from ...vocabularies.concepts import (
+    ANNOTATED,
+    Concept,
+    change_names,
+    check_concept,
+    clean_name,
+    read_concepts,
+    write_concepts,
+)
+from ...vocabularies.merge import unite_concepts
+from ..building.store_writer import create_store, not_readable, split_batches
+from ..database import Database
+from ..folder.layout import (
+    CONCEPTS_FILE,
+    NGRAMS,
+    OVERLAY,
+    REMOVED_FILE,
+    STORE_FILE,
+    TAUGHT_FILE,
+)
+from ..folder.publication import (
+    Draft,
+    change_manifest,
+    draft_version,
+    lock_kb,
+    lock_version,
+)
+from ..folder.records import OverlayRecord, Teaching
+from ..folder.versions import Version, find_kb, read_version
+from ..indexes.registry import build_index
+from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase, open_version
-from .edits import Edits, find_concept, read_edits, remove_aliases
-from .overlay import split_batches, write_overlay
+from ..ngrams.build import build_ngrams
+from ..store import Store, name_key
 
 MOST_NAMES = 5  # of a concept, in an error
+VOCABULARY = "vocabulary"  # source of a name whose source is not known
+REMOVED = TypeAdapter(dict[str, set[str]])
+Text = Annotated[str, Field(min_length=1)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
-def publish_edits(kb: KnowledgeBase, edits: Edits) -> KnowledgeBase:
-    """Publish a version with other edits, and open it; `kb` if they are the same."""
-    with lock_version(kb.version):
-        if edits == read_edits(kb):
-            return kb
-        with draft_version(kb.folder) as draft:
-            write_overlay(draft, kb, edits)
-            version = draft.publish()
-    return open_version(version, encoder=kb.encoder_config, old=kb)
+class TaughtDocument(BaseModel):
+    """The mentions of one annotated document. Its text and their places are not kept.
 
-
-def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
-    """Remove all that a knowledge base has learned from annotated mentions.
-
-    Concepts and names that were added or removed stay so.
+    Attributes:
+        digest: Of its text; of its id and source if it has no text. What is taught with
+            an equal digest later replaces it.
+        note: Of its text; of its id alone if it has no text. Documents with an equal
+            one are in one fold, since two annotators may have read the same note.
+        source: Name of the file, or "" for Docs.
+        mentions: Texts that the linker searches for, each with its concept; "" = none.
     """
-    edits = read_edits(kb)
-    return publish_edits(kb, Edits(edits.added, edits.removed))
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    digest: Digest
+    note: Digest
+    source: str
+    mentions: list[tuple[Text, str]]
 
 
-def discard_edits(name: str | Path) -> KnowledgeBase:
-    """Remove all edits of a knowledge base, even if they are damaged.
+@dataclass
+class Edits:
+    """All edits since the knowledge base was built.
 
-    Args:
-        name: Folder or name; see `find_kb`.
-
-    Returns:
-        The knowledge base as it was built.
+    Attributes:
+        added: Concepts and names, by id.
+        removed: Names, by id; an empty set = the whole concept.
+        ranker: The correction of the order of candidates that was learned.
     """
-    folder = find_kb(name)
-    with lock_kb(folder):
-        version = read_version(folder)
-        if version.manifest.overlay is not None:
-            with draft_version(version.folder) as draft:
-                manifest = version.manifest.model_copy(update={"overlay": None})
-                draft.describe(manifest, version.keep(overlay=False))
-                version = draft.publish()
-    return open_version(version)
+
+    added: dict[str, Concept] = field(default_factory=dict)
+    removed: dict[str, set[str]] = field(default_factory=dict)
+    taught: list[TaughtDocument] = field(default_factory=list)
+    teaching: Teaching | None = None
+    ranker: Ranker | None = None
+
+    @cached_property
+    def retired(self) -> dict[str, str]:
+        """The present id of each retired id of what was added."""
+        return {
+            old: concept.cui
+            for concept in self.added.values()
+            for old in concept.retired
+        }
+
+    @cached_property
+    def taught_concepts(self) -> dict[str, Concept]:
+        """The annotated mentions as names of their concepts, by id.
+
+        Of mentions that differ in case or blanks only, the first is the name.
+        """
+        names: dict[str, dict[str, str]] = defaultdict(dict)
+        for document in self.taught:
+            for text, cui in document.mentions:
+                if cui and has_text(text):
+                    names[cui].setdefault(name_form(text), clean_name(text))
+        return {
+            cui: Concept(
+                cui, [*forms.values()], sources={ANNOTATED: [*range(len(forms))]}
+            )
+            for cui, forms in names.items()
+        }
+
+    def count_mentions(self) -> Counter[tuple[str, str]]:
+        """Count how often each normalised text was annotated with each concept."""
+        return Counter(
+            (name_form(text), cui)
+            for document in self.taught
+            for text, cui in document.mentions
+        )
+
+    def add(self, concept: Concept) -> None:
+        """Add a concept, or names to one that was added."""
+        cui = concept.cui
+        self.added[cui] = unite(self.added.get(cui), concept)
+        self.retired.update(dict.fromkeys(concept.retired, cui))
+        # A removed name that is added again is no longer removed.
+        if names := self.removed.get(cui):
+            self.removed[cui] = names - {*concept.aliases}
+            if not self.removed[cui]:
+                del self.removed[cui]
+
+    def changed(self) -> list[str]:
+        """Return the ids of all concepts that were changed, sorted."""
+        return sorted({*self.added, *self.removed, *self.taught_concepts})
+
+    def apply(self, base: Concept | None, cui: str) -> Concept | None:
+        """Return a concept of the base after the edits; None if it is removed."""
+        removed, taught = self.removed.get(cui), self.taught_concepts.get(cui)
+        if removed is not None and base is not None:
+            base = remove_aliases(base, removed) if removed else None
+        if removed and taught is not None:
+            taught = remove_aliases(taught, removed)
+        added = self.added.get(cui)
+        if base is None and added is None:
+            return None
+        known = unite(base, added)
+        return add_taught_names(known, taught) if taught else known
 
 
 def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBase:
@@ -89,19 +192,6 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
             edits.add(replace(concept, cui=cui))
             check_concept(edits.added[cui])
     return publish_edits(kb, edits)
-
-
-def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
-    """Raise an error if the encoder can read none of the names of a concept."""
-    aliases = [alias for concept in concepts for alias in concept.aliases]
-    token_ids = iter(kb.encoder.tokenize(aliases)[0])
-    for concept in concepts:
-        if not any([*islice(token_ids, len(concept.aliases))]):
-            raise SapbertError(
-                "E339",
-                f"Expected at least one name of {concept.cui} that the encoder can "
-                "read, but got none. Add another name.",
-            )
 
 
 def remove_concepts(
@@ -147,18 +237,223 @@ def remove_concepts(
     return publish_edits(kb, edits)
 
 
+def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
+    """Remove all that a knowledge base has learned from annotated mentions.
+
+    Concepts and names that were added or removed stay so.
+    """
+    edits = read_edits(kb)
+    return publish_edits(kb, Edits(edits.added, edits.removed))
+
+
+def discard_edits(name: str | Path) -> KnowledgeBase:
+    """Remove all edits of a knowledge base, even if they are damaged.
+
+    Args:
+        name: Folder or name; see `find_kb`.
+
+    Returns:
+        The knowledge base as it was built.
+    """
+    folder = find_kb(name)
+    with lock_kb(folder):
+        version = read_version(folder)
+        if version.manifest.overlay is not None:
+            version = change_manifest(version, overlay=None)
+    return open_version(version)
+
+
+def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
+    """Raise an error if the encoder can read none of the names of a concept."""
+    aliases = [alias for concept in concepts for alias in concept.aliases]
+    token_ids = iter(kb.encoder.tokenize(aliases)[0])
+    for concept in concepts:
+        if not any([*islice(token_ids, len(concept.aliases))]):
+            raise not_readable(concept.cui, "Add another name.")
+
+
 def check_alias(concept: Concept, cui: str, alias: str) -> None:
     """Raise an error unless a name of a concept can be removed."""
-    if alias not in concept.aliases:
+    if alias not in concept.aliases or len(concept.aliases) == 1:
         names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
         raise SapbertError(
             "E367",
-            f"Expected {cui} to have the name of `--alias`, but its names are "
-            f"{names}. Correct the name.",
+            f"Expected {cui} to have the name of `--alias` and another one, but its "
+            f"names are {names}. Correct the name, or remove the whole concept, "
+            "without `--alias`.",
         )
-    if len(concept.aliases) == 1:
-        raise SapbertError(
-            "E337",
-            f"Expected {cui} to have another name besides this one, but it has none. "
-            "Remove the whole concept, without `--alias`.",
-        )
+
+
+def unite(*concepts: Concept | None) -> Concept:
+    """Return a new concept with what some concepts of one id have."""
+    first, *others = filter(None, concepts)
+    return unite_concepts([replace(first), *others])
+
+
+def add_taught_names(known: Concept, taught: Concept) -> Concept:
+    """Add annotated mentions to the names of a concept.
+
+    A name without a source that is also an annotated mention gets the source
+    `VOCABULARY`, so that it differs from names that are annotated mentions only.
+    """
+    sourced = {place for places in known.sources.values() for place in places}
+    names = {*taught.aliases}
+    unnamed = [
+        alias
+        for place, alias in enumerate(known.aliases)
+        if place not in sourced and alias in names
+    ]
+    if not unnamed:
+        return unite(known, taught)
+    sources = {VOCABULARY: [*range(len(unnamed))]}
+    return unite(known, taught, Concept(known.cui, unnamed, sources=sources))
+
+
+def remove_aliases(concept: Concept, names: set[str]) -> Concept | None:
+    """Return a copy of a concept without some names; None if no name is left."""
+    left = replace(concept)
+    change_names(left, ["" if name in names else name for name in concept.aliases])
+    return left if left.aliases else None
+
+
+def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
+    """Return the concept with an id, or with a retired id, after the edits."""
+    known = base.concept(cui)
+    if known is not None and known.cui != cui:
+        now, known = known.cui, None
+    else:
+        now = edits.retired.get(cui, cui)
+    if known is None and cui not in edits.added:
+        return None if now == cui else find_concept(base, edits, now)
+    return edits.apply(known, cui)
+
+
+def read_edits(kb: KnowledgeBase) -> Edits:
+    """Read the edits of the overlay; there may be none."""
+    overlay = kb.manifest.overlay
+    if overlay is None:
+        return Edits()
+    path = kb.version.path(REMOVED_FILE)
+    try:
+        removed = REMOVED.validate_json(path.read_bytes())
+    except ValidationError:
+        raise damaged_edits(path, "lists of names by concept") from None
+    added = read_concepts(kb.version.path(CONCEPTS_FILE))
+    edits = Edits({concept.cui: concept for concept in added}, removed)
+    if overlay.taught is not None:
+        edits.taught = list(read_taught(kb.version.path(TAUGHT_FILE)))
+        edits.teaching, edits.ranker = overlay.taught, overlay.ranker
+    return edits
+
+
+def write_taught(path: Path, documents: Iterable[TaughtDocument]) -> None:
+    with write_atomically(path) as file:
+        for document in documents:
+            line = json.dumps(document.model_dump(), ensure_ascii=False)
+            file.write(line.encode("utf8", "replace") + b"\n")
+
+
+def read_taught(path: Path) -> Iterator[TaughtDocument]:
+    """Read taught.jsonl; the error of a bad line has its number."""
+    for number, line in read_lines(path):
+        try:
+            yield TaughtDocument.model_validate_json(line)
+        except ValidationError:
+            raise damaged_edits(path, f"a document in line {number}") from None
+
+
+def damaged_edits(path: Path, expected: str) -> SapbertError:
+    return SapbertError(
+        "E354",
+        f"{path}: Expected {expected}, but got something else. Remove all edits with "
+        "`spacy sapbert kb discard-edits`.",
+    )
+
+
+def publish_edits(kb: KnowledgeBase, edits: Edits) -> KnowledgeBase:
+    """Publish a version with other edits, and open it; `kb` if they are the same."""
+    with lock_version(kb.version):
+        if edits == read_edits(kb):
+            return kb
+        with draft_version(kb.folder) as draft:
+            write_overlay(draft, kb, edits)
+            version = draft.publish()
+    return open_version(version, encoder=kb.encoder_config, old=kb)
+
+
+def write_overlay(draft: Draft, kb: KnowledgeBase, edits: Edits) -> Version:
+    """Write the overlay of a draft, which uses the built files of a knowledge base.
+
+    Names on a row of `kb` keep its vector, so that an edit embeds new names only.
+    """
+    built = kb.version.keep(overlay=False)
+    kept = draft.keep_or_copy(kb.version, built, link=True)
+    folder = draft.path / OVERLAY
+    folder.mkdir()
+    added = [concept for _, concept in sorted(edits.added.items())]
+    write_concepts(draft.path / CONCEPTS_FILE, added)
+    removed = {cui: sorted(names) for cui, names in sorted(edits.removed.items())}
+    write_json(draft.path / REMOVED_FILE, removed)
+    if edits.teaching is not None:
+        write_taught(draft.path / TAUGHT_FILE, edits.taught)
+    names = write_changes(kb, edits, folder / STORE_FILE)
+    if names:
+        vectors = kb.embed(names).vectors
+        if not np.isfinite(vectors).all():
+            raise not_finite()
+        build_index(vectors.astype("<f4"), folder, backend="exact", settings={})
+        if kb.manifest.ngrams:
+            database = Database(kb.version.path(STORE_FILE), folder / STORE_FILE)
+            store, first = Store(database, kb.manifest.counts), kb.manifest.counts.rows
+            build_ngrams(store, range(first, first + len(names)), folder / NGRAMS)
+    overlay = OverlayRecord(
+        concepts=len(added),
+        rows=len(names),
+        removed=len(removed),
+        taught=edits.teaching,
+        ranker=edits.ranker,
+    )
+    manifest = kb.manifest.model_copy(update={"overlay": overlay})
+    return draft.describe(manifest, kept)
+
+
+def write_changes(kb: KnowledgeBase, edits: Edits, path: Path) -> list[str]:
+    """Write each changed concept whole, and return the names on new rows, in order."""
+    base, written = kb.base_store(), {""}
+    new_rows: dict[bytes, int] = {}
+    new_names: list[str] = []
+    with create_store(
+        path,
+        first_concept=base.total_concepts,
+        first_row=base.total_rows,
+        first_origin=base.next_origin(),
+    ) as store:
+        store.create_overlay_tables()
+        for cuis in split_batches(edits.changed()):
+            numbers = base.numbers_of_cuis(cuis)
+            concepts = []
+            for cui in cuis:
+                built = None
+                if cui in numbers:
+                    store.replace(numbers[cui])
+                    built = base.read_concept(numbers[cui])
+                if concept := edits.apply(built, cui):
+                    concepts.append(concept)
+            aliases = [alias for concept in concepts for alias in concept.aliases]
+            token_ids, _ = kb.encoder.tokenize(aliases)
+            keys = [name_key(ids) if ids else None for ids in token_ids]
+            known = base.rows_of_keys(filter(None, keys))
+            for key, alias in zip(keys, aliases, strict=True):
+                if key is not None and key not in known and key not in new_rows:
+                    new_rows[key] = base.total_rows + len(new_names)
+                    new_names.append(alias)
+            of_key = known | new_rows
+            # None = the encoder cannot read the name.
+            rows = [None if key is None else of_key[key] for key in keys]
+            store.add_all(concepts, rows)
+            written |= {concept.cui for concept in concepts}
+        # Annotations with a concept that was removed since do not count.
+        counts = edits.count_mentions().items()
+        store.add_annotated({pair: n for pair, n in counts if pair[1] in written})
+        store.finish(new_rows)
+    return new_names

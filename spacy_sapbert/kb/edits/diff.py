@@ -21,16 +21,15 @@ MEANINGS: dict[Kind, str] = {
     "names": "concepts with more or fewer names",
     "codes": "concepts with other codes of a vocabulary",
 }
-SHOWN = 3  # names in a sentence
+SHOWN = 3  # names in a line
 
 
 class Difference(NamedTuple):
     """One difference of a concept.
 
     Attributes:
-        cui: Its id.
         old: What is only in the old knowledge base: preferred names, ids of parents,
-            names or codes; of "retired" the preferred name.
+            names or codes.
         new: What is only in the new one; of "retired" the id of the other concept.
         name: Its preferred name, in the new one if it is there.
     """
@@ -40,14 +39,6 @@ class Difference(NamedTuple):
     old: list[str]
     new: list[str]
     name: str
-
-
-class Pair(NamedTuple):
-    """An id, and the preferred name in each knowledge base that has the concept."""
-
-    cui: str
-    old: str | None
-    new: str | None
 
 
 def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
@@ -61,8 +52,8 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
     pairs = join_concepts(old.store, new.store)
     stores = (old.store, new.store)
     while page := list(islice(pairs, PAGE)):
-        kept = [pair.cui for pair in page if None not in (pair.old, pair.new)]
-        gone = [pair.cui for pair in page if pair.new is None]
+        kept = [cui for cui, before, after in page if before and after]
+        gone = [cui for cui, _, after in page if not after]
         current = new.store.current_cuis(gone)
         lists: dict[Kind, list[dict[str, list[str]]]] = {
             "moved": [store.parents(kept) for store in stores],
@@ -70,22 +61,20 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
             "codes": [read_codes(store, kept) for store in stores],
         }
         for cui, before, after in page:
-            if before is None:
-                name = str(after)
-                yield Difference("added", cui, [], [name], name)
-            elif after is None:
+            if not before:
+                yield Difference("added", cui, [], [after], after)
+            elif not after:
                 now = [current[cui]] if cui in current else []
-                yield Difference(
-                    "retired" if now else "removed", cui, [before], now, before
-                )
+                kind: Kind = "retired" if now else "removed"
+                yield Difference(kind, cui, [before], now, before)
             else:
                 if before != after:
                     yield Difference("renamed", cui, [before], [after], after)
-                for kind, by_cui in lists.items():
+                for change, by_cui in lists.items():
                     had, has = ({*values.get(cui, ())} for values in by_cui)
                     if had != has:
                         lost, gained = sorted(had - has), sorted(has - had)
-                        yield Difference(kind, cui, lost, gained, after)
+                        yield Difference(change, cui, lost, gained, after)
 
 
 def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
@@ -96,38 +85,26 @@ def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
     }
 
 
-def join_concepts(old: Store, new: Store) -> Iterator[Pair]:
-    """Yield every concept of two stores, sorted by id."""
+def join_concepts(old: Store, new: Store) -> Iterator[tuple[str, str, str]]:
+    """Yield every id, sorted, and its preferred name in each store; "" = none."""
     names = heapq.merge(
         ((cui, 0, name) for cui, name in old.preferred_names(PAGE)),
         ((cui, 1, name) for cui, name in new.preferred_names(PAGE)),
     )
     for cui, same in groupby(names, key=itemgetter(0)):
         by_side = {side: name for _, side, name in same}
-        yield Pair(cui, by_side.get(0), by_side.get(1))
+        yield cui, by_side.get(0, ""), by_side.get(1, "")
 
 
 def describe_difference(difference: Difference) -> str:
-    """Return a difference as a sentence."""
+    """Return a difference as a line: "names C1 Fever: -febrile +pyrexia, hot"."""
     change, cui, old, new, name = difference
-    subject = f"{cui} {name}"
-    match change:
-        case "added":
-            return f"{subject} is new"
-        case "removed":
-            return f"{subject} is gone"
-        case "retired":
-            return f"{subject} is now {new[0]}"
-        case "renamed":
-            return f"{cui} {old[0]} is now called {name}"
-    parts = [
-        f"{what} {', '.join(values[:SHOWN])}"
-        + (f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else "")
-        for what, values in (("has lost", old), ("has gained", new))
-        if values
-    ]
-    kind = {"moved": "as parents", "names": "as names", "codes": "as codes"}[change]
-    return f"{subject} {' and '.join(parts)} {kind}"
+    lists = []
+    for sign, values in (("-", old), ("+", new)):
+        more = f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else ""
+        if values:
+            lists.append(f"{sign}{', '.join(values[:SHOWN])}{more}")
+    return f"{change} {cui} {name}: {' '.join(lists)}"
 
 
 def count_differences(differences: Iterable[Difference]) -> dict[str, int]:

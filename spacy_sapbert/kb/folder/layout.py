@@ -7,9 +7,8 @@ are in meta.json.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...encoder.safety import is_encoder_file
 from ...io.writing import CURRENT, VERSION, FolderKind
@@ -22,6 +21,7 @@ FILE = "meta.json"
 LOCK = ".lock"
 STORE_FILE = "concepts.db"
 ENCODER = "encoder"
+ENCODER_FOLDER = "encoder/"  # the start of the paths of its files
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
@@ -40,36 +40,31 @@ DRAFT_NAME = "version"  # of temporary folders: not published yet, or removed
 DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A file, or a folder, of a version.
 
     Attributes:
-        name: Its path, or the pattern of the paths of its files. What begins with
-            `overlay/` is written by an edit, and is read together with the part of the
-            rest of the name.
+        name: Its path, or the pattern of the paths of its files. The part of an overlay
+            is read together with the part of the rest of the name.
         holds: What it holds, for the docs.
         reader: What reads it, by its path in this package.
-        files: The files that it must have, by meta.json; none = it is left out.
-        others: Whether it may have another file, by its path in the folder. Its reader
-            opens the folder then, so all its files are in one version; None = it has no
-            others.
+        files: The files that it must have, by meta.json; none = it is left out. Only
+            the encoder may have others too.
     """
 
     name: str
     holds: str
     reader: str
     files: Callable[["Manifest"], Iterable[str]]
-    others: Callable[[str], bool] | None = None
 
     def may_have(self, path: str) -> bool:
         """Return whether a file, by its path in a version, may be in this part."""
-        if self.others is None:
-            return fnmatchcase(path, self.name)
-        return path.startswith(self.name) and self.others(path[len(self.name) :])
+        if self.name == ENCODER_FOLDER:
+            return is_of_encoder(path)
+        return fnmatchcase(path, self.name)
 
 
-def array_files(folder: str, names: Iterable[str]) -> list[str]:
+def list_arrays(folder: str, names: Iterable[str]) -> list[str]:
     """Return the paths of numpy's files in a folder."""
     return [f"{folder}/{name}.npy" for name in names]
 
@@ -85,75 +80,76 @@ PARTS = (
         "SQLite: concepts, names with languages and sources, types, codes, parents, "
         "retired ids",
         "kb.database.Database",
-        files=lambda manifest: [STORE_FILE],
+        lambda manifest: [STORE_FILE],
     ),
     Part(
         "index.*",
         "the vectors; row *i* is the distinct tokenised name *i*",
         "kb.indexes.registry.load_index",
-        files=lambda m: index_files(m.index.backend, m.index.settings),
+        lambda manifest: index_files(manifest.index.backend, manifest.index.settings),
     ),
     Part(
-        f"{ENCODER}/",
+        ENCODER_FOLDER,
         "what `save_pretrained` writes, and `sapbert.json` with pooling, length and "
         "case",
         "encoder.encoder.Encoder",
-        files=lambda manifest: [f"{ENCODER}/config.json"],
-        others=is_encoder_file,
+        lambda manifest: [f"{ENCODER}/config.json"],
     ),
     Part(
         f"{NGRAMS}/*.npy",
         "character 3-grams of the names, if there is a [learned "
         "order](linker.md#learned-order)",
         "kb.ngrams.index.load_ngrams",
-        files=lambda m: array_files(NGRAMS, NGRAM_FILES) if m.ngrams else (),
+        lambda manifest: list_arrays(NGRAMS, NGRAM_FILES) if manifest.ngrams else [],
     ),
     Part(
         f"{WORDS}/*.npy",
         "the words of the names of each concept",
         "kb.words.load_words",
-        files=lambda manifest: array_files(WORDS, WORD_FILES),
+        lambda manifest: list_arrays(WORDS, WORD_FILES),
     ),
     Part(
         CONCEPTS_FILE,
         "the concepts and names that were added since the build, as they were given",
-        "kb.edits.edits.read_edits",
-        files=lambda m: [CONCEPTS_FILE] if m.overlay else (),
+        "kb.edits.change.read_edits",
+        lambda manifest: [CONCEPTS_FILE] if manifest.overlay else [],
     ),
     Part(
         REMOVED_FILE,
         "the names that were removed, by concept; an empty list = the whole concept",
-        "kb.edits.edits.read_edits",
-        files=lambda m: [REMOVED_FILE] if m.overlay else (),
+        "kb.edits.change.read_edits",
+        lambda manifest: [REMOVED_FILE] if manifest.overlay else [],
     ),
     Part(
         TAUGHT_FILE,
         "[annotated mentions](teaching.md), which are names of their concepts",
-        "kb.edits.edits.read_taught",
-        files=lambda m: [TAUGHT_FILE] if m.taught else (),
+        "kb.edits.change.read_taught",
+        lambda manifest: [TAUGHT_FILE] if manifest.taught else [],
     ),
     Part(
         f"{OVERLAY}/{STORE_FILE}",
         "each changed concept whole, in place of the one that was built",
         "kb.database.Database",
-        files=lambda m: [f"{OVERLAY}/{STORE_FILE}"] if m.overlay else (),
+        lambda manifest: [f"{OVERLAY}/{STORE_FILE}"] if manifest.overlay else [],
     ),
     Part(
         f"{OVERLAY}/index.*",
         "the vectors of new rows",
         "kb.indexes.registry.load_index",
-        files=lambda m: (
-            [f"{OVERLAY}/{n}" for n in index_files("exact", {})] if has_rows(m) else ()
+        lambda manifest: (
+            [f"{OVERLAY}/{name}" for name in index_files("exact", {})]
+            if has_rows(manifest)
+            else []
         ),
     ),
     Part(
         f"{OVERLAY}/{NGRAMS}/*.npy",
         "their 3-grams",
         "kb.ngrams.index.load_ngrams",
-        files=lambda m: (
-            array_files(f"{OVERLAY}/{NGRAMS}", NGRAM_FILES)
-            if has_rows(m) and m.ngrams
-            else ()
+        lambda manifest: (
+            list_arrays(f"{OVERLAY}/{NGRAMS}", NGRAM_FILES)
+            if has_rows(manifest) and manifest.ngrams
+            else []
         ),
     ),
 )
@@ -165,13 +161,18 @@ def check_files(manifest: "Manifest") -> None:
     needed = {name for part in PARTS for name in part.files(manifest)}
     if missing := sorted(needed - files.keys()):
         raise ValueError(f"`files` lacks {missing[0]}")
-    for name in sorted(files.keys() - needed):
-        if not any(part.others and part.may_have(name) for part in PARTS):
-            raise ValueError(f"`files` has {name}, which no knowledge base has")
-    for part in PARTS:
-        places = {files[name].version for name in files if part.may_have(name)}
-        if part.others and len(places) > 1:
-            raise ValueError(f"the files of {part.name} are in several versions")
+    encoder = [name for name in files if is_of_encoder(name)]
+    if others := sorted(files.keys() - needed - {*encoder}):
+        raise ValueError(f"`files` has {others[0]}, which no knowledge base has")
+    if len({files[name].version for name in encoder}) > 1:
+        raise ValueError(f"the files of {ENCODER_FOLDER} are in several versions")
+
+
+def is_of_encoder(path: str) -> bool:
+    """Return whether the encoder of a version may have a file, by its path."""
+    return path.startswith(ENCODER_FOLDER) and is_encoder_file(
+        path.removeprefix(ENCODER_FOLDER)
+    )
 
 
 def may_be_in_kb(name: str) -> bool:

@@ -7,16 +7,20 @@ CURRENT is replaced. A process goes on with the version that it has opened.
 import errno
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import SapbertError
+from ...io.forks import TemporaryFolder
 from ...io.reading import file_digest
 from ...io.writing import (
     CURRENT,
+    copy_file,
+    has_shared_permissions,
+    link_file,
     make_part,
     name_refusal,
     remove_leftovers,
@@ -26,17 +30,22 @@ from ...io.writing import (
     write_atomically,
     write_folder_atomically,
 )
-from .layout import DRAFT_NAME, FILE, KB_FOLDER, LOCK
+from .layout import DRAFT_NAME, FILE, KB_FOLDER, LOCK, is_of_encoder
 from .records import FileRecord, Manifest
 from .versions import (
     Version,
     format_manifest,
     list_folders,
     list_versions,
+    parse_manifest,
     read_version,
     verify_files,
 )
 
+if TYPE_CHECKING:
+    from ..knowledge_base import KnowledgeBase
+
+ONLY = "v1"  # the version of a copy
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
 
@@ -54,12 +63,7 @@ def describe_files(folder: Path) -> dict[str, FileRecord]:
 
 @dataclass(frozen=True)
 class Draft:
-    """A version that is being written; nobody uses it until it is published.
-
-    Attributes:
-        root: The knowledge base.
-        path: A temporary folder in it, to write into.
-    """
+    """A version that is being written, in a temporary folder of the knowledge base."""
 
     root: Path
     path: Path
@@ -76,15 +80,44 @@ class Draft:
         manifest = manifest.model_copy(update={"digest": digest})
         return Version(self.root, self.path.name, manifest, self.root)
 
-    def publish(self, *, current: bool = True) -> Version:
-        """Publish the version under the next name, and use it if it is `current`."""
+    def keep_or_copy(
+        self, version: Version, names: Iterable[str], *, link: bool = False
+    ) -> dict[str, FileRecord]:
+        """Copy files of a version, and return those that the folder already has.
+
+        Args:
+            link: Make hard links, where the disk allows it: nothing changes a published
+                file in its place. Files with permissions of their own are copied, since
+                both names would get those of the copy.
+        """
+        files = {name: version.manifest.files[name] for name in names}
+        there: dict[str, FileRecord] = {}
+        if (self.root / CURRENT).is_file():
+            there = read_version(self.root).keep(overlay=True)
+        kept = {
+            name: there[name]
+            for name, record in files.items()
+            if name in there and there[name].sha256 == record.sha256
+        }
+        # The encoder is opened as one folder.
+        encoder = {name for name in {*there, *files} if is_of_encoder(name)}
+        if not encoder <= kept.keys():
+            kept = {name: kept[name] for name in kept.keys() - encoder}
+        for name in files.keys() - kept.keys():
+            source, target = version.path(name), self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            may_link = link and has_shared_permissions(source)
+            (link_file if may_link else copy_file)(source, target)
+        return kept
+
+    def publish(self) -> Version:
+        """Publish the version under the next name, and use it."""
         for path in (*sorted(self.path.rglob("*")), self.path):
             share_path(path)
             sync_path(path)
         last = ["v0", *list_folders(self.root)][-1]
         name = f"v{int(last[1:]) + 1}"
-        # If there is no space for the name, there is no version either.
-        with write_current(self.root, name) if current else nullcontext():
+        with write_current(self.root, name):
             os.rename(self.path, self.root / name)
             sync_path(self.root)
         return read_version(self.root, name)
@@ -92,7 +125,10 @@ class Draft:
 
 @contextmanager
 def write_current(folder: Path, name: str) -> Iterator[None]:
-    """Write the name of the version that is used from the end of the context on."""
+    """Use a version from the end of the context on, in which it may get its name.
+
+    If there is no space for the name, there is no version either.
+    """
     with write_atomically(folder / CURRENT) as file:
         file.write(f"{name}\n".encode("ascii"))
         file.flush()
@@ -100,7 +136,7 @@ def write_current(folder: Path, name: str) -> Iterator[None]:
 
 
 def use_version(folder: Path, name: str) -> None:
-    """Make a published version the one that is used."""
+    """Use a published version."""
     with write_current(folder, name):
         pass
 
@@ -170,10 +206,11 @@ def lock_version(version: Version) -> Iterator[None]:
 def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
     """Lock a file until the end, or until the process is killed.
 
+    A disk without locks is a warning.
+
     Args:
-        path: The file, which is created.
-        folder: What it locks, for messages. A disk without locks is a warning.
-        wait: Seconds to wait for the lock; −1 = without end.
+        folder: What it locks, for messages.
+        wait: Seconds to wait for the lock.
     """
     from filelock import FileLock, Timeout
 
@@ -204,7 +241,7 @@ def change_manifest(version: Version, **changes: Any) -> Version:
     """Publish a version, of a locked folder, with other values in meta.json."""
     with draft_version(version.folder) as draft:
         manifest = version.manifest.model_copy(update=changes)
-        draft.describe(manifest, version.keep(overlay=True))
+        draft.describe(manifest, version.keep(overlay=manifest.overlay is not None))
         return draft.publish()
 
 
@@ -248,6 +285,62 @@ def remove_versions(folder: Path) -> list[str]:
         except OSError as error:
             raise name_refusal(error, folder) from error
     return removed
+
+
+def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
+    """Copy the opened version of a knowledge base to a folder, which uses it then.
+
+    If the folder is a different knowledge base, it gets a new version, with the files
+    that it lacks.
+    """
+    version, digest = kb.version, kb.manifest.digest
+    if kb.folder.resolve() == folder.resolve():
+        if read_version(folder).manifest.digest != digest:
+            with lock_kb(folder, wait=LOCK_WAIT):
+                version.check()
+                use_version(folder, version.name)
+        return
+    with ExitStack() as stack:
+        root = stack.enter_context(open_target(folder))
+        if (root / CURRENT).is_file():
+            stack.enter_context(lock_kb(root, wait=LOCK_WAIT))
+            if read_version(root).manifest.digest == digest:
+                return
+        draft = stack.enter_context(draft_version(root))
+        kept = draft.keep_or_copy(version, version.manifest.files)
+        draft.describe(version.manifest, kept)
+        draft.publish()
+
+
+def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
+    """Read all files of a version into memory, by relative path."""
+    files = {name: kb.version.path(name).read_bytes() for name in kb.manifest.files}
+    return {FILE: format_manifest(kb.manifest)[0], **files}
+
+
+def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
+    """Write the files of `kb_to_files` into a temporary folder.
+
+    Files that are not in meta.json are left out. The folder is removed when the object
+    is deleted.
+    """
+    temporary = TemporaryFolder(prefix="sapbert-kb-")
+    root = temporary.path.resolve()
+    manifest = parse_manifest(contents.get(FILE, b""), FILE)
+    contents = {**contents, FILE: format_copy(manifest)}
+    for name in (*manifest.files, FILE):
+        path = root / ONLY / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents.get(name, b""))
+    use_version(root, ONLY)
+    return temporary
+
+
+def format_copy(manifest: Manifest) -> bytes:
+    """Return the meta.json of a copy, which has all files itself."""
+    files = manifest.files.items()
+    own = {name: record.model_copy(update={"version": None}) for name, record in files}
+    return format_manifest(manifest.model_copy(update={"files": own}))[0]
 
 
 def read_only_kb(*, path: object) -> SapbertError:

@@ -53,7 +53,7 @@ class IndexRecord(Record):
 
 
 class Counts(Record):
-    """Numbers; `unreadable` = aliases of which the encoder has no token."""
+    """Numbers; `unreadable` = names of which the encoder has no token."""
 
     concepts: Positive
     aliases: Positive
@@ -72,11 +72,8 @@ class TaughtFile(Record):
 class Teaching(Record):
     """What a knowledge base has learned from annotated mentions.
 
-    Attributes:
-        concepts: Number of concepts with annotated mentions.
-        before: Accuracy of the first answer without them, by cross-validation.
-        names: With the mentions as names.
-        after: With the learned order too; None if there is none.
+    `before`, `names` and `after` are the accuracies of `TeachingReport`; `concepts` is
+    the number of concepts with annotated mentions.
     """
 
     files: list[TaughtFile]
@@ -99,9 +96,7 @@ class Teaching(Record):
 class OverlayRecord(Record):
     """The numbers of concepts, rows and removals of the overlay, and what was taught.
 
-    Attributes:
-        ranker: What annotated mentions correct in the order that was learned from
-            names; None = nothing.
+    `ranker` is what annotated mentions correct in the order learned from names.
     """
 
     concepts: Count
@@ -126,11 +121,7 @@ class CalibrationFile(Record):
 
 
 class Calibration(Record):
-    """How the threshold was chosen, and what it was measured to do.
-
-    Attributes:
-        by: What the threshold is; `logistic` corrected a probability.
-    """
+    """How the threshold was chosen, a cosine or a probability, and what it does."""
 
     by: Literal["cosine", "probability"] = "cosine"
     criterion: str
@@ -164,13 +155,7 @@ class Vocabulary(Record):
 
 
 class Recall(Record):
-    """Share of the nearest rows that the index finds, against exact search.
-
-    Attributes:
-        queries: Number of names searched for, each with a letter left out.
-        at_1: Of the nearest row, 0 to 1.
-        at_10: Of the ten nearest rows, 0 to 1.
-    """
+    """Share of the nearest row, and of the ten nearest, that the index finds."""
 
     queries: Count
     at_1: FiniteFloat
@@ -207,10 +192,7 @@ class AtThreshold(Record):
 class NamesOrder(Record):
     """An order of candidates that was learned from the names, and what it gains.
 
-    Attributes:
-        examples: Mentions that were made of names and of words.
-        nils: Of mentions without a concept, at the threshold of the order.
-        thresholds: What that threshold does, and some beside it.
+    `nils` are measured at its threshold, `thresholds` also beside it.
     """
 
     ranker: Ranker
@@ -232,12 +214,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 
 
 class Manifest(Record):
-    """Everything that meta.json holds; it has no field whose value is None.
-
-    Attributes:
-        digest: sha256 of the rest, but not of where files are: it is equal for equal
-            knowledge bases only.
-    """
+    """Everything that meta.json holds; it has no field whose value is None."""
 
     format: Literal[7] = 7
     package_version: str

@@ -5,8 +5,8 @@
       v1/         meta.json, and the parts of `layout`
       v3/         meta.json, which names the files of v1 that it uses, and overlay/
 
-This module reads them, and checks that their files are as they were before any library
-opens them; `publication` writes them.
+This module finds and reads them, and checks that their files are as they were before
+any library opens them; `publication` writes them.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,13 +28,14 @@ from pydantic import ValidationError
 from ...errors import SapbertError
 from ...io.writing import CURRENT, VERSION
 from .layout import ENCODER, FILE, OVERLAY
-from .records import FORMAT, FileRecord, Manifest, OverlayRecord
+from .records import FORMAT, FileRecord, Manifest
 
 # Vectors of at least so many bytes, in files that end so, are compared once on a
 # machine, and again only if the file changes: no native code parses them, and each row
 # is checked when it is read. An empty file in the user's cache stands for each.
 LARGE, LARGE_SUFFIX = 1 << 26, ".i16"
-NO_EDITS = OverlayRecord(concepts=0, rows=0, removed=0)
+ENTRY_POINTS = "spacy_sapbert_kbs"  # of installed knowledge bases
+PIPELINE_FILE = "config.cfg"
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,6 @@ class Version:
 
     Attributes:
         folder: The knowledge base, an absolute path.
-        name: The folder of the version in it.
-        manifest: Its meta.json.
         real_folder: The same without symbolic links, which may lead elsewhere later.
     """
 
@@ -60,6 +61,11 @@ class Version:
     def encoder(self) -> Path:
         """The folder of the encoder."""
         return self.path(f"{ENCODER}/config.json").parent
+
+    def list_files(self) -> dict[Path, tuple[int, str]]:
+        """Return size and sha256 of every file."""
+        files = self.manifest.files.items()
+        return {self.path(name): (file.size, file.sha256) for name, file in files}
 
     def check(self) -> None:
         """Raise an error if somebody has given the name to a different folder."""
@@ -141,6 +147,73 @@ def damaged_manifest(path: Path | str, reason: object) -> SapbertError:
     )
 
 
+def no_kb(folder: Path, reason: str) -> SapbertError:
+    """Return the error for a folder that is not a knowledge base."""
+    return SapbertError("E303", f"Expected a knowledge base in {folder}, but {reason}.")
+
+
+def installed_kbs() -> dict[str, EntryPoint]:
+    """Return the entry points of installed knowledge bases, by name."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def find_kb(name: str | Path | None = None) -> Path:
+    """Find the folder of a knowledge base.
+
+    Args:
+        name: A folder or the name of an installed one; None = the only installed one.
+    """
+    installed = installed_kbs()
+    names = ", ".join(sorted(installed)) or "none"
+    if name is None:
+        if len(installed) != 1:
+            raise SapbertError(
+                "E308",
+                "Expected the name of a knowledge base, or one that is installed, but "
+                f"found {names}. Name a folder or one of them with the setting `kb`, "
+                "install one with `pip install`, or build one with `spacy sapbert kb "
+                "build`.",
+            )
+        name = next(iter(installed))
+    folder = Path(name)
+    if folder.is_dir():
+        check_no_pipeline(folder)
+        return folder
+    point = installed.get(str(name))
+    if point is None:
+        raise not_found(name, f"found neither; installed are: {names}", "Correct it")
+    try:
+        return Path(point.load())
+    except (Exception, SystemExit) as error:  # of its package
+        reason = f"{point.value} failed with {type(error).__name__}: {error}"
+        raise not_found(name, reason, "Install its package again") from error
+
+
+def not_found(name: object, reason: str, fix: str) -> SapbertError:
+    return SapbertError(
+        "E310",
+        f"Expected a folder or an installed knowledge base under {str(name)!r}, but "
+        f"{reason}. {fix}, or name a folder with the setting `kb`.",
+    )
+
+
+def check_no_pipeline(folder: Path) -> None:
+    """Raise an error if a folder is a pipeline, with the knowledge base inside."""
+    if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
+        folders = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
+        inside = f"in {folders[0]}" if folders else "the `kb` of a linker in config.cfg"
+        raise no_kb(folder, f"it is a pipeline. Its knowledge base is {inside}")
+
+
+def installed_name(source: str | Path | None) -> str | None:
+    """Return the installed knowledge base that `find_kb` finds; None = a folder."""
+    installed = installed_kbs()
+    if source is None:
+        return next(iter(installed)) if len(installed) == 1 else None
+    name = str(source)
+    return name if name in installed and not Path(source).is_dir() else None
+
+
 def read_current(folder: Path) -> str:
     """Return the name of the version of a knowledge base that is used."""
     path = folder / CURRENT
@@ -148,17 +221,11 @@ def read_current(folder: Path) -> str:
         content = path.read_bytes()
     except OSError:
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
-            raise SapbertError(
-                "E368",
-                f"Expected a knowledge base, but {folder} is a version of "
-                f"{folder.parent}. Pass {folder.parent}; `spacy sapbert kb use` "
-                "chooses the version.",
-            ) from None
-        raise SapbertError(
-            "E303",
-            f"Expected a knowledge base in {folder}, but found no CURRENT. Build one "
-            f"with `spacy sapbert kb build concepts.jsonl {folder} --encoder …`.",
-        ) from None
+            reason = f"it is a version of {folder.parent}. Pass {folder.parent}; "
+            use = "`spacy sapbert kb use` chooses the version"
+            raise no_kb(folder, reason + use) from None
+        reason = "found no CURRENT. Build one with `spacy sapbert kb build "
+        raise no_kb(folder, f"{reason}concepts.jsonl {folder} --encoder …`") from None
     name = content.decode("ascii", "replace").strip()
     if not VERSION.fullmatch(name):
         raise damaged_manifest(path, "it does not name a version")
@@ -197,17 +264,12 @@ class HistoryEntry(NamedTuple):
     """A version of a knowledge base.
 
     Attributes:
-        name: For example "v3".
-        used: Whether it is the one that is used.
-        date: When it was written.
         size: Bytes of the files that no earlier version has.
         concepts: As they were built; `names` too.
-        changed: Concepts that were changed or added since they were built.
-        removed: Concepts that were removed since, or names of them.
+        changed: Concepts that were changed or added since; `removed` likewise.
         taught: Annotated mentions that it learned from.
         right: Share of right first answers after teaching, by cross-validation.
-        threshold: Below which a mention has no concept: a cosine, or a probability of
-            the learned order; None = there is none.
+        threshold: A cosine, or a probability of the learned order.
     """
 
     name: str
@@ -230,9 +292,7 @@ def list_history(folder: Path) -> list[HistoryEntry]:
     for name in list_versions(folder):
         manifest = read_version(folder, name).manifest
         written = (folder / name / FILE).stat().st_mtime
-        files = manifest.files.values()
-        edits = manifest.overlay or NO_EDITS
-        ranker = manifest.ranker
+        overlay, taught, ranker = manifest.overlay, manifest.taught, manifest.ranker
         threshold = manifest.threshold
         if threshold is None and ranker is not None:
             threshold = ranker.threshold
@@ -241,13 +301,13 @@ def list_history(folder: Path) -> list[HistoryEntry]:
                 name,
                 used=name == current,
                 date=datetime.fromtimestamp(written).astimezone(),
-                size=sum(record.size for record in files if record.version is None),
+                size=sum(f.size for f in manifest.files.values() if f.version is None),
                 concepts=manifest.counts.concepts,
                 names=manifest.counts.aliases,
-                changed=edits.concepts,
-                removed=edits.removed,
-                taught=edits.taught.mentions if edits.taught else 0,
-                right=edits.taught.best if edits.taught else None,
+                changed=overlay.concepts if overlay else 0,
+                removed=overlay.removed if overlay else 0,
+                taught=taught.mentions if taught else 0,
+                right=taught.best if taught else None,
                 threshold=threshold,
             )
         )
@@ -263,43 +323,36 @@ def verify_files(
         known: A version whose files were verified; equal paths are not read again.
         whole: Read also large vectors that were verified before on this machine.
     """
-    records = version.manifest.files
     for path in sorted(version.encoder.rglob("*")):
         # It would be opened with the encoder.
         name = f"{ENCODER}/{path.relative_to(version.encoder).as_posix()}"
-        if name not in records and not path.is_dir():
+        if name not in version.manifest.files and not path.is_dir():
             raise damaged_file(path, "it was not there then")
-    verified = {file_key(known, n) for n in known.manifest.files} if known else set()
-    names = [name for name in records if file_key(version, name) not in verified]
+    files = version.list_files()
+    if known is not None:
+        verified = known.list_files()
+        files = {path: f for path, f in files.items() if verified.get(path) != f}
     # Checksums are computed without Python's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(
-            lambda name: verify_file(version.path(name), records[name], whole=whole),
-            names,
-        ):
+        verify = partial(verify_file, whole=whole)
+        for _ in pool.map(verify, files.keys(), files.values()):
             pass
 
 
-def file_key(version: Version, name: str) -> tuple[Path, int, str]:
-    """Return path, size and sha256 of a file of a version."""
-    record = version.manifest.files[name]
-    return version.path(name), record.size, record.sha256
-
-
-def verify_file(path: Path, record: FileRecord, *, whole: bool) -> None:
+def verify_file(path: Path, expected: tuple[int, str], *, whole: bool) -> None:
     """Check size and sha256 of a file; see `verify_files`. Links are followed."""
+    size, sha256 = expected
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):  # a pipe would block
             raise damaged_file(path, "it is not a plain file")
-        if status.st_size != record.size:
-            reason = f"it has {status.st_size} bytes and not {record.size}"
-            raise damaged_file(path, reason)
-        entry = cache_entry(path, status, record.sha256)
+        if status.st_size != size:
+            raise damaged_file(path, f"it has {status.st_size} bytes and not {size}")
+        entry = find_verified(path, status, sha256)
         if entry is not None and not whole and os.path.isfile(entry):
             return
         with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                 raise damaged_file(path, "it has a different sha256")
     except FileNotFoundError:
         raise damaged_file(path, "it is missing") from None
@@ -311,8 +364,8 @@ def verify_file(path: Path, record: FileRecord, *, whole: bool) -> None:
             entry.touch()
 
 
-def cache_entry(path: Path, status: os.stat_result, sha256: str) -> Path | None:
-    """Return the file that stands for verified large vectors; None for other files."""
+def find_verified(path: Path, status: os.stat_result, sha256: str) -> Path | None:
+    """Return the file in the cache that stands for large vectors; None = not cached."""
     if path.suffix != LARGE_SUFFIX or status.st_size < LARGE:
         return None
     values = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, sha256)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +23,8 @@ FIRST_TEMPERATURE = 20.0
 SIGNS = np.array([{"unnamed": -1, DOUBT: 0}.get(name, 1) for name in CHANCES])
 
 
-class Example(Protocol):
+@dataclass(frozen=True)
+class Example:
     """The candidates of a mention whose concept is known.
 
     Attributes:
@@ -32,15 +33,8 @@ class Example(Protocol):
         features: From `compute_features`.
     """
 
-    @property
-    def right(self) -> int | None: ...
-    @property
-    def features(self) -> Features: ...
-
-
-def count_candidates(example: Example) -> int:
-    """Return the number of candidates."""
-    return len(example.features["cosine"])
+    right: int | None
+    features: Features
 
 
 def fit_weights(
@@ -57,7 +51,6 @@ def fit_weights(
     convex problem, so that equal input gives equal weights.
 
     Args:
-        names: The features.
         penalty: Of squared weights, as in ridge regression.
         prior: The weights are added to its scores; so without examples that say
             otherwise, its order stays.
@@ -66,7 +59,7 @@ def fit_weights(
     import torch
 
     usable = [example for example in examples if example.right is not None]
-    counts = [count_candidates(example) for example in usable]
+    counts = [len(example.features["cosine"]) for example in usable]
     stacked = np.stack(
         [np.concatenate([e.features[name] for e in usable]) for name in names], axis=1
     )
@@ -119,12 +112,10 @@ def fit_weights(
     )
 
 
-def round_values(names: Sequence[str], column: np.ndarray) -> dict[str, float]:
+def round_values(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
     """Return the value of each feature, by name."""
-    return {
-        name: round(float(value), DIGITS)
-        for name, value in zip(names, column, strict=True)
-    }
+    pairs = zip(names, values.tolist(), strict=True)
+    return {name: round(value, DIGITS) for name, value in pairs}
 
 
 def check_right(
@@ -153,16 +144,15 @@ def fit_probability(
         names: On which of `CHANCES` it depends.
         counts: How much each example counts; None = all as much.
     """
-    counts = [1.0] * len(examples) if counts is None else counts
     answered = [
-        (e, s, count)
-        for e, s, count in zip(examples, scores, counts, strict=True)
+        number
+        for number, (e, s) in enumerate(zip(examples, scores, strict=True))
         if len(s) and not e.features[EXCLUDED][int(s.argmax())]
     ]
-    values = np.array([confidence(e.features, s) for e, s, _ in answered])
+    values = np.array([confidence(examples[n].features, scores[n]) for n in answered])
+    right = check_right(examples, scores)[answered]
+    usable = (np.ones(len(examples)) if counts is None else np.array(counts))[answered]
     kept = np.array([name in names for name in CHANCES])
-    right = check_right([e for e, *_ in answered], [s for _, s, _ in answered])
-    usable = np.array([count for *_, count in answered])
     weights, intercept = fit_logistics(values * kept, right, usable)
     # A candidate that is more alike is never less likely: what few examples say
     # against it would make nonsense likely.
@@ -192,17 +182,13 @@ def compute_chances(
 
 
 def measure_thresholds(top: TopScores, threshold: float) -> list[AtThreshold]:
-    """Return what a threshold does, and some beside it.
-
-    Args:
-        top: With probabilities as scores.
-    """
+    """Return what a threshold does, and some beside it; `top` has probabilities."""
     beside = list_beside(threshold)
     measures = compute_measures(top, np.array(beside))
     names = ("precision", "recall", "nil_precision", "nil_recall")
     figures: list[AtThreshold] = []
-    for number, each in enumerate(beside):
-        values = {name: round(float(measures[name][number]), 4) for name in names}
-        known = {n: None if math.isnan(v) else v for n, v in values.items()}
-        figures.append(AtThreshold(threshold=each, **known))
+    for number, value in enumerate(beside):
+        rounded = {name: round(float(measures[name][number]), 4) for name in names}
+        known = {n: None if math.isnan(v) else v for n, v in rounded.items()}
+        figures.append(AtThreshold(threshold=value, **known))
     return figures

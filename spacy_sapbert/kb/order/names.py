@@ -6,8 +6,9 @@ that are left out, alone or with all of their semantic group, and words of the l
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from random import Random
 from typing import NamedTuple
@@ -22,7 +23,6 @@ from ...linking.features import (
     OF_NAMES,
     POOL_ROWS,
     REAL,
-    Features,
     Provenance,
     pool_concepts,
     split_words,
@@ -37,6 +37,7 @@ from ..ordering import VOCABULARY_NAME
 from ..search import MENTIONS_AT_ONCE
 from ..words import Without, list_real_words
 from .fit import (
+    Example,
     check_right,
     compute_chances,
     fit_probability,
@@ -85,7 +86,7 @@ class NameMention(NamedTuple):
 
     Attributes:
         cui: Of its concept; "" = it has none.
-        kind: Of noise; or `LEFT_OUT` or one of `NILS`.
+        kind: Of noise; or `LEFT_OUT`, `LEFT_FAR` or one of `NILS`.
         rows: Of the names of its concept that are left out, with its own.
         concept: Number of its concept, which is left out if the mention has none; -1 =
             the mention is made of no name.
@@ -101,16 +102,10 @@ class NameMention(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NameExample:
-    """The candidates of a mention; see `Example`.
-
-    Attributes:
-        by_cosine: Whether the cosines alone have the right answer.
-    """
+class NameExample(Example):
+    """The candidates of a mention; `by_cosine` = the cosines alone are right."""
 
     kind: str
-    right: int | None
-    features: Features
     by_cosine: bool
 
     @property
@@ -120,24 +115,20 @@ class NameExample:
 
 
 def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | None:
-    """Learn an order of candidates from names; None if there are too few.
+    """Learn an order of candidates from names, and what it gains; None = too few.
 
     The knowledge base must have 3-grams. Equal names give equal orders.
-
-    Returns:
-        The order, what it was learned from, and what it gains.
     """
     examples = list(make_examples(kb, progress=progress))
     if not has_enough(examples):
         return None
-    numbers = np.arange(len(examples)) % FOLDS
     scores: list[np.ndarray] = [np.zeros(0)] * len(examples)
     for fold in range(FOLDS):
-        others = [e for e, n in zip(examples, numbers, strict=True) if n != fold]
+        others = [e for number, e in enumerate(examples) if number % FOLDS != fold]
         if not has_enough(others, folds=FOLDS):
             return None
         fitted = fit_order(others, folds=FOLDS)
-        for number in np.flatnonzero(numbers == fold).tolist():
+        for number in range(fold, len(examples), FOLDS):
             scores[number] = fitted.scores(examples[number].features)
     ranker = fit_probability(
         fit_order(examples),
@@ -150,27 +141,40 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
     chances = compute_chances(ranker, examples, scores)
     kinds = np.array([example.kind for example in examples])
     threshold = choose_threshold(chances, right, kinds)
-    ranker = ranker.model_copy(update={"threshold": threshold})
-    known = ~np.isin(kinds, NILS)
-    unlinked = chances < ranker.threshold
+    nils = [
+        NilGain(
+            kind=kind,
+            mentions=int((kinds == kind).sum()),
+            recall=share(chances[kinds == kind] < threshold),
+        )
+        for kind in NILS
+        if (kinds == kind).any()
+    ]
+    by_cosine = np.array([example.by_cosine for example in examples])
+    gains = [
+        Gain(
+            kind=kind,
+            names=int((kinds == kind).sum()),
+            cosine=share(by_cosine[kinds == kind]),
+            order=share(right[kinds == kind]),
+        )
+        for kind in (LEFT_OUT, LEFT_FAR, *KINDS)
+        if (kinds == kind).any()
+    ]
+    top = TopScores.sorted(chances, right, ~np.isin(kinds, NILS))
     return NamesOrder(
-        ranker=ranker,
+        ranker=ranker.model_copy(update={"threshold": threshold}),
         examples=len(examples),
         seed=SEED,
-        gains=measure_gains(examples, right),
-        nils=[
-            NilGain(
-                kind=kind,
-                mentions=int((kinds == kind).sum()),
-                recall=round(float(unlinked[kinds == kind].mean()), DIGITS),
-            )
-            for kind in NILS
-            if (kinds == kind).any()
-        ],
-        thresholds=measure_thresholds(
-            TopScores.sorted(chances, right, known), ranker.threshold
-        ),
+        gains=gains,
+        nils=nils,
+        thresholds=measure_thresholds(top, threshold),
     )
+
+
+def share(chosen: np.ndarray) -> float:
+    """Return the share of values that are true."""
+    return round(float(chosen.mean()), DIGITS)
 
 
 def choose_threshold(
@@ -196,11 +200,7 @@ def choose_threshold(
 
 
 def has_enough(examples: Sequence[NameExample], *, folds: int = 1) -> bool:
-    """Return whether there are enough examples of both kinds, or enough in all.
-
-    Args:
-        folds: The examples are one part of so many.
-    """
+    """Return whether there are enough examples, as one of some folds, of both kinds."""
     usable = [e.known for e in examples if e.right is not None and e.kind != LEFT_FAR]
     fewest = min(usable.count(True), usable.count(False))
     return fewest >= FEWEST // folds or len(usable) >= MANY // folds
@@ -231,23 +231,6 @@ def fit_order(examples: Sequence[NameExample], *, folds: int = 1) -> Ranker:
         for known in (True, False)
     }
     return Ranker(known=weights[True], unknown=weights[False])
-
-
-def measure_gains(examples: Sequence[NameExample], right: np.ndarray) -> list[Gain]:
-    """Return the share of right first answers for each kind of mention."""
-    by_kind: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    for example, ordered in zip(examples, right.tolist(), strict=True):
-        by_kind[example.kind].append((example.by_cosine, ordered))
-    return [
-        Gain(
-            kind=kind,
-            names=len(answers),
-            cosine=round(float(np.mean([before for before, _ in answers])), DIGITS),
-            order=round(float(np.mean([after for _, after in answers])), DIGITS),
-        )
-        for kind in (LEFT_OUT, LEFT_FAR, *KINDS)
-        if (answers := by_kind[kind])
-    ]
 
 
 def make_examples(
@@ -288,7 +271,7 @@ def make_batch(
     found = searcher.nearest.find_names(searched, filter, rows=2 * POOL_ROWS)
     for number, names in zip(chosen, found, strict=True):
         mention = batch[number]
-        pool = pool_concepts(names, leave_out(mention))
+        pool = pool_concepts(names, partial(find_provenance, mention))
         if not pool.near:
             continue
         without: list[Without] = []
@@ -301,29 +284,23 @@ def make_batch(
         right = None
         if mention.kind not in NILS and mention.cui in pool.near:
             right = pool.cuis.index(mention.cui)
-            if features[EXCLUDED][right]:
-                right = None
         yield (
             mention,
             NameExample(
-                kind=mention.kind,
-                right=right,
+                right=None if right is None or features[EXCLUDED][right] else right,
                 features={name: features[name] for name in KEPT},
+                kind=mention.kind,
                 by_cosine=pool.cuis[0] == mention.cui,
             ),
         )
 
 
-def leave_out(mention: NameMention) -> Callable[[Entry], Provenance]:
-    """Return what says of a name whether it may be found; see `pool_concepts`."""
-
-    def find_provenance(entry: Entry) -> Provenance:
-        left_out = entry.concept == mention.concept and (
-            mention.kind in NILS or entry.row in mention.rows
-        )
-        return NEITHER if left_out else VOCABULARY_NAME
-
-    return find_provenance
+def find_provenance(mention: NameMention, entry: Entry) -> Provenance:
+    """Return where a name is from; what is left out of a mention is from nowhere."""
+    left_out = entry.concept == mention.concept and (
+        mention.kind in NILS or entry.row in mention.rows
+    )
+    return NEITHER if left_out else VOCABULARY_NAME
 
 
 def language_of(kb: KnowledgeBase) -> str:

@@ -5,13 +5,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.tables import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
-from ..edits.edits import TaughtDocument
+from ..edits.change import TaughtDocument
 from ..folder.records import TaughtFile
 
 FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have
@@ -24,12 +25,10 @@ class AnnotatedMention(NamedTuple):
         text: What the linker searches for: the long form of an abbreviation.
         parts: The ids of which one is right, for each part of a composite; empty = it
             has no concept.
-        written: The text in the document; "" = the same.
     """
 
     text: str
     parts: list[list[str]]
-    written: str = ""
 
 
 class AnnotatedDocument(NamedTuple):
@@ -53,9 +52,7 @@ class AnnotationCounts:
 
     Attributes:
         repeated: Documents that came twice, or were taught before with the same
-            annotations.
-        replaced: Documents that were taught before with different annotations, which no
-            longer count.
+            annotations; `replaced`: with different ones, which no longer count.
         dropped: Other documents that were taught before and no longer count.
         composites: Mentions of several concepts, which are not learned.
         without_concept: Mentions annotated with no concept.
@@ -76,48 +73,26 @@ class AnnotationCounts:
 
 @dataclass
 class Meaning:
-    """A concept with which a mention was annotated; "" = none.
-
-    Attributes:
-        text: The mention as one annotator wrote it.
-        documents: Digests of the documents.
-    """
+    """A concept with which a mention was annotated, "" = none, and how often."""
 
     cui: str
-    text: str
-    mentions: int = 0
-    documents: set[str] = field(default_factory=set)
+    text: str  # as one annotator wrote it
+    mentions: int
+    documents: int
 
 
-class Contradiction(NamedTuple):
-    """A mention that was annotated with different concepts, the commonest first."""
+@dataclass
+class Contradiction:
+    """A mention, normalised, with different concepts, the commonest first."""
 
-    form: str
-    meanings: list[Meaning]
-
-    @property
-    def minority(self) -> int:
-        """Number of mentions that have not the commonest concept."""
-        return sum(meaning.mentions for meaning in self.meanings[1:])
-
-
-def hash_values(*values: str) -> str:
-    """Return 32 hexadecimal digits, equal for equal values."""
-    content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def hash_note(document: AnnotatedDocument) -> str:
-    """Return what is equal for equal texts, or for equal ids without a text."""
-    if document.text:
-        return hash_values("text", document.text)
-    return hash_values("id", document.id)
+    mention: str
+    concepts: list[Meaning]
 
 
 def resolve_documents(
     documents: Iterable[AnnotatedDocument],
     find: Callable[[str], str | None],
-    taught: Sequence[TaughtDocument],
+    taught: Iterable[TaughtDocument],
     *,
     add: bool,
 ) -> tuple[list[TaughtDocument], AnnotationCounts]:
@@ -144,24 +119,7 @@ def resolve_documents(
             counts.repeated += 1
         else:
             same.append(resolved)
-    unknown = counts.unknown.total()
-    not_learned = counts.composites + counts.without_concept + counts.without_text
-    known = counts.mentions - not_learned - unknown
-    if known < FEWEST_KNOWN * (known + unknown):
-        example = show_id(next(iter(counts.unknown)))
-        raise SapbertError(
-            "E362",
-            f"Expected annotations with ids of the knowledge base, but {unknown:,} "
-            f"ids, for example {example}, are not in it, which are nearly all. Use "
-            "the vocabulary of the annotations, or change the ids with `--prefix` or "
-            "`--drop-prefix`.",
-        )
-    if not any(document.mentions for same in new.values() for document in same):
-        raise SapbertError(
-            "E363",
-            f"Expected annotated mentions, but got none in {counts.documents} "
-            "documents. Pass documents whose entities have ids.",
-        )
+    check_usable(new, counts)
     before: dict[str, list[TaughtDocument]] = defaultdict(list)
     for earlier in taught:
         before[earlier.digest].append(earlier)
@@ -177,6 +135,33 @@ def resolve_documents(
     return sort_documents(document for same in together for document in same), counts
 
 
+def check_usable(
+    documents: dict[str, list[TaughtDocument]], counts: AnnotationCounts
+) -> None:
+    """Raise an error if nearly all ids are unknown, or no mention was annotated."""
+    unknown = counts.unknown.total()
+    not_learned = counts.composites + counts.without_concept + counts.without_text
+    known = counts.mentions - not_learned - unknown
+    if known < FEWEST_KNOWN * (known + unknown):
+        example = show_id(next(iter(counts.unknown)))
+        raise not_usable(
+            f"{unknown:,} ids, for example {example}, are not in it, which are nearly "
+            "all. Use the vocabulary of the annotations, or change the ids with "
+            "`--prefix` or `--drop-prefix`."
+        )
+    if not any(document.mentions for same in documents.values() for document in same):
+        raise not_usable(
+            f"got none in {counts.documents} documents. Pass documents whose entities "
+            "have ids."
+        )
+
+
+def not_usable(reason: str) -> SapbertError:
+    return SapbertError(
+        "E362", f"Expected annotations with ids of the knowledge base, but {reason}"
+    )
+
+
 def resolve_document(
     document: AnnotatedDocument,
     find: Callable[[str], str | None],
@@ -184,7 +169,7 @@ def resolve_document(
 ) -> TaughtDocument:
     """Return what a knowledge base keeps of a document, and count its mentions."""
     mentions: list[tuple[str, str]] = []
-    for text, parts, _ in document.mentions:
+    for text, parts in document.mentions:
         counts.mentions += 1
         if not has_text(text):
             counts.without_text += 1
@@ -197,34 +182,47 @@ def resolve_document(
             mentions.append((text, cui))
         else:
             counts.unknown[parts[0][0]] += 1
-    note = digest = hash_note(document)
-    if not document.text:
+    if document.text:
+        note = digest = hash_values("text", document.text)
+    else:
+        note = hash_values("id", document.id)
         digest = hash_values("id", document.id, document.source)
     return TaughtDocument(
         digest=digest, note=note, source=document.source, mentions=mentions
     )
 
 
-def find_contradictions(documents: Iterable[TaughtDocument]) -> list[Contradiction]:
-    """Return mentions with several concepts, those that differ most often first."""
-    meant: dict[str, dict[str, Meaning]] = defaultdict(dict)
-    for document in documents:
-        for text, cui in document.mentions:
-            meaning = meant[name_form(text)].setdefault(cui, Meaning(cui, text))
-            meaning.mentions += 1
-            meaning.documents.add(document.digest)
-    differing = [
-        Contradiction(form, sorted(by_cui.values(), key=lambda m: (-m.mentions, m.cui)))
-        for form, by_cui in meant.items()
-        if len(by_cui) > 1
-    ]
-    return sorted(differing, key=lambda one: (-one.minority, one.form))
+def hash_values(*values: str) -> str:
+    """Return 32 hexadecimal digits, equal for equal values."""
+    content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def sort_documents(documents: Iterable[TaughtDocument]) -> list[TaughtDocument]:
     """Return the documents that have mentions, in an order of their content alone."""
     usable = (document for document in documents if document.mentions)
-    return sorted(usable, key=lambda one: (one.digest, one.mentions, one.source))
+    return sorted(usable, key=lambda d: (d.digest, d.mentions, d.source))
+
+
+def find_contradictions(documents: Iterable[TaughtDocument]) -> list[Contradiction]:
+    """Return mentions with several concepts, those that differ most often first."""
+    meant: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    for document in documents:
+        for text, cui in document.mentions:
+            by_cui = meant.setdefault(name_form(text), {})
+            by_cui.setdefault(cui, []).append((text, document.digest))
+    differing: list[tuple[int, str, list[Meaning]]] = []
+    for form, by_cui in meant.items():
+        if len(by_cui) > 1:
+            meanings = [
+                Meaning(cui, found[0][0], len(found), len({d for _, d in found}))
+                for cui, found in by_cui.items()
+            ]
+            meanings.sort(key=lambda meaning: (-meaning.mentions, meaning.cui))
+            minority = sum(meaning.mentions for meaning in meanings[1:])
+            differing.append((-minority, form, meanings))
+    differing.sort(key=itemgetter(0, 1))
+    return [Contradiction(form, meanings) for _, form, meanings in differing]
 
 
 def describe_sources(documents: Sequence[TaughtDocument]) -> list[TaughtFile]:

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,37 +22,33 @@ from ...linking.features import (
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
-from ..edits.edits import TaughtDocument
+from ..edits.change import TaughtDocument
 from ..knowledge_base import KnowledgeBase
+from ..order.fit import Example
 from ..search import MENTIONS_AT_ONCE, MentionSearch
 
 FOLDS = 5
 SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
 
 
-class Example(NamedTuple):
+@dataclass(frozen=True)
+class TaughtExample(Example):
     """The candidates of an annotated mention.
 
     Attributes:
         text: What the linker searches for.
-        first: The first answer with the names and counts of the folds that count.
         fold: Fold of its document.
-        right: Number of its concept among the candidates; None = it is not among them,
-            or the mention has no concept.
         cuis: The candidates by cosine. Shape: (n,).
-        features: See `compute_features`.
-        plain: Whether the first answer is right before anything is taught.
-        named: Whether it is with the names and counts of the folds that count.
+        first: The first answer with the names and counts of the folds that count.
+        named: Whether it is right; `plain`: the one before anything is taught.
         seen: Whether a fold that counts has the mention with its concept.
         nil: Whether the mention has no concept.
     """
 
     text: str
-    first: str | None
     fold: int
-    right: int | None
     cuis: list[str]
-    features: Features
+    first: str | None
     plain: bool
     named: bool
     seen: bool
@@ -100,7 +96,7 @@ def make_examples(
     prior: Ranker,
     most: int,
     progress: bool = False,
-) -> list[Example]:
+) -> list[TaughtExample]:
     """Compute the features of the candidates of annotated mentions.
 
     Names and counts of the documents of its own fold do not count for a mention:
@@ -128,7 +124,7 @@ def make_examples(
         pool = pool_concepts(vocabulary, searcher.ordering.find_provenance)
         features = searcher.agreement.features(text, pool, Filter())
         plain[text] = first_answer(prior, pool, features, {}, named=named)
-    examples: list[Example] = []
+    examples: list[TaughtExample] = []
     for (text, fold), cuis in queries.items():
         counts = fold_counts.counts(name_form(text), fold)
         pool = pool_concepts(found[text][0], finders[fold])
@@ -139,13 +135,13 @@ def make_examples(
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
         first = first_answer(prior, pool, features, counts, named=named)
         for cui, number in cuis.items():
-            example = Example(
-                text=text,
-                first=first,
-                fold=fold,
+            example = TaughtExample(
                 right=pool.cuis.index(cui) if cui in pool.near else None,
-                cuis=pool.cuis,
                 features=features,
+                text=text,
+                fold=fold,
+                cuis=pool.cuis,
+                first=first,
                 plain=plain[text] == cui,
                 named=first == cui,
                 seen=bool(cui) and counts.get(cui, 0) > 0,

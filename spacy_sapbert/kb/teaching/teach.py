@@ -1,41 +1,118 @@
 """Annotated documents → a new version of a knowledge base, which learned from them."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
 
 from ...io.version import __version__
-from ...io.writing import check_folder_output, remove_path
+from ...io.writing import check_folder_output
+from ...linking.features import FEATURES
 from ...linking.ranker import Ranker
-from ..edits.edits import Edits, TaughtDocument, read_edits
-from ..edits.overlay import write_overlay
-from ..folder.copies import copy_version
-from ..folder.layout import CURRENT, KB_FOLDER
+from ..edits.change import Edits, read_edits, write_overlay
+from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
-from ..folder.records import Teaching
-from ..folder.versions import Version, read_current
+from ..folder.records import Manifest, TaughtFile, Teaching
+from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
+from ..order.fit import check_right, compute_chances, fit_probability, fit_weights
 from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
+    Contradiction,
     describe_sources,
     find_contradictions,
     resolve_documents,
 )
-from .examples import make_examples
-from .learning import TeachingReport, evaluate
+from .examples import FOLDS, TaughtExample, make_examples
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
+FEWEST = 50  # mentions with candidates, from which an order is learned
+PENALTY = 3e-3  # of squared weights, as in ridge regression
+LEFT_OUT_COUNT = 0.2  # times another example: mentions whose concept is left out
+DIGITS = 4  # of a share
+THRESHOLD_DIGITS = 6
+
+
+@dataclass
+class Accuracy:
+    """The share of right first answers; None without such mentions.
+
+    Attributes:
+        seen: Of mentions that other documents have with the same concept; `unseen` of
+            the others.
+    """
+
+    all: float | None
+    seen: float | None
+    unseen: float | None
+
+
+@dataclass
+class LostMention:
+    """A mention that was right before and is wrong now.
+
+    Attributes:
+        text: What the linker searches for.
+        cui: The right concept.
+        now: The first answer now.
+        mentions: How often it was annotated with this concept, and is wrong now.
+    """
+
+    text: str
+    cui: str
+    now: str
+    mentions: int
+
+
+@dataclass
+class TeachingReport:
+    """What was learned, and what it changes for documents that were not learned from.
+
+    All accuracies are by cross-validation: each document is linked with names, counts
+    and ranker of the others.
+
+    Attributes:
+        sources: All sources that the knowledge base has learned from.
+        changed: Whether the knowledge base was changed.
+        before: With the vocabulary alone, in the order that was learned from its names.
+        names: With annotated mentions as names.
+        after: With the learned order too; None = no order was learned.
+        threshold: Probability below which a mention has no concept.
+        precision, recall: Of links at this threshold.
+        nil_precision, nil_recall: Of mentions without a concept, if there are any.
+    """
+
+    counts: AnnotationCounts
+    sources: list[TaughtFile]
+    examples: int
+    changed: bool
+    before: Accuracy
+    names: Accuracy
+    after: Accuracy | None = None
+    lost: list[LostMention] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
+    threshold: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    nil_precision: float | None = None
+    nil_recall: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as values of JSON."""
+        data: dict[str, Any] = TypeAdapter(TeachingReport).dump_python(self)
+        return data
 
 
 class NothingBetterError(Exception):
     """Ends the writing of a version that would bring nothing."""
-
-    def __init__(self, report: TeachingReport) -> None:
-        super().__init__()
-        self.report = report
 
 
 def teach_documents(
@@ -75,108 +152,250 @@ def teach_documents(
         concept = kb.concept(cui)
         return None if concept is None else concept.cui
 
-    earlier = [d for d in edits.taught if d.source != instead_of]
+    earlier = (d for d in edits.taught if d.source != instead_of)
     taught, counts = resolve_documents(documents, find, earlier, add=add)
-    try:
-        with open_place(kb, output) as place:
-            version, report = learn_order(
-                place, edits, taught, counts, force=force, progress=progress
-            )
-    except NothingBetterError as error:
-        new, report = kb, error.report
-    else:
-        if output is None:
-            new = open_version(version, encoder=kb.encoder_config, old=kb)
-        else:
-            new = load_kb(output, encoder=kb.encoder_config)
-    report.contradictions = find_contradictions(taught)
-    return new, report
-
-
-@contextmanager
-def open_place(kb: KnowledgeBase, output: Path | None) -> Iterator[KnowledgeBase]:
-    """Lock a knowledge base, or its copy in another folder, and yield it opened.
-
-    The copy has links to the files, which are large and never change. It is removed
-    after an error.
-    """
-    if output is None:
-        with lock_version(kb.version):
-            yield kb
-        return
-    with open_target(output) as root, lock_kb(root):
-        used = read_current(root) if (root / CURRENT).exists() else None
-        copy = copy_version(kb.version, root, current=False, link=True)
-        try:
-            yield open_version(copy, encoder=kb.encoder_config)
-        except BaseException:
-            now = read_current(root) if (root / CURRENT).exists() else None
-            # A version that was published meanwhile uses the files of the copy.
-            if now == used and used != copy.name:
-                remove_path(root / copy.name)
-            raise
-
-
-def learn_order(
-    kb: KnowledgeBase,
-    edits: Edits,
-    taught: list[TaughtDocument],
-    counts: AnnotationCounts,
-    *,
-    force: bool,
-    progress: bool,
-) -> tuple[Version, TeachingReport]:
-    """Write a new overlay, learn an order with it, and publish it if it helps.
-
-    If it does not help and is not forced, a NothingBetterError has the report.
-    """
-    sources = describe_sources(taught)
     teaching = Teaching(
-        files=sources,
+        files=describe_sources(taught),
         concepts=len({cui for d in taught for _, cui in d.mentions if cui}),
         before=0.0,  # not measured yet
         names=0.0,
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
-    plain = Edits(edits.added, edits.removed)
-    order = kb.manifest.order
-    prior = order.ranker if order is not None else Ranker()
-    with draft_version(kb.folder) as first, draft_version(kb.folder) as draft:
-        untaught = kb
-        if edits.teaching is not None:
-            untaught = open_draft(kb, write_overlay(first, kb, plain))
-        # Its names are searched for before it is published. Vectors of what was taught
-        # before are not used, so that teaching in parts gives the same bytes.
-        edits = Edits(edits.added, edits.removed, taught, teaching)
-        version = write_overlay(draft, untaught, edits)
-        examples = make_examples(
-            open_draft(kb, version),
-            taught,
-            before=untaught,
-            prior=prior,
-            most=MOST_EXAMPLES,
-            progress=progress,
-        )
-        ranker, report = evaluate(examples, prior, counts, sources)
-        before, names = report.before.all or 0.0, report.names.all or 0.0
-        after = report.after.all if report.after else None
-        best = names if report.after is None else after or 0.0
-        if best <= before and not force:
-            raise NothingBetterError(report)
-        measured = {"before": before, "names": names, "after": after}
-        assert version.manifest.overlay is not None
-        overlay = version.manifest.overlay.model_copy(
-            update={
-                "taught": teaching.model_copy(update=measured),
-                "ranker": ranker and ranker.correction,
-            }
-        )
-        draft.write(version.manifest.model_copy(update={"overlay": overlay}))
-        report.changed = True
-        return draft.publish(), report
+    prior = kb.manifest.order.ranker if kb.manifest.order is not None else Ranker()
+    try:
+        with (
+            lock_place(kb, output) as root,
+            draft_version(root) as first,
+            draft_version(root) as draft,
+        ):
+            untaught = kb
+            if edits.teaching is not None:
+                plain = Edits(edits.added, edits.removed)
+                untaught = open_draft(kb, write_overlay(first, kb, plain))
+            # Its names are searched for before it is published. Vectors of what was
+            # taught before are not used, so that teaching in parts gives the same
+            # bytes.
+            edits = Edits(edits.added, edits.removed, taught, teaching)
+            version = write_overlay(draft, untaught, edits)
+            examples = make_examples(
+                open_draft(kb, version),
+                taught,
+                before=untaught,
+                prior=prior,
+                most=MOST_EXAMPLES,
+                progress=progress,
+            )
+            ranker, report = evaluate(examples, prior, counts, teaching.files)
+            report.contradictions = find_contradictions(taught)
+            report.changed = force or is_better(report)
+            if not report.changed:
+                raise NothingBetterError
+            draft.write(describe_teaching(version, report, ranker))
+            version = draft.publish()
+    except NothingBetterError:
+        return kb, report
+    if output is None:
+        return open_version(version, encoder=kb.encoder_config, old=kb), report
+    return load_kb(output, encoder=kb.encoder_config), report
+
+
+@contextmanager
+def lock_place(kb: KnowledgeBase, output: Path | None) -> Iterator[Path]:
+    """Lock and yield the folder to publish in: of the knowledge base, or another."""
+    if output is None:
+        with lock_version(kb.version):
+            yield kb.folder
+    else:
+        with open_target(output) as root, lock_kb(root):
+            yield root
 
 
 def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
-    """Open a draft in the folder of a knowledge base, whose parts it shares."""
+    """Open a draft made of a knowledge base, whose encoder and index it shares."""
     return KnowledgeBase(version, encoder=kb.encoder_config, old=kb)
+
+
+def is_better(report: TeachingReport) -> bool:
+    """Return whether there are more right first answers than before."""
+    best = report.names if report.after is None else report.after
+    return (best.all or 0.0) > (report.before.all or 0.0)
+
+
+def describe_teaching(
+    version: Version, report: TeachingReport, ranker: Ranker | None
+) -> Manifest:
+    """Return the meta.json of a version with what was learned and measured."""
+    overlay, teaching = version.manifest.overlay, version.manifest.taught
+    assert overlay is not None
+    assert teaching is not None
+    measured = {
+        "before": report.before.all or 0.0,
+        "names": report.names.all or 0.0,
+        "after": report.after.all if report.after else None,
+    }
+    changes = {
+        "taught": teaching.model_copy(update=measured),
+        "ranker": ranker and ranker.correction,
+    }
+    update = {"overlay": overlay.model_copy(update=changes)}
+    return version.manifest.model_copy(update=update)
+
+
+def evaluate(
+    examples: Sequence[TaughtExample],
+    prior: Ranker,
+    counts: AnnotationCounts,
+    sources: list[TaughtFile],
+) -> tuple[Ranker | None, TeachingReport]:
+    """Learn an order that corrects the one before, and measure what it brings.
+
+    Returns:
+        The order, None if it brings nothing; and the report.
+    """
+    plain = np.array([example.plain for example in examples])
+    right = np.array([example.named for example in examples])
+    nil = np.array([example.nil for example in examples])
+    seen = np.array([example.seen for example in examples])
+
+    def measure(answers: np.ndarray) -> Accuracy:
+        return Accuracy(
+            share(answers, ~nil),
+            share(answers, seen & ~nil),
+            share(answers, ~seen & ~nil),
+        )
+
+    report = TeachingReport(
+        counts,
+        sources,
+        len(examples),
+        changed=False,
+        before=measure(plain),
+        names=measure(right),
+    )
+    first = [example.first for example in examples]
+    ranker: Ranker | None = None
+    if count_usable(examples) >= FEWEST:
+        scores = rank_unseen(examples, prior)
+        ordered = check_right(examples, scores)
+        if ordered.sum() > right.sum():
+            ranker = calibrate_ranker(fit_ranker(examples, prior), examples, scores)
+            right, report.after = ordered, measure(ordered)
+            linked = compute_chances(ranker, examples, scores) >= ranker.threshold
+            report.threshold = ranker.threshold
+            report.precision = share(right, linked)
+            report.recall = share(right & linked, ~nil)
+            if nil.any():
+                report.nil_precision = share(nil, ~linked)
+                report.nil_recall = share(~linked, nil)
+            first = [
+                example.cuis[int(s.argmax())] if len(s) else None
+                for example, s in zip(examples, scores, strict=True)
+            ]
+    report.lost = list_lost(examples, plain & ~right, first)
+    return ranker, report
+
+
+def share(right: np.ndarray, chosen: np.ndarray) -> float | None:
+    """Return the share that is right of what is chosen, None of nothing."""
+    return round(float(right[chosen].mean()), DIGITS) if chosen.any() else None
+
+
+def list_lost(
+    examples: Sequence[TaughtExample], lost: np.ndarray, first: Sequence[str | None]
+) -> list[LostMention]:
+    """Return the lost mentions that have their concept among the candidates."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for number in np.flatnonzero(lost).tolist():
+        example = examples[number]
+        if example.right is not None:
+            right = example.cuis[example.right]
+            counts[example.text, right, first[number] or ""] += 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [LostMention(*key, mentions) for key, mentions in ordered]
+
+
+def count_usable(examples: Sequence[TaughtExample]) -> int:
+    """Return how many examples have the right concept among their candidates."""
+    return sum(example.right is not None for example in examples)
+
+
+def fit_ranker(examples: Sequence[TaughtExample], prior: Ranker) -> Ranker:
+    """Fit weights that are added to a ranker; its probability is not calibrated yet."""
+    taught = fit_weights(examples, FEATURES, penalty=PENALTY, prior=prior)
+    return prior.model_copy(update={"taught": taught})
+
+
+def rank_unseen(examples: Sequence[TaughtExample], prior: Ranker) -> list[np.ndarray]:
+    """Return the scores of the candidates of each example. Shape: (candidates,) each.
+
+    The ranker of each fold is fitted to the examples of the other folds; without usable
+    ones the order is that of the candidates.
+    """
+    rankers: list[Ranker | None] = []
+    for fold in range(FOLDS):
+        others = [example for example in examples if example.fold != fold]
+        rankers.append(fit_ranker(others, prior) if count_usable(others) else None)
+    scores: list[np.ndarray] = []
+    for example in examples:
+        ranker = rankers[example.fold]
+        if ranker is None:
+            scores.append(-np.arange(len(example.cuis), dtype=np.float64))
+        else:
+            scores.append(ranker.scores(example.features))
+    return scores
+
+
+def calibrate_ranker(
+    ranker: Ranker, examples: Sequence[TaughtExample], scores: Sequence[np.ndarray]
+) -> Ranker:
+    """Fit the probability of a ranker, and the threshold with the highest F1 of links.
+
+    Args:
+        scores: From `rank_unseen`, so that no mention was part of what ranks it.
+    """
+    left_out = [leave_out_right(*pair) for pair in zip(examples, scores, strict=True)]
+    others = [pair for pair in left_out if pair is not None]
+    calibrated = fit_probability(
+        ranker,
+        [*examples, *(example for example, _ in others)],
+        [*scores, *(some for _, some in others)],
+        counts=[1.0] * len(examples) + [LEFT_OUT_COUNT] * len(others),
+    )
+    right = check_right(examples, scores)
+    chances = compute_chances(calibrated, examples, scores)
+    answered = np.array([len(s) > 0 for s in scores])
+    linkable = sum(not example.nil for example in examples)
+    threshold = best_threshold(chances[answered], right[answered], linkable)
+    return calibrated.model_copy(update={"threshold": threshold})
+
+
+def leave_out_right(
+    example: TaughtExample, scores: np.ndarray
+) -> tuple[TaughtExample, np.ndarray] | None:
+    """Return a mention as if its concept were not there; None if nothing is left.
+
+    People annotate what has a concept, and mentions that have none are to be known too.
+    """
+    if example.right is None or len(scores) < 2:
+        return None
+    kept = np.arange(len(scores)) != example.right
+    features = {name: values[kept] for name, values in example.features.items()}
+    return replace(example, right=None, features=features), scores[kept]
+
+
+def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> float:
+    """Return the lowest probability from which on links have the highest F1.
+
+    Args:
+        chances: Probability of each answer. Shape: (n,).
+        linkable: Number of mentions that have a concept.
+    """
+    order = np.argsort(-chances, kind="stable")
+    hits = right[order].cumsum()
+    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + linkable)
+    last = chances[order]
+    # Answers of equal probability are linked together.
+    whole = np.append(last[1:] != last[:-1], True)
+    best = np.flatnonzero(whole & (f1 == f1[whole].max()))[-1]
+    return round(float(last[best]), THRESHOLD_DIGITS)

@@ -19,8 +19,7 @@ from ...formats.gold import NIL
 from ...io.writing import remove_leftovers, write_atomically, write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.documents import AnnotatedDocument
-from ...kb.teaching.learning import FEWEST
-from ...kb.teaching.teach import teach_documents
+from ...kb.teaching.teach import FEWEST, teach_documents
 from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
 from ..problems import RequestError, describe_problem, failed

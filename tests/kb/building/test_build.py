@@ -11,7 +11,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.building.plan import lock_work_folder
+from spacy_sapbert.kb.building.row_vectors import lock_work_folder
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb

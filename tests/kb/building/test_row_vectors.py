@@ -12,10 +12,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.building.row_vectors import (
-    Names,
-    embed_some,
-)
+from spacy_sapbert.kb.building.row_vectors import TokenizedNames, embed_some
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -78,7 +75,7 @@ def test_embed_some_gives_a_name_the_same_vector_beside_any_others(
     token_ids, _ = encoder.tokenize(texts)
 
     def embed(some: list[int]) -> dict[int, bytes]:
-        names = Names()
+        names = TokenizedNames()
         for place in some:
             names.add(token_ids[place])
         rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
@@ -154,7 +151,7 @@ def test_build_kb_that_reuses_vectors_of_another_encoder_is_an_error(
     build: dict[str, Any] = {"encoder": str(tiny_encoder), **changes}
     if "encoder" in changes:
         build["encoder"] = str(make_bert(tmp_path / "bert", ["fever"]))
-    with pytest.raises(SapbertError, match=f"E393.*its {name} is another"):
+    with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\)"):
         build_kb(concepts_file, tmp_path / "kb", reuse=sample_kb, **build)
     assert not (tmp_path / "kb").exists()
 
@@ -164,5 +161,5 @@ def test_build_kb_does_not_reuse_short_values_for_long_ones(
 ) -> None:
     build = {"encoder": str(tiny_encoder), "backend": "exact"}
     build_kb(concepts_file, tmp_path / "short", **build | {"backend": "faiss"})
-    with pytest.raises(SapbertError, match="E393.*16 bits"):
+    with pytest.raises(SapbertError, match="E394.*16 bits"):
         build_kb(concepts_file, tmp_path / "kb", reuse=tmp_path / "short", **build)

@@ -309,7 +309,7 @@ def test_teach_again_or_in_parts_is_teaching_once(
     assert (report.counts.repeated, report.counts.replaced) == (50, 0)
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
-    assert len(list_versions(kb.folder)) == 4
+    assert len(list_versions(kb.folder)) == 3
 
 
 def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
@@ -494,7 +494,7 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
     with pytest.raises(SapbertError, match="E362") as caught:  # a text as an id
         teach_documents(load_kb(own_kb), [make_document(("C1", "Jane Roe"))])
     assert "Jane" not in str(caught.value)
-    with pytest.raises(SapbertError, match="E363"):
+    with pytest.raises(SapbertError, match="E362.*got none"):
         teach_documents(load_kb(own_kb), [])
     after = {path: path.read_bytes() for path in own_kb.rglob("*") if path.is_file()}
     assert after == before
