@@ -6,12 +6,16 @@ import typer
 
 from ..corpora.convert import LABEL, convert_corpus
 from ..corpora.registry import FORMATS, read_corpus
+from ..errors import SapbertError, unknown_on_error
 from ..io.progress import show_progress
 from ..io.terminal import msg
 from .app import app, check_outputs
 
 CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
-FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")
+FORMAT = typer.Option(None, help=f"One of {', '.join(FORMATS)}. [detected]")
+ON_ERROR = typer.Option(
+    "fail", help="fail, or skip: leave out documents that cannot be read, and count."
+)
 PREFIX = typer.Option(
     "", help="Add to ids without a colon, e.g. MESH:", show_default=False
 )
@@ -23,10 +27,31 @@ BARS_JOIN_PARTS = typer.Option(
 )
 
 
+class Skipped:
+    """What `--on-error` does with a document that cannot be read."""
+
+    def __init__(self, on_error: str) -> None:
+        if on_error not in ("fail", "skip"):
+            raise unknown_on_error(value=on_error)
+        self.fails = on_error == "fail"
+        self.errors: list[SapbertError] = []
+
+    def __call__(self, error: SapbertError) -> None:
+        if self.fails:
+            raise error
+        self.errors.append(error)
+
+    def report(self) -> None:
+        """Print how many were left out, and the first reason."""
+        if self.errors:
+            first = self.errors[0]
+            msg.warn(f"{len(self.errors):,} documents were left out: {first}")
+
+
 @app.command("convert")
 def convert(
     corpus: Path = CORPUS,
-    format: str = FORMAT,
+    format: str | None = FORMAT,
     output: Path = typer.Option(
         ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
     ),
@@ -53,13 +78,14 @@ def convert(
     ),
     lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
     label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
+    on_error: str = ON_ERROR,
     force: bool = typer.Option(False, "--force", help="Replace the output."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """annotated corpus -> mentions.tsv or docs.spacy, by the ending of the output
 
-    Example: spacy sapbert convert corpus/NCBIdevelopset_corpus.txt --format
-    pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
+    Example: spacy sapbert convert corpus/NCBIdevelopset_corpus.txt --prefix MESH:
+    --output corpus/ncbi/dev.tsv
 
     Example: spacy sapbert convert corpus/medmentions.txt.gz --format pubtator
     --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
@@ -74,8 +100,14 @@ def convert(
         "split": split,
     }
     options = {name: value for name, value in given.items() if value is not None}
+    skipped = Skipped(on_error)
     documents = read_corpus(
-        corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
+        corpus,
+        format,
+        prefix=prefix,
+        drop_prefix=drop_prefix,
+        on_error=skipped,
+        **options,
     )
     with show_progress(documents, unit="documents", quiet=quiet) as shown:
         counts = convert_corpus(
@@ -83,4 +115,5 @@ def convert(
         )
     if not quiet:
         msg.table([(what, f"{count:,}") for what, count in counts.items()])
+        skipped.report()
         msg.good(f"Wrote {output}")

@@ -18,7 +18,7 @@ from ..kb.folder.layout import KB_FOLDER
 from ..kb.folder.versions import find_kb
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
-from .convert import DROP_PREFIX, PREFIX
+from .convert import DROP_PREFIX, ON_ERROR, PREFIX, Skipped
 from .kb.edit import check_folder
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def teach(
         help="CSV to write: mentions with different concepts.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+    on_error: str = ON_ERROR,
     force: bool = typer.Option(
         False,
         "--force",
@@ -117,10 +118,16 @@ def teach(
         check_folder_output(output, KB_FOLDER, force=force)
     folder = find_kb(kb) if output is not None else check_folder(kb)
 
+    skipped = Skipped(on_error)
+
     def read_all() -> "Iterator[AnnotatedDocument]":
         for path in annotated:
             yield from read_annotated(
-                path, format, prefix=prefix, drop_prefix=drop_prefix
+                path,
+                format,
+                prefix=prefix,
+                drop_prefix=drop_prefix,
+                on_error=skipped,
             )
 
     documents = [
@@ -150,6 +157,7 @@ def teach(
         typer.echo(format_json(data))
     elif not quiet:
         print_report(opened, learned)
+        skipped.report()
         for path in (report, lost, contradictions):
             if path is not None:
                 msg.good(f"Wrote {path}")

@@ -4,27 +4,29 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from ..errors import SapbertError
 from ..formats.docbin import read_docbin
+from ..formats.documents import OnError, raise_error
 from ..formats.gold import NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
-from ..formats.inputs.files import detect_format
 from ..formats.inputs.rows import Columns
 from ..io.formulas import undefuse
 from ..kb.teaching.documents import AnnotatedDocument
-from ..mapping.columns import is_mapped
 from ..pipeline.stop_names import AnnotatedText
 from ..pipeline.teaching import annotate, annotate_docs
-from .registry import FORMATS, change_prefixes, read_corpus
+from .registry import FORMATS, change_prefixes, detect_annotated, read_corpus
 
-TABLES = (".tsv", ".tsv.gz")
-DOCS, CSV, MAPPED = "spacy", "csv", "mapped"
+DOCS, CSV = "spacy", "csv"
 ANNOTATED_FORMATS = (*FORMATS, DOCS, CSV)
 GOLD = "gold"  # span group of Docs that `convert` wrote
 
 
 def read_annotated(
-    path: Path, format: str | None = None, *, prefix: str = "", drop_prefix: str = ""
+    path: Path,
+    format: str | None = None,
+    *,
+    prefix: str = "",
+    drop_prefix: str = "",
+    on_error: OnError = raise_error,
 ) -> Iterator[AnnotatedDocument]:
     """Read annotated documents.
 
@@ -33,17 +35,13 @@ def read_annotated(
         format: One of `ANNOTATED_FORMATS`: a corpus format (also a table of `map`),
             `.spacy`, or the CSV of `link` with corrected `cui`; None = by ending or
             content.
-        prefix, drop_prefix: See `read_corpus`.
-
-    Raises:
-        SapbertError: If the format is not recognised; with file and line, at the first
-            bad line.
+        prefix, drop_prefix, on_error: See `read_corpus`.
     """
     format = format or detect_annotated(path)
     if format == DOCS:
         documents = read_docs(path)
     elif format == CSV:
-        documents = read_links(path)
+        documents = read_links(path, on_error)
     else:
         documents = (
             annotate(
@@ -52,7 +50,7 @@ def read_annotated(
                 [(span.mention, span.parts) for span in gold.spans],
                 id=str(gold.id),
             )
-            for gold in read_corpus(path, format)
+            for gold in read_corpus(path, format, on_error=on_error)
         )
     for document in documents:
         mentions = [
@@ -64,17 +62,6 @@ def read_annotated(
             for mention in document.mentions
         ]
         yield document._replace(mentions=mentions)
-
-
-def detect_annotated(path: Path) -> str:
-    """Return the format of annotated documents, by the ending or the content.
-
-    Raises:
-        SapbertError: If there is no such file, or its format is not recognised.
-    """
-    format = "tsv" if path.name.endswith(TABLES) else ""
-    format = MAPPED if is_mapped(path) else format
-    return format or ("brat" if path.is_dir() else detect_format(path))
 
 
 def read_annotated_texts(
@@ -107,17 +94,13 @@ def read_docs(path: Path) -> Iterator[AnnotatedDocument]:
             yield from annotate_docs([doc], source=path.name, spans_key=key)
 
 
-def read_links(path: Path) -> Iterator[AnnotatedDocument]:
+def read_links(path: Path, on_error: OnError) -> Iterator[AnnotatedDocument]:
     """Read the CSV of `link`: columns `id`, `text` and `cui`; an empty `cui` is none.
 
     Rows of one document stand together.
     """
-
-    def fail(error: SapbertError) -> None:
-        raise error
-
     columns = Columns(text="text", id="id", keep=("cui",))
-    rows = read_csv_rows(path, columns, on_error=fail)
+    rows = read_csv_rows(path, columns, on_error=on_error)
     for id, of_document in groupby(
         (row for _, row in rows), key=lambda row: row.get("id")
     ):

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError
+from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldSpan
+from ..formats.inputs.files import detect_format
 from ..formats.registry import FORMATS as INSTALLED
 from ..formats.registry import load_reader as load_installed
+from ..mapping.columns import is_mapped
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefixes", "read_corpus"]
 
@@ -28,6 +31,7 @@ FORMATS: dict[str, str | None] = {
     "mapped": "mapped:read_mapped",
     **{name: None for name, format in INSTALLED.items() if format.read},
 }
+TABLES, MAPPED = (".tsv", ".tsv.gz"), "mapped"
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
 
 
@@ -60,15 +64,24 @@ def change_prefixes(
 
 
 def read_corpus(
-    path: Path, format: str, *, prefix: str = "", drop_prefix: str = "", **options: Any
+    path: Path,
+    format: str | None = None,
+    *,
+    prefix: str = "",
+    drop_prefix: str = "",
+    on_error: OnError = raise_error,
+    **options: Any,
 ) -> Iterator[GoldDocument]:
     """Read a corpus of any format.
 
     Args:
         path: A file or a folder, as the format has it; files can be `.gz`.
-        format: One of the formats of docs/corpora.md, e.g. "pubtator".
+        format: One of the formats of docs/corpora.md, e.g. "pubtator"; None = by the
+            ending or the content.
         prefix: Added to ids without a colon, e.g. "MESH:".
         drop_prefix: Removed from ids, e.g. "UMLS:".
+        on_error: Called with the error of a document that cannot be read, which is left
+            out if this returns. Readers of research corpora stop at such an error.
         options: Of the reader of the format, see docs/corpora.md.
 
     Yields:
@@ -84,6 +97,7 @@ def read_corpus(
         >>> document.spans[0].mention, document.spans[0].parts
         ('itching', [['C0033774']])
     """
+    format = format or detect_annotated(path)
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters
     known = [name for name in arguments if name not in NOT_OPTIONS]
@@ -95,7 +109,18 @@ def read_corpus(
                 f"({', '.join(known).replace('_', '-') or 'none'}), but got "
                 f"`--{option.replace('_', '-')}`. Remove it.",
             )
+    if "on_error" in arguments:
+        options["on_error"] = on_error
     return finish_documents(path, reader(path, **options), prefix, drop_prefix)
+
+
+def detect_annotated(path: Path) -> str:
+    """Return the format of annotated documents, by the ending or the content."""
+    if is_mapped(path):
+        return MAPPED
+    if path.name.endswith(TABLES):
+        return "tsv"
+    return "brat" if path.is_dir() else detect_format(path)
 
 
 def finish_documents(

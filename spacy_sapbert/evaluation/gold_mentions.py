@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from ..errors import SapbertError, blank_mention
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
+from ..formats.inputs.files import detect_content, detect_format
+from ..formats.registry import load_reader
 from ..io.reading import read_lines
 from ..mapping.columns import is_mapped, read_reviewed
 from ..mapping.sssom import NOTHING, OWN
@@ -131,7 +133,8 @@ def read_mentions(
     """Read gold mentions: a table with a header, or lines `mention||id`; also `.gz`.
 
     A table of `map` has mentions where a person has chosen a concept, and a file of
-    SSSOM where a text is mapped exactly to a concept or to none.
+    SSSOM where a text is mapped exactly to a concept or to none. Documents of brat,
+    PubTator, BioC or JSON Lines have their annotated mentions.
 
     Args:
         bars_join_parts: See `split_ids`.
@@ -148,6 +151,9 @@ def read_mentions(
         return
     if SSSOM.search(path.name):
         yield from read_mapped_texts(path)
+        return
+    if path.is_dir() or detect_content(path) is not None:
+        yield from read_documents(path)
         return
     columns: list[str] | None = None
     seen = started = False
@@ -168,6 +174,14 @@ def read_mentions(
             f"Expected gold mentions in {path}, but it has none. Pass the file that "
             "has them.",
         )
+
+
+def read_documents(path: Path) -> Iterator[GoldMention]:
+    """Read the mentions of annotated documents."""
+    format = "brat" if path.is_dir() else detect_format(path)
+    for document in load_reader(format)(path):
+        for span in document.spans:
+            yield GoldMention(span.line, str(document.id), span.mention, span.parts)
 
 
 def read_mapped_texts(path: Path) -> Iterator[GoldMention]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -216,7 +217,9 @@ def biosyn_mentions_command(
     corpus/ncbi/dev.tsv
     """
     check_outputs(output, force=force)
-    options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
+    options: dict[str, Any] = {}
+    if bars_join_parts is not None:
+        options["bars_join_parts"] = bars_join_parts
     counts: Counter[str] = Counter()
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(

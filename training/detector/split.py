@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import spacy
 import typer
@@ -66,7 +67,7 @@ def label_mentions(doc: Doc, label: str) -> None:
 
 
 def read_annotated_docs(
-    path: Path, *, lang: str, label: str | None = None, **ids: str
+    path: Path, *, lang: str, label: str | None = None, **ids: Any
 ) -> list[Doc]:
     """Read annotated documents of any format as `spacy sapbert convert` does.
 
