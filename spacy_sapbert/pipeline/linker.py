@@ -16,7 +16,7 @@ from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
-from ..linking.options import OPTIONS, LinkOptions, change_options
+from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from .abbreviation_detector import long_form_text
 from .default_config import LINKER_CONFIG, check_labels, with_options
 from .kb_component import KbComponent, OpenedKb
@@ -83,14 +83,14 @@ class SapbertLinker(KbComponent):
         opened = OpenedKb(
             kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds
         )
-        super().__init__(nlp, name, opened)
+        super().__init__(name, opened)
         self.options = LinkOptions(**options)
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr)
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.config = {**self.settings(), "kb": opened.given}
+        self.config = {**self.settings(), "kb": None if kb is None else str(kb)}
         set_extensions(self.attrs)
         for _, component in nlp.components:
             if isinstance(component, SapbertLinker):
@@ -101,12 +101,7 @@ class SapbertLinker(KbComponent):
     def __setattr__(self, name: str, value: Any) -> None:
         # A misspelt option would be a new attribute, which changes nothing.
         if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
-            known = [*OPTIONS]
-            raise SapbertError(
-                "E333",
-                f"Expected one of the settings {known}, but got {repr(name)}. Correct "
-                "its name.",
-            )
+            change_options(DEFAULT_OPTIONS, {name: value})  # raises the error
         super().__setattr__(name, value)
 
     @property
@@ -144,13 +139,10 @@ class SapbertLinker(KbComponent):
         kb.check_options(self.options)
 
     def reload(self) -> bool:
-        """Load the knowledge base again if its folder has a new version.
+        """Load the new version of the folder, and return whether there was one.
 
-        If the new version cannot be loaded, has another digest than `kb_digest`, or
-        does not fit the options, that is an error, and the linker uses the old one.
-
-        Returns:
-            Whether there was one.
+        If it cannot be loaded, has another digest than `kb_digest`, or does not fit the
+        options, that is an error, and the linker uses the old one.
         """
         return self.opened.refresh(self.check_kb)
 
@@ -171,11 +163,10 @@ class SapbertLinker(KbComponent):
         nlp: Language | None = None,
         teach: bool = False,
     ) -> None:
-        """Open the knowledge base, and let a copy of it learn from examples.
+        """Open the knowledge base.
 
-        Args:
-            get_examples: Examples; those whose entities have a `kb_id_` are learned.
-            teach: Learn; a setting of `[initialize.components.sapbert_linker]`.
+        With `teach = true` in `[initialize.components.sapbert_linker]` a copy of it
+        learns from the entities of the examples that have a `kb_id_`.
         """
         self.check_kb(self.kb)
         if teach and get_examples is not None:
@@ -184,18 +175,15 @@ class SapbertLinker(KbComponent):
     def teach(self, docs: Iterable[Doc]) -> None:
         """Teach a copy of the knowledge base with Docs; use it if it is better.
 
-        Args:
-            docs: See `teaching.teach`. The copy is saved with the pipeline.
+        The copy is saved with the pipeline. Of Docs see `teaching.teach`.
         """
+        from ..kb.teaching.teach import teach_documents
         from .teaching import annotate_docs
 
-        documents = [
-            d for d in annotate_docs(docs, spans_key=self.spans_key) if d.mentions
-        ]
+        annotated = annotate_docs(docs, spans_key=self.spans_key)
+        documents = [document for document in annotated if document.mentions]
         if not documents:
             return
-        from ..kb.teaching.teach import teach_documents
-
         temporary = TemporaryFolder(prefix="sapbert-kb-")
         output = temporary.path.resolve() / "kb"
         kb, report = teach_documents(self.kb, documents, output=output)
@@ -242,7 +230,7 @@ class SapbertLinker(KbComponent):
             yield from docs
 
     def link_docs(self, docs: list[Doc], settings: dict[str, Any]) -> bool:
-        """Predict and set links; return False if the error handler took an error."""
+        """Predict and set links; return whether that succeeded."""
         try:
             self.opened.refresh_in_time(self.check_kb)
             self.set_annotations(docs, self.predict(docs, **settings))
@@ -336,7 +324,6 @@ class SapbertLinker(KbComponent):
                 group.attrs[attr] = [*values]
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings but the knowledge base, encoder and scorer."""
         return {
             "kb_digest": self.opened.pin,
             "reload_seconds": self.opened.reload_seconds,
@@ -348,7 +335,6 @@ class SapbertLinker(KbComponent):
         }
 
     def use_settings(self, settings: dict[str, Any]) -> None:
-        """Use settings, and the knowledge base `kb`; those that are absent stay."""
         merged = {**self.settings(), **settings}
         self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
         self.batch_size = merged["batch_size"]
@@ -361,15 +347,13 @@ class SapbertLinker(KbComponent):
         self.opened.choose(source, pin=merged["kb_digest"])
 
     def saved_source(self) -> str | None:
-        """Return the name of an installed knowledge base."""
         return self.opened.installed_name
 
     def saves_kb(self) -> bool:
-        """Return whether the files of the knowledge base are saved."""
         return self.opened.installed_name is None
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)  # type: ignore[misc]  # that of Cython
         set_extensions(self.attrs)
 
 
@@ -409,19 +393,15 @@ def set_extensions(attrs: AttributeNames) -> None:
     for attr, default in zip(attrs, UNSET, strict=True):
         if attr is None:
             continue
-        if attrs.count(attr) > 1:
-            raise wrong_attribute(attr=attr, reason="named twice")
-        if not Span.has_extension(attr):
+        is_new = not Span.has_extension(attr)
+        is_twice = attrs.count(attr) > 1
+        if is_twice or not (is_new or Span.get_extension(attr)[1:] == (None,) * 3):
+            reason = "named twice" if is_twice else "computed by another component"
+            raise SapbertError(
+                "E552",
+                "Expected an attribute of spans for each of CUI, candidates, note and "
+                f"codes, but `span._.{attr}` is {reason}. Choose another name with the "
+                "settings `cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
+            )
+        if is_new:
             Span.set_extension(attr, default=default)
-        elif any(Span.get_extension(attr)[1:]):
-            reason = "computed by another component"
-            raise wrong_attribute(attr=attr, reason=reason)
-
-
-def wrong_attribute(*, attr: object, reason: object) -> SapbertError:
-    return SapbertError(
-        "E552",
-        "Expected an attribute of spans for each of CUI, candidates, note and codes, "
-        f"but `span._.{attr}` is {reason}. Choose another name with the settings "
-        "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
-    )

@@ -417,7 +417,7 @@ OTHER_SETTINGS = {
 def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
     opened = state.pop("opened")
-    del state["scorer"], state["pipeline"]
+    del state["scorer"]
     return [state, opened.pin, opened.reload_seconds, opened.encoder]
 
 
