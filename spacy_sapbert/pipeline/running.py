@@ -1,6 +1,6 @@
 """Load a pipeline, add what it needs to link, and run it over documents."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import SapbertError
-from ..formats.documents import FIELDS, Document, OnError, raise_error
+from ..errors import SapbertError, check_choice
+from ..formats.documents import Document, OnError, raise_error
+from ..formats.entities import LinkedDoc, describe_docs
 from ..linking.options import change_options
 
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 # Documents that are run together, and names of components to skip for them.
 Job = tuple[list[Document], list[str]]
-# A linked Doc, or why there is none.
-Result: TypeAlias = "Doc | ComponentError"
 
 
 class ComponentError(SapbertError):
     """A component failed on a document; the others may be linked."""
+
+
+# A linked document, or why there is none; and those of the documents of a job.
+Result = LinkedDoc | ComponentError
+JobResults: TypeAlias = Iterator[tuple[list[Document], list[Result]]]
 
 
 def find_linker(nlp: "Language") -> str | None:
@@ -43,6 +47,11 @@ def find_linker(nlp: "Language") -> str | None:
 
     linkers = (n for n, c in nlp.pipeline if isinstance(c, SapbertLinker))
     return next(linkers, None)
+
+
+def get_linker(nlp: "Language") -> Any:
+    """Return the first linker of a pipeline; none is an error of spaCy."""
+    return nlp.get_pipe(find_linker(nlp) or LINKER)
 
 
 def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
@@ -68,13 +77,9 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     except SapbertError:
         raise
     except (OSError, ValueError) as error:
-        if (Path(name) / KB_FILE).is_file():
-            raise SapbertError(
-                "E571",
-                f"Expected a pipeline in {name}, but it is a knowledge base. Pass it "
-                "as `--kb`.",
-            ) from None
         reason = str(error).strip().partition("\n")[0]
+        if (Path(name) / KB_FILE).is_file():
+            reason = "it is a knowledge base, for `--kb`."
         raise SapbertError(
             "E507",
             f"Expected a pipeline under {name!r}, but it could not be loaded: "
@@ -118,11 +123,8 @@ def complete_pipeline(
         mentions: "names" to detect the names of the knowledge base.
         detection: Require a detector; False = all documents have entities.
     """
-    if mentions not in (None, NAMES):
-        raise SapbertError(
-            "E510",
-            f"Expected `--mentions` to be {NAMES!r}, but got {mentions!r}. Correct it.",
-        )
+    if mentions is not None:
+        check_choice("mentions", [NAMES], mentions)
     name = find_linker(nlp)
     if name is None:
         name = LINKER
@@ -211,13 +213,12 @@ def link_documents(
     documents: Iterable[Document],
     *,
     batch_size: int,
-    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Result]]]] | None" = None,
+    run: Callable[[Iterator[Job]], JobResults] | None = None,
     on_error: OnError = raise_error,
-) -> "Iterator[tuple[Any, Doc]]":
-    """Run a pipeline with a linker over documents, and yield their ids and Docs.
+) -> Iterator[LinkedDoc]:
+    """Run a pipeline with a linker over documents, and yield what is linked.
 
-    Documents with entities skip the components that detect entities. The fields of a
-    document are in `doc.user_data["fields"]`.
+    Documents with entities skip the components that detect entities.
 
     Args:
         batch_size: Documents in memory at once.
@@ -225,15 +226,15 @@ def link_documents(
         on_error: Called if a component fails; the document is left out.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
-    results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
-    for batch, docs in results:
-        for document, doc in zip(batch, docs, strict=True):
-            if isinstance(doc, SapbertError):
-                on_error(doc)
-                continue
-            if document.fields is not None:
-                doc.user_data[FIELDS] = document.fields
-            yield document.id, doc
+    done = run(jobs) if run else ((b, link_batch(nlp, b, skip=s)) for b, s in jobs)
+    for batch, results in done:
+        for document, result in zip(batch, results, strict=True):
+            if isinstance(result, ComponentError):
+                on_error(result)
+            elif document.fields is None:
+                yield result
+            else:
+                yield result._replace(fields=document.fields)
 
 
 def plan_jobs(
@@ -242,8 +243,7 @@ def plan_jobs(
     """Group documents that run through the same components."""
     from spacy.util import minibatch
 
-    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
-    key = linker.spans_key
+    key = get_linker(nlp).spans_key
     detectors = list_detectors(nlp, linked_spans(key))
     for known, group in groupby(documents, lambda d: has_entities(d, key)):
         if not known:
@@ -258,11 +258,10 @@ def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
         return document.text
     from ..formats.gold_docs import clear_concepts, set_mentions
 
-    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
+    key = get_linker(nlp).spans_key
     if document.doc is None:
-        doc = nlp.make_doc(document.text)
-        return set_mentions(doc, document.spans or [], linker.spans_key)
-    clear_concepts(document.doc, linker.spans_key)
+        return set_mentions(nlp.make_doc(document.text), document.spans or [], key)
+    clear_concepts(document.doc, key)
     return document.doc
 
 
@@ -279,37 +278,48 @@ def raise_component_errors(nlp: "Language") -> None:
                 component.set_error_handler(raise_error)
 
 
-def run_batch(
-    nlp: "Language", batch: list[Document], *, skip: list[str]
-) -> "list[Result]":
-    """Run a pipeline over some documents together.
+def link_batch(
+    nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
+) -> list[Result]:
+    """Run a pipeline over some documents together, and describe their links."""
+    linker = get_linker(nlp)
+    results: list[Result] = []
+    for document, doc in zip(batch, run_batch(nlp, batch, skip=skip), strict=True):
+        if isinstance(doc, ComponentError):
+            results.append(doc)
+        else:
+            named = [(document.id, doc)]
+            results += describe_docs(
+                named, spans_key=linker.spans_key, names=linker.attrs
+            )
+    return results
 
-    Returns:
-        The Doc of each document, or the error of its component.
-    """
+
+def run_batch(
+    nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
+) -> "list[Doc | ComponentError]":
+    """Run a pipeline over some documents together; see `link_batch`."""
     raise_component_errors(nlp)
-    docs: list[Result] = []
+    docs: list[Doc | ComponentError] = []
     try:
         contents = [prepare_document(nlp, document) for document in batch]
         docs += nlp.pipe(contents, batch_size=len(batch), disable=skip)
     except SapbertError:
         raise
-    except Exception:  # run one at a time to find the document
+    except Exception:
         docs = []
-    if len(docs) != len(batch):
-        docs = [run_or_fail(nlp, document, skip=skip) for document in batch]
+    if len(docs) == len(batch):
+        return docs
+    docs = []
+    for document in batch:  # one at a time, to find the one that failed
+        try:
+            docs.append(run_alone(nlp, document, skip=skip))
+        except ComponentError as error:
+            docs.append(error)
     return docs
 
 
-def run_or_fail(nlp: "Language", document: Document, *, skip: list[str]) -> "Result":
-    """Return the Doc of one document, or the error of its component."""
-    try:
-        return run_alone(nlp, document, skip=skip)
-    except ComponentError as error:
-        return error
-
-
-def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
+def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "Doc":
     """Run a pipeline over one document.
 
     The error of a component has the id of the document, and not the message of the
