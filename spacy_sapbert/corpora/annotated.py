@@ -12,7 +12,7 @@ from ..formats.inputs.files import detect_format
 from ..formats.inputs.rows import Columns
 from ..io.formulas import undefuse
 from ..kb.teaching.documents import AnnotatedDocument
-from ..mapping.columns import is_mapped
+from ..mapping.run import is_mapped
 from ..pipeline.stop_names import AnnotatedText
 from ..pipeline.teaching import annotate, annotate_docs
 from .registry import FORMATS, change_prefixes, read_corpus

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..errors import SapbertError, blank_mention
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
 from ..io.reading import read_lines
-from ..mapping.columns import is_mapped, read_reviewed
+from ..mapping.run import is_mapped, read_reviewed
 
 BARS = "||"
 COLUMNS = ("mention", "ids")

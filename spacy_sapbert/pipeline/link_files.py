@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import pickle
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -269,7 +268,8 @@ def link_files(
     kb, linker.opened.reload_seconds = linker.kb, None
     workers: Workers | None = None
     if job.n_process > 1:
-        open_kb = partial(pickle.loads, pickle.dumps(kb))
+        reopen, values = kb.__reduce__()
+        open_kb = partial(reopen, *values)
         open_nlp = partial(
             open_pipeline, job.pipeline, settings, lang=job.lang, open_kb=open_kb
         )
