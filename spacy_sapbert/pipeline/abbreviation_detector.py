@@ -67,36 +67,36 @@ make_sapbert_abbreviations = SapbertAbbreviations  # the entry point
 
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     """Register the attributes of spans and Docs."""
-    attrs: tuple[str, ...] = (long_form_attr,)
+    attrs = {long_form_attr}
     if Doc.has_extension(abbreviations_attr):
-        getter = Doc.get_extension(abbreviations_attr)[2]
-        if not isinstance(getter, partial) or getter.func is not list_abbreviations:
+        getter: Any = Doc.get_extension(abbreviations_attr)[2]
+        if getattr(getter, "func", None) is not list_abbreviations:
             raise SapbertError(
                 "E570",
                 f"Expected `doc._.{abbreviations_attr}` to be free, but another "
                 "component has registered it. Choose another name with the setting "
                 "`abbreviations_attr`.",
             )
-        attrs = tuple(dict.fromkeys((*getter.keywords["attrs"], *attrs)))
+        attrs |= getter.keywords["attrs"]  # of other pipelines
     if not Span.has_extension(long_form_attr):
         Span.set_extension(long_form_attr, default=None)
     getter = partial(list_abbreviations, attrs=attrs)
     Doc.set_extension(abbreviations_attr, getter=getter, force=True)
 
 
-def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
+def list_abbreviations(doc: Doc, *, attrs: set[str]) -> list[Span]:
     """Return the spans of a Doc that have a long form.
 
     Spans cannot be serialised, so they are found by the keys of `doc.user_data`: the
     name of the attribute and the offsets in characters.
     """
-    offsets: list[tuple[int, int]] = []
+    offsets: set[tuple[int, int]] = set()
     for key, value in doc.user_data.items():
         if isinstance(key, tuple) and key[:1] == ("._.",) and len(key) == 4:
             _, attr, start, end = key
             if attr in attrs and end is not None and value:
-                offsets.append((start, end))
-    spans = (doc.char_span(*span) for span in sorted({*offsets}))
+                offsets.add((start, end))
+    spans = (doc.char_span(*place) for place in sorted(offsets))
     return [span for span in spans if span is not None]
 
 
