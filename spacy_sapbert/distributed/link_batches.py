@@ -26,13 +26,7 @@ from ..io.forks import ProcessLock
 from ..io.tables import list_columns
 from ..kb.folder.installed import find_kb
 from ..linking.options import DEFAULT_OPTIONS, change_options
-from ..pipeline.running import (
-    NAMES,
-    ComponentError,
-    complete_pipeline,
-    link_batch,
-    load_pipeline,
-)
+from ..pipeline.running import ComponentError, link_batch, open_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -114,7 +108,7 @@ class LinkBatches:
         self.max_chars = max_chars
         self.batch_size = batch_size
         settings = {
-            "pipeline": pipeline,
+            "name": pipeline,
             "lang": lang,
             "kb": kb,
             "kb_digest": kb_digest,
@@ -261,13 +255,9 @@ class OpenedPipeline:
 def open_once(settings: str) -> OpenedPipeline:
     """Open the pipeline of `LinkBatches.settings` and its knowledge base."""
     values: dict[str, Any] = json.loads(settings)
-    name, lang = values.pop("pipeline"), values.pop("lang")
-    if values.get("kb") is not None:
+    if values["kb"] is not None:
         find_kb(values["kb"])  # an error here costs nothing; the imports take seconds
-    if name is None:
-        values["mentions"] = values.get("mentions") or NAMES
-    nlp = load_pipeline(name, lang=lang)
-    linker = complete_pipeline(nlp, **values)
+    nlp, linker = open_pipeline(**values)
     linker.kb  # noqa: B018 (an error shows before the first document)
     return OpenedPipeline(nlp, linker)
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +36,7 @@ from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
-from .running import (
-    NAMES,
-    complete_pipeline,
-    link_documents,
-    load_pipeline,
-    open_pipeline,
-)
+from .running import link_documents, open_pipeline
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -203,7 +196,8 @@ class LinkJob:
                 for path, name, format in files
             ]
         )
-        values["pipeline"] = digest_pipeline(nlp)
+        if nlp.path is not None:  # not blank
+            values["pipeline"] = digest_pipeline(nlp.path)
         values["version"] = __version__
         return values
 
@@ -251,29 +245,21 @@ def link_files(
     files = list_inputs(job.inputs, job.input_format, left_out=result.not_read)
     for input_format in {file.format for file in files}:
         check_library(input_format)
-    nlp = load_pipeline(job.pipeline, lang=job.lang)
-    # reads all files of the pipeline, which only parts need
-    command = {} if job.shard_size is None else job.describe(files, nlp)
     settings: dict[str, Any] = {
+        "name": job.pipeline,
+        "lang": job.lang,
         "kb": job.kb,
-        "mentions": job.mentions or (NAMES if job.pipeline is None else None),
+        "mentions": job.mentions,
         "options": job.options,
         "engine": job.engine,
         "precision": job.precision,
         # other files may have mentions in all documents
         "detection": not all(list_formats()[file.format].annotated for file in files),
     }
-    linker = complete_pipeline(nlp, **settings)
-    # One version links all documents, in each process, also one that is started later.
+    nlp, linker = open_pipeline(**settings)
+    # One version links all documents.
     kb, linker.opened.reload_seconds = linker.kb, None
-    workers: Workers | None = None
-    if job.n_process > 1:
-        reopen, values = kb.__reduce__()
-        open_kb = partial(reopen, *values)
-        open_nlp = partial(
-            open_pipeline, job.pipeline, settings, lang=job.lang, open_kb=open_kb
-        )
-        workers = Workers(open_nlp, job.n_process)
+    workers = Workers(settings, kb, job.n_process) if job.n_process > 1 else None
     total = count_documents(files) if progress else None
     write = JobWriter(
         job,
@@ -302,6 +288,7 @@ def link_files(
                 result.counts += write(iter(documents), target)
                 write.check_written(result.counts)
         else:
+            command = job.describe(files, nlp)
             command |= {"kb": kb.manifest.digest, "format": name}
             parts = write_folder(job, command, documents, write)
             result.parts = len(parts)
@@ -450,19 +437,17 @@ def digest_json(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def digest_pipeline(nlp: "Language") -> str:
-    """Return the sha256 of the files of a pipeline, or of the config of a blank one.
+def digest_pipeline(path: Path) -> str:
+    """Return the sha256 of the files of a pipeline.
 
     All of them may decide the output: rules, weights, saved settings. A gigabyte takes
     a second or two, and loading it takes longer. A knowledge base in it has a digest,
     and was verified when it was opened.
     """
-    if nlp.path is None:
-        return digest_json(nlp.config.to_str())
     digests: dict[str, str] = {}
-    for parent, folders, files in os.walk(nlp.path, followlinks=True):
+    for parent, folders, files in os.walk(path, followlinks=True):
         folder = Path(parent)
-        name = folder.relative_to(nlp.path).as_posix()
+        name = folder.relative_to(path).as_posix()
         if (folder / CURRENT).is_file():
             digests[name] = read_version(folder).manifest.digest
             folders.clear()

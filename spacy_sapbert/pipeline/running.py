@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-    from ..kb.knowledge_base import KnowledgeBase
 
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
@@ -159,23 +158,19 @@ def complete_pipeline(
 
 def open_pipeline(
     name: str | None,
-    settings: dict[str, Any],
     *,
     lang: str | None = None,
-    open_kb: "Callable[[], KnowledgeBase] | None" = None,
-) -> "Language":
-    """Load a pipeline and complete it; used in every worker process.
+    mentions: str | None = None,
+    **settings: Any,
+) -> "tuple[Language, Any]":
+    """Load a pipeline and complete it, and return it and its linker.
 
-    Args:
-        settings: Arguments of `complete_pipeline`.
-        open_kb: Opens the version that is used to the end; None = the one in use.
+    A blank one detects the names of the knowledge base.
     """
     nlp = load_pipeline(name, lang=lang)
-    linker = complete_pipeline(nlp, **settings)
-    if open_kb is not None:
-        linker.kb = open_kb()
-        linker.opened.reload_seconds = None
-    return nlp
+    if name is None:
+        mentions = mentions or NAMES
+    return nlp, complete_pipeline(nlp, mentions=mentions, **settings)
 
 
 def linked_spans(spans_key: str | None) -> str:

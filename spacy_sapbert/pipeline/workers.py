@@ -9,7 +9,7 @@ import os
 import signal
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from functools import cache
 from itertools import islice
@@ -19,29 +19,36 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import SapbertError
 from ..formats.documents import Document
-from .running import Job, JobResults, Result, link_batch
+from .running import Job, JobResults, Result, link_batch, open_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+    from ..kb.knowledge_base import KnowledgeBase
 
 JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
 MAX_IDS = 5  # in an error
 # Imported once, by the process from which workers are forked.
 PRELOADED = ["__main__", "spacy", "torch", "transformers", __name__]
 
-Started: TypeAlias = tuple[list[Document], Future[list[Result]]]
+Sent: TypeAlias = tuple[list[Document], Future[list[Result]]]
 
-state: "dict[str, Callable[[], Language]]" = {}  # of a worker
+started: list[Any] = []  # what a worker was started with, to open its pipeline
 
 
 class Workers:
     """Processes that link jobs; use it in `with`, which ends them.
 
-    The processes start with the first job and are reused by every call of `run`. Each
-    opens the pipeline with `open_pipeline`, which is pickled.
+    The processes start with the first job and are reused by every call of `run`.
+
+    Args:
+        settings: Of `open_pipeline`.
+        kb: The version that all use, also a process that is started later.
     """
 
-    def __init__(self, open_pipeline: "Callable[[], Language]", n_process: int) -> None:
+    def __init__(
+        self, settings: dict[str, Any], kb: "KnowledgeBase", n_process: int
+    ) -> None:
         self.n_process = n_process
         # A plain fork may hang; a server that forks has no threads, and imports once.
         context: BaseContext = multiprocessing.get_context("spawn")
@@ -52,7 +59,7 @@ class Workers:
             n_process,
             mp_context=context,
             initializer=start_worker,
-            initargs=(open_pipeline, max(1, count_cores() // n_process)),
+            initargs=(settings, kb.__reduce__(), max(1, count_cores() // n_process)),
         )
 
     def __enter__(self) -> "Workers":
@@ -71,8 +78,8 @@ class Workers:
             The documents of each job and what is linked, or the errors of components,
             in order. An error of a reader follows the results of the jobs before it.
         """
-        started = self.start_jobs(jobs)
-        queue = deque(islice(started, JOBS_AHEAD * self.n_process))
+        sent = self.send_jobs(jobs)
+        queue = deque(islice(sent, JOBS_AHEAD * self.n_process))
         while queue:
             documents, future = queue[0]
             try:
@@ -80,10 +87,10 @@ class Workers:
             except BrokenExecutor:
                 raise worker_ended(queue, self.n_process) from None
             queue.popleft()
-            queue.extend(islice(started, 1))
+            queue.extend(islice(sent, 1))
             yield documents, results
 
-    def start_jobs(self, jobs: Iterable[Job]) -> Iterator[Started]:
+    def send_jobs(self, jobs: Iterable[Job]) -> Iterator[Sent]:
         """Send each job that is asked for to the pool."""
         try:
             for documents, skip in jobs:
@@ -95,7 +102,7 @@ class Workers:
             yield [], failed
 
 
-def worker_ended(queue: Iterable[Started], n_process: int) -> SapbertError:
+def worker_ended(queue: Iterable[Sent], n_process: int) -> SapbertError:
     """Return the error of a worker that has ended, with the documents at work."""
     jobs = (job for job, future in queue if not future.done() or future.exception())
     ids = [repr(document.id) for job in islice(jobs, n_process) for document in job]
@@ -123,11 +130,13 @@ def pack_document(document: Document) -> Document:
     return document._replace(doc=data, fields=None)
 
 
-def start_worker(open_pipeline: "Callable[[], Language]", threads: int) -> None:
+def start_worker(
+    settings: dict[str, Any], reduced_kb: tuple[Any, ...], threads: int
+) -> None:
     """Prepare this process; the first job opens the pipeline, which may fail."""
     import torch
 
-    state["open"] = open_pipeline
+    started.extend((settings, reduced_kb))
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(threads)))
     torch.set_num_threads(threads)
     # Ctrl-C stops the parent, which ends its workers.
@@ -144,9 +153,12 @@ def end_with_parent() -> None:
 
 @cache
 def get_pipeline() -> "Language":
+    settings, (reopen_kb, values) = started
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the parent has shown them
-        return state["open"]()
+        nlp, linker = open_pipeline(**settings)
+        linker.kb, linker.opened.reload_seconds = reopen_kb(*values), None
+        return nlp
 
 
 def link_packed(packed: list[Document], skip: list[str]) -> list[Result]:

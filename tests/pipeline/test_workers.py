@@ -1,6 +1,5 @@
 import pickle
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import LinkedDoc, describe_entities
 from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.pipeline import workers
-from spacy_sapbert.pipeline.running import ComponentError, open_pipeline
+from spacy_sapbert.pipeline.running import ComponentError
 from spacy_sapbert.pipeline.workers import Workers, link_packed, pack_document
 from tests.pipelines import make_nlp
 
@@ -76,14 +76,14 @@ def test_workers_returns_the_errors_of_documents(
 @pytest.mark.usefixtures("new_process")
 def test_workers_keep_the_order_and_can_be_used_again(sample_kb: Path) -> None:
     """The job is too large for the buffer of a pipe, so sending it must not wait."""
-    opened = partial(open_pipeline, None, {"kb": str(sample_kb), "mentions": "names"})
+    settings = {"name": None, "kb": str(sample_kb)}
 
     def jobs(first: int):
         for number in range(first, first + 5):
             yield [Document(str(number) * 900_000, "fever")], list[str]()
         raise SapbertError("E001", "of the reader")
 
-    with Workers(opened, 2) as pool:
+    with Workers(settings, load_kb(sample_kb), 2) as pool:
         results = pool.run(jobs(0))
         found = [next(results) for _ in range(5)]
         assert [documents[0].id[0] for documents, _ in found] == [*"01234"]
