@@ -51,12 +51,7 @@ class TermColumns(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A term of a row.
-
-    Attributes:
-        row: Its row in the table, from 1 = the header.
-        cells: Those of the row.
-    """
+    """A term, and the number and the cells of its row; row 1 is the header."""
 
     query: Query
     row: int
@@ -110,11 +105,9 @@ def map_table(
 def read_terms(
     path: Path, columns: TermColumns, encoding: str
 ) -> tuple[list[str], Iterator[Term]]:
-    """Read the terms of a table.
+    """Return the names of the columns of a table, and its terms.
 
-    Returns:
-        The names of the columns, without those of an earlier mapping, and the terms; a
-        row without one has the term "".
+    Without the columns of an earlier mapping; a row without a term has the term "".
     """
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
@@ -220,11 +213,9 @@ def check_output(output: Path) -> None:
 
 
 class Reviewed(NamedTuple):
-    """A term and what a person has chosen for it.
+    """A term and the ids that a person has chosen for it; see `split_ids`.
 
-    Attributes:
-        row: Its row in the table, from 1 = the header.
-        parts: The ids; see `split_ids`. Empty = no concept.
+    No ids = no concept. Row 1 is the header.
     """
 
     row: int

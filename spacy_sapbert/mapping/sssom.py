@@ -77,9 +77,7 @@ def list_cells(
 ) -> list[Cell] | None:
     """Return the cells of a mapping; None if nobody and nothing has decided.
 
-    Args:
-        found: Its status is `CHOSEN` or `NO_CONCEPT` if a person has decided.
-        reviewer: The name of this person.
+    The status is `CHOSEN` or `NO_CONCEPT` if a person, the reviewer, has decided.
     """
     by_person = found.status in (CHOSEN, NO_CONCEPT)
     if found.status not in (EXACT, LINKED, CHOSEN, NO_CONCEPT):
@@ -111,11 +109,7 @@ def list_cells(
 def write_sssom(
     file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
 ) -> None:
-    """Write mappings, without the rows that are None.
-
-    Args:
-        source: Digest of the knowledge base.
-    """
+    """Write mappings without the rows that are None; `source` is as in `list_head`."""
     mappings = [row for row in rows if row is not None]
     place = COLUMNS.index("object_id")
     curies = {str(row[place]) for row in mappings}

@@ -49,13 +49,9 @@ def find_kind(path: Path) -> str:
 
 
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
-    """Read a table; the first row has the names of its columns.
+    """Yield the cells of the rows of a table, as many as the first row has.
 
-    Args:
-        encoding: Of CSV and TSV.
-
-    Yields:
-        The cells of a row, as many as the first row has.
+    The first row has the names of the columns; `encoding` is that of CSV and TSV.
     """
     kind = find_kind(path)
     if not path.is_file():
@@ -101,19 +97,14 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
 def find_columns(
     path: Path, header: Sequence[str], names: Sequence[str | None]
 ) -> list[int | None]:
-    """Return the places of columns, whatever the case of their names.
-
-    Args:
-        names: None = a column that is not wanted.
-    """
+    """Return the places of columns, whatever the case of their names; None has none."""
     keys = [column.strip().casefold() for column in header]
     wanted = [None if name is None else name.strip().casefold() for name in names]
     places = [keys.index(key) if key in keys else None for key in wanted]
+    is_header = any(place is not None for place in places)
     for name, place in zip(names, places, strict=True):
         if name is not None and place is None:
-            known = describe_header(
-                header, is_header=any(p is not None for p in places)
-            )
+            known = describe_header(header, is_header=is_header)
             raise SapbertError(
                 "E443",
                 f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
@@ -125,11 +116,7 @@ def find_columns(
 def write_table(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
-    """Write a table in the format of its ending.
-
-    Args:
-        rows: With as many cells as the header; None = empty.
-    """
+    """Write a table in the format of its ending; a cell that is None is empty."""
     kind = find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)

@@ -101,11 +101,7 @@ def list_abbreviations(doc: Doc, *, attrs: set[str]) -> list[Span]:
 
 
 def find_long_form(short: str, long_forms: Mapping[str, str]) -> str | None:
-    """Return the long form of a short form or of its plural, "RCCs"; None if unknown.
-
-    Args:
-        long_forms: See `schwartz_hearst.find_long_forms`.
-    """
+    """Return the long form of a short form or its plural, "RCCs"; None if unknown."""
     short = " ".join(short.split())
     return long_forms.get(short) or long_forms.get(singular_abbreviation(short))
 
@@ -135,11 +131,7 @@ def find_short_forms(
 
 
 def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:
-    """Return the long form of a span, with single blanks; None if it has none.
-
-    Args:
-        attr: Attribute with the long form, a text or a span; None = none.
-    """
+    """Return the long form of a span, which `attr` has as a text or a span."""
     if attr is None or not span._.has(attr):
         return None
     value = span._.get(attr)

@@ -1,24 +1,29 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
+import inspect
+import json
+import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from thinc.api import Config
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
+from ..linking.declared import Declared, config_type
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from .abbreviation_detector import long_form_text
-from .default_config import LINKER_CONFIG, check_labels, with_options
 from .kb_component import KbComponent, OpenedKb
 
 if TYPE_CHECKING:
@@ -29,6 +34,99 @@ MAX_BATCH = 1_000_000
 ATTRS = ("cui_attr", "candidates_attr", "note_attr", "codes_attr")
 # What an attribute is where no linker has set it, in the same order.
 UNSET: tuple[Any, ...] = (None, [], None, {})
+# A saved config would lose another label, or read it as a different one.
+LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
+SECTION = "components.sapbert_linker"
+CONFIG_WIDTH = 88
+VALUES = DEFAULT_OPTIONS.to_config()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def write_comment(declared: Declared) -> str:
+    """Return the comment of an option: what it does, and its range or values."""
+    text = declared.option.doc
+    if declared.option.low is not None or declared.named:
+        text += f" ({declared.describe_values().replace('`', '')})"
+    lines = textwrap.wrap(text, CONFIG_WIDTH - 2, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def write_options() -> str:
+    """Return the lines of the options that are one value each, with comments."""
+    return "".join(
+        f"{write_comment(OPTIONS[name])}{name} = {json.dumps(value)}\n"
+        for name, value in VALUES.items()
+        if not isinstance(value, dict)
+    )
+
+
+def write_sections() -> str:
+    """Return the sections of the options that are several values, with comments."""
+    return "\n".join(
+        f"{write_comment(OPTIONS[name])}[{SECTION}.{name}]\n"
+        for name, value in VALUES.items()
+        if isinstance(value, dict)
+    )
+
+
+DEFAULT_CONFIG = f"""
+[components]
+
+[{SECTION}]
+factory = "sapbert_linker"
+# folder of a knowledge base, or the name of an installed one; null = the only installed
+kb = null
+# its digest, from `spacy sapbert kb info`: another version is an error; null = any
+kb_digest = null
+# look for a new version of the kb when so many seconds have passed; null = never
+reload_seconds = null
+{write_options()}\
+# mentions linked at once, from as many documents as needed
+batch_size = 256
+# null = doc.ents, else doc.spans[spans_key]
+spans_key = null
+# the attributes: span._.cui, span._.candidates, span._.link_note
+cui_attr = "cui"
+candidates_attr = "candidates"
+note_attr = "link_note"
+# the codes by vocabulary: span._.codes; null = none
+codes_attr = "codes"
+# attribute with the long form of an abbreviation, which is linked in its place;
+# null = never
+long_form_attr = "long_form"
+
+{write_sections()}
+[{SECTION}.encoder]
+@architectures = "spacy-sapbert.Encoder.v1"
+# auto = OpenVINO on a CPU, where it is installed and the knowledge base has the encoder
+# for it; torch; openvino
+engine = "auto"
+names_per_pass = 64
+precision = "float32"
+
+[{SECTION}.scorer]
+@scorers = "spacy-sapbert.linker_scorer.v1"
+"""
+DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+LINKER_CONFIG = {name: value for name, value in DEFAULTS.items() if name != "factory"}
+
+
+def with_options(function: F) -> F:
+    """Declare the options of linking as arguments of a function with `**options`.
+
+    spaCy checks a config by the signature of the factory.
+    """
+    signature = inspect.signature(function)
+    *arguments, _ = signature.parameters.values()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter(name, kind, annotation=config_type(declared.type))
+        for name, declared in OPTIONS.items()
+    ]
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*arguments, *options]
+    )
+    return function
 
 
 @Language.factory(
@@ -54,7 +152,7 @@ UNSET: tuple[Any, ...] = (None, [], None, {})
 class SapbertLinker(KbComponent):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    The arguments are explained in `default_config`. Each option of linking is also a
+    The arguments are explained in `DEFAULT_CONFIG`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
     """
 
@@ -198,12 +296,10 @@ class SapbertLinker(KbComponent):
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
 
     def __call__(self, doc: Doc, **settings: Any) -> Doc:
-        """Link one Doc.
+        """Link the entities of one Doc.
 
-        Args:
-            doc: With its entities; its attributes and `ent.kb_id_` are set.
-            settings: Fields of `LinkOptions` for this call, as in `nlp(text,
-                component_cfg={"sapbert_linker": {"k": 3}})`.
+        `settings` are fields of `LinkOptions` for this call, as in `nlp(text,
+        component_cfg={"sapbert_linker": {"k": 3}})`.
         """
         self.link_docs([doc], settings)
         return doc
@@ -211,12 +307,7 @@ class SapbertLinker(KbComponent):
     def pipe(
         self, stream: Iterable[Doc], *, batch_size: int = 128, **settings: Any
     ) -> Iterator[Doc]:
-        """Link a stream of Docs, many mentions at once.
-
-        Args:
-            batch_size: Maximum of Docs in a batch.
-            settings: See `__call__`.
-        """
+        """Link a stream of Docs, many mentions at once; see `__call__`."""
         docs: list[Doc] = []
         mentions = 0
         for doc in stream:
@@ -242,10 +333,7 @@ class SapbertLinker(KbComponent):
     def predict(self, docs: Sequence[Doc], **settings: Any) -> "list[list[Linked]]":
         """Return the links of the spans of each Doc, which does not change.
 
-        The names that are used depend on the language of the Doc.
-
-        Args:
-            settings: See `__call__`.
+        The names that are used depend on the language of the Doc. See `__call__`.
         """
         options = change_options(self.options, settings)
         key = self.spans_key
@@ -405,3 +493,15 @@ def set_extensions(attrs: AttributeNames) -> None:
             )
         if is_new:
             Span.set_extension(attr, default=default)
+
+
+def check_labels(labels: Iterable[str]) -> None:
+    """Raise an error if a config file cannot hold one of the labels."""
+    for label in labels:
+        if not LABEL.fullmatch(label):
+            raise SapbertError(
+                "E551",
+                "Expected labels in `label_types` that a config file can hold, "
+                "without `:` or `=` and with a letter or digit first, but got "
+                f"{label!r}. Rename the label, or pass `label_types` with each call.",
+            )

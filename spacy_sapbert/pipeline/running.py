@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
-LONG_FORM = "span._.long_form"
+LONG_FORM, ENTITIES, GROUPS = "span._.long_form", "doc.ents", "doc.spans"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 KB_FILE = "CURRENT"  # that a knowledge base has
 NAMES = "names"  # the value of `mentions`
@@ -49,17 +49,12 @@ def find_linker(nlp: "Language") -> str | None:
 
 
 def get_linker(nlp: "Language") -> Any:
-    """Return the first linker of a pipeline; none is an error of spaCy."""
+    """Return the first linker of a pipeline; if there is none, spaCy raises."""
     return nlp.get_pipe(find_linker(nlp) or LINKER)
 
 
 def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
-    """Load a pipeline from a folder or package.
-
-    Args:
-        name: None = a blank pipeline.
-        lang: Language of the blank pipeline; None = "en".
-    """
+    """Load a pipeline from a folder or package; without a name, make a blank one."""
     import spacy
 
     if name is None:
@@ -67,8 +62,7 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
             return spacy.blank(lang or "en")
         except ImportError as error:
             reason = str(error).strip().partition("\n")[0]
-            got = f"{lang!r}: {reason}"
-            raise unknown_language(got=got) from None
+            raise unknown_language(got=f"{lang!r}: {reason}") from None
     if lang is not None:
         raise unknown_language(got="both")
     try:
@@ -86,8 +80,9 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
         ) from None
 
 
-def list_detectors(nlp: "Language", what: str) -> list[str]:
-    """Return the components that declare that they set `what`, e.g. "doc.ents"."""
+def list_detectors(nlp: "Language", spans_key: str | None) -> list[str]:
+    """Return the components that declare that they set the spans to link."""
+    what = ENTITIES if spans_key is None else GROUPS
     return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
@@ -173,15 +168,10 @@ def open_pipeline(
     return nlp, complete_pipeline(nlp, mentions=mentions, **settings)
 
 
-def linked_spans(spans_key: str | None) -> str:
-    """Return what a component assigns that detects the spans to link."""
-    return "doc.ents" if spans_key is None else "doc.spans"
-
-
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
     """Raise an error if no component of a pipeline detects the spans to link."""
-    what = linked_spans(spans_key)
-    if not list_detectors(nlp, what):
+    if not list_detectors(nlp, spans_key):
+        what = ENTITIES if spans_key is None else GROUPS
         components = ", ".join(nlp.pipe_names)
         raise SapbertError(
             "E508",
@@ -239,7 +229,7 @@ def plan_jobs(
     from spacy.util import minibatch
 
     key = get_linker(nlp).spans_key
-    detectors = list_detectors(nlp, linked_spans(key))
+    detectors = list_detectors(nlp, key)
     for known, group in groupby(documents, lambda d: has_entities(d, key)):
         if not known:
             check_detection(nlp, key)
@@ -317,8 +307,8 @@ def run_batch(
 def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "Doc":
     """Run a pipeline over one document.
 
-    The error of a component has the id of the document, and not the message of the
-    component, which may quote the text.
+    The error has the id of the document, and not the message of its component, which
+    may quote the text.
     """
     name = "tokenizer"
     try:

@@ -90,14 +90,7 @@ def learn_stop_names(
 
     An occurrence is what the detector marks: the longest name. If that is a stop name,
     the names inside it occur, so names are counted again until none is new.
-
-    Args:
-        nlp: The pipeline that splits texts into tokens.
-        detector: Its stop names are not counted.
-        texts: Of the kind in which names are to be found.
-
-    Returns:
-        The names, the most frequent first.
+    Those of the detector are not counted. The most frequent come first.
     """
     found = [
         list_occurrences(detector, nlp.make_doc(text), mentions)

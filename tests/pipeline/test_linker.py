@@ -22,7 +22,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.declared import Declared
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import OPTIONS, change_options
-from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -107,7 +107,7 @@ def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
 def test_complete_pipeline_finds_components_that_detect_entities(component, expected):
     nlp = spacy.blank("en")
     nlp.add_pipe(component)
-    assert (list_detectors(nlp, "doc.ents") == nlp.pipe_names) is expected
+    assert (list_detectors(nlp, None) == nlp.pipe_names) is expected
 
 
 @Language.component("test_pipelines_failing", assigns=["doc.ents"])
