@@ -80,18 +80,12 @@ class OpenedKb:
         if not self.from_config:
             self.check()
 
-    def check(self, *, packages: bool = True) -> None:
-        """Check that there is a knowledge base in the source, without opening it.
-
-        `spacy package` loads a pipeline whose packages may be installed later: without
-        `packages` their names are not checked.
-        """
+    def check(self) -> None:
+        """Check that there is a knowledge base in the source, without opening it."""
         from ..kb.folder.installed import find_kb
         from ..kb.folder.versions import read_current
 
-        if self.kb is not None or self.source is None:
-            return
-        if packages or not str(self.source).isidentifier():
+        if self.kb is None and self.source is not None:
             read_current(find_kb(self.source))
 
     def choose(self, source: str | Path | None, *, pin: str | None) -> None:
@@ -261,7 +255,9 @@ class KbComponent(Pipe):
 
         util.from_disk(path, {FILE: read_settings, "kb": read_kb}, exclude)
         self.opened.from_config = False
-        self.opened.check(packages=is_given())
+        # `spacy package` loads a pipeline whose packages may be installed later.
+        if is_given() or not str(self.opened.source).isidentifier():
+            self.opened.check()
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
