@@ -194,19 +194,15 @@ class LinkBatches:
     def read_text(self, value: pa.Scalar, id: str | None) -> str:
         """Return a text that is UTF-8, not too long, and does not take hours."""
         length = pc.utf8_length(value).as_py()
-        if length > self.max_chars:
+        is_long = length > self.max_chars
+        text = None if is_long else decode_value(value)
+        if text is None:
+            got = f"it has {length:,} characters" if is_long else "it has other bytes"
             raise SapbertError(
                 "E374",
-                f"Expected a document of at most {self.max_chars:,} characters, but "
-                f"it has {length:,}. Split it, or pass a larger `max_chars`, up to "
-                "1,000,000.",
-            )
-        text = decode_value(value)
-        if text is None:
-            raise SapbertError(
-                "E375",
-                "Expected a text in UTF-8, but it has other bytes. Convert the "
-                "document.",
+                f"Expected a document of at most {self.max_chars:,} characters in "
+                f"UTF-8, but {got}. Convert or split it, or pass a larger `max_chars`, "
+                "up to 1,000,000.",
             )
         run = measure_run(text)
         if run > MOST_RUN:

@@ -71,17 +71,23 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     if Doc.has_extension(abbreviations_attr):
         getter: Any = Doc.get_extension(abbreviations_attr)[2]
         if getattr(getter, "func", None) is not list_abbreviations:
-            raise SapbertError(
-                "E570",
-                f"Expected `doc._.{abbreviations_attr}` to be free, but another "
-                "component has registered it. Choose another name with the setting "
-                "`abbreviations_attr`.",
+            attr, setting = f"doc._.{abbreviations_attr}", "`abbreviations_attr`"
+            raise wrong_attribute(
+                attr=attr, reason="of another component", setting=setting
             )
         attrs |= getter.keywords["attrs"]  # of other pipelines
     if not Span.has_extension(long_form_attr):
         Span.set_extension(long_form_attr, default=None)
     getter = partial(list_abbreviations, attrs=attrs)
     Doc.set_extension(abbreviations_attr, getter=getter, force=True)
+
+
+def wrong_attribute(*, attr: str, reason: str, setting: str) -> SapbertError:
+    return SapbertError(
+        "E552",
+        f"Expected attributes that this component alone sets, but `{attr}` is "
+        f"{reason}. Choose another name with {setting}.",
+    )
 
 
 def list_abbreviations(doc: Doc, *, attrs: set[str]) -> list[Span]:

@@ -23,7 +23,7 @@ from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
 from ..linking.declared import Declared, config_type
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
-from .abbreviation_detector import long_form_text
+from .abbreviation_detector import long_form_text, wrong_attribute
 from .kb_component import KbComponent, OpenedKb
 
 if TYPE_CHECKING:
@@ -485,12 +485,8 @@ def set_extensions(attrs: AttributeNames) -> None:
         is_twice = attrs.count(attr) > 1
         if is_twice or not (is_new or Span.get_extension(attr)[1:] == (None,) * 3):
             reason = "named twice" if is_twice else "computed by another component"
-            raise SapbertError(
-                "E552",
-                "Expected an attribute of spans for each of CUI, candidates, note and "
-                f"codes, but `span._.{attr}` is {reason}. Choose another name with the "
-                "settings `cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
-            )
+            setting = f"one of {', '.join(f'`{name}`' for name in ATTRS)}"
+            raise wrong_attribute(attr=f"span._.{attr}", reason=reason, setting=setting)
         if is_new:
             Span.set_extension(attr, default=default)
 

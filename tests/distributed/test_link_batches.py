@@ -149,7 +149,7 @@ def test_link_batches_text_of_other_bytes_is_a_row(sample_kb: Path) -> None:
     found = [(row["id"], row["cui"], row["error"]) for row in rows.to_pylist()]
     assert found[0] == ("a", "C0000004", None)
     assert found[1][:2] == ("b", None)
-    assert found[1][2].startswith("[E375]")
+    assert found[1][2].startswith("[E374]")
 
 
 def test_link_batches_text_that_would_take_hours_is_a_row(sample_kb: Path) -> None:
