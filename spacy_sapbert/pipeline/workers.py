@@ -67,9 +67,11 @@ class Workers:
 
     def __exit__(self, *_: Any) -> None:
         # Python 3.14 has `kill_workers` for this.
-        for process in [*(self.executor._processes or {}).values()]:
+        executor: Any = self.executor
+        for process in [*(executor._processes or {}).values()]:
             process.kill()
-        self.executor.shutdown(cancel_futures=True)
+        executor._result_queue._writer.close()  # ends the wait for a half-sent result
+        executor.shutdown(cancel_futures=True)
 
     def run(self, jobs: Iterable[Job]) -> JobResults:
         """Link jobs; some more are read than are yielded.
