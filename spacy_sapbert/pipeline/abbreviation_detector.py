@@ -17,10 +17,6 @@ MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 @Language.factory(
     "sapbert_abbreviations",
     assigns=["doc._.abbreviations", "span._.long_form"],
-    default_config={
-        "long_form_attr": "long_form",
-        "abbreviations_attr": "abbreviations",
-    },
 )
 class SapbertAbbreviations:
     """Sets the long form of short forms that the document defines.

@@ -94,16 +94,6 @@ def extend_group(group: SpanGroup, added: list[Span]) -> SpanGroup:
 @Language.factory(
     "sapbert_mentions",
     assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
-    default_config={
-        "kb": None,
-        "label": "CONCEPT",
-        "max_tokens": 8,
-        "min_length": 3,
-        "overwrite": False,
-        "short_forms": False,
-        "spans_key": None,
-        "stop_names": None,
-    },
 )
 class SapbertMentions(KbComponent):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
