@@ -288,7 +288,7 @@ def test_outputs_with_one_path_are_an_error_before_anything_is_read(
         "link folder/notes.txt --kb none --format brat --output folder",
         "map same.csv --column a --kb none -o same.csv",
         "regress same --kb none --output same",
-        "stop-names none same none --text same",
+        "stop-names none same same",
         "teach none same --report same",
     ],
 )
