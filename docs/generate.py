@@ -19,7 +19,7 @@ from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.kb.folder.layout import PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.linking.options import OPTIONS
-from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
+from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.registry import READERS
 
 DOCS = Path(__file__).parent

@@ -13,8 +13,7 @@ from .vocabularies.registry import Reader
 from .vocabularies.report import read_good_lines
 
 if TYPE_CHECKING:
-    from .pipeline.default_config import LINKER_CONFIG
-    from .pipeline.linker import SapbertLinker
+    from .pipeline.linker import LINKER_CONFIG, SapbertLinker
 
 __all__ = [
     "LINKER_CONFIG",

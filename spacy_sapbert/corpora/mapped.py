@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..mapping.columns import read_reviewed
+from ..mapping.run import read_reviewed
 from .registry import GoldDocument, GoldSpan
 
 

@@ -16,7 +16,7 @@ from ..formats.gold import GoldDocument, GoldSpan
 from ..formats.inputs.files import detect_format
 from ..formats.registry import FORMATS as INSTALLED
 from ..formats.registry import load_reader as load_installed
-from ..mapping.columns import is_mapped
+from ..mapping.run import is_mapped
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefixes", "read_corpus"]
 

@@ -1,13 +1,5 @@
 """Link tables of documents inside an engine for many machines.
 
-    engine        a partition: Arrow tables, one document a row
-    LinkBatches   pickled: names and settings, no data
-      open_once         the pipeline, opened once a process
-      plan_chunks       some documents, shortest first
-      run_batch         Docs, or why there is none             pipeline.running
-      describe_entities → mention_rows → make_batch            formats.entities, .arrow
-    engine        Arrow tables, one mention a row, in the order of the documents
-
 The engine does the rest: partitions, retries, files. What the rows are does not depend
 on the partitions.
 """
@@ -27,20 +19,14 @@ import pyarrow.compute as pc
 from ..errors import SapbertError, check_range
 from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
-from ..formats.entities import COLUMNS, LinkedDoc, describe_entities, mention_rows
+from ..formats.entities import COLUMNS, mention_rows
 from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
 from ..io.forks import ProcessLock
 from ..io.tables import list_columns
 from ..kb.folder.versions import find_kb
-from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
-from ..pipeline.running import (
-    NAMES,
-    ComponentError,
-    complete_pipeline,
-    load_pipeline,
-    run_batch,
-)
+from ..linking.options import DEFAULT_OPTIONS, change_options
+from ..pipeline.running import ComponentError, link_batch, open_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -73,11 +59,12 @@ class LinkBatches:
         max_chars: Maximum number of characters of a document.
         batch_size: Maximum of documents in memory at once.
         lang: Language of the blank pipeline; None = "en".
-        settings: `kb`, `kb_digest`, `mentions`, `engine` and `precision`, see
-            `complete_pipeline`; and options of linking.
-
-    Raises:
-        SapbertError: If a setting is not possible; nothing is opened.
+        kb: Folder or name of a knowledge base, for a pipeline without a linker; None =
+            the only one installed.
+        kb_digest: The digest that it must have; None = any.
+        mentions: "names" = detect the names of the knowledge base.
+        engine, precision: See `EncoderConfig`; None = as the linker.
+        options: Options of linking, which replace those of the linker.
 
     Examples:
         >>> link = LinkBatches(kb="models/sample/kb")
@@ -97,27 +84,22 @@ class LinkBatches:
         max_chars: int = LONGEST,
         batch_size: int = 64,
         lang: str | None = None,
-        **settings: Any,
+        kb: str | Path | None = None,
+        kb_digest: str | None = None,
+        mentions: str | None = None,
+        engine: str | None = None,
+        precision: str | None = None,
+        **options: Any,
     ) -> None:
-        given = {n: settings.pop(n) for n in [*settings] if n in OPTIONS}
-        clean = change_options(DEFAULT_OPTIONS, given).to_config()
-        options = {name: clean[name] for name in given}
-        arguments = complete_pipeline.__kwdefaults__ or {}
-        known = {*arguments} - {"options", "detection"}
-        for name in {*settings} - known:
-            listed = list_columns(sorted(known | {*OPTIONS}))
-            raise SapbertError(
-                "E373",
-                f"Expected settings among {listed}, but got {repr(name)}. Correct the "
-                "name.",
-            )
+        clean = change_options(DEFAULT_OPTIONS, options).to_config()
         taken = [n for n in keep if n in MENTION_SCHEMA.names or [*keep].count(n) > 1]
-        if isinstance(keep, str) or taken:
-            got = keep if isinstance(keep, str) else taken[0]
+        if isinstance(keep, str):
+            taken = [keep]
+        if taken:
             raise SapbertError(
                 "E372",
                 "Expected `keep` to have columns once, which the rows have not of "
-                f"their own, but got {repr(got)}. Correct it, or rename the column.",
+                f"their own, but got {taken[0]!r}. Correct it, or rename the column.",
             )
         check_range("max_chars", max_chars, 1, LONGEST)
         check_range("batch_size", batch_size, 1, MOST_TOGETHER)
@@ -125,7 +107,16 @@ class LinkBatches:
         self.candidates = candidates
         self.max_chars = max_chars
         self.batch_size = batch_size
-        settings |= {"pipeline": pipeline, "lang": lang, "options": options}
+        settings = {
+            "name": pipeline,
+            "lang": lang,
+            "kb": kb,
+            "kb_digest": kb_digest,
+            "mentions": mentions,
+            "engine": engine,
+            "precision": precision,
+            "options": {name: clean[name] for name in options},
+        }
         # as a text, so that a value that no worker could read is an error here
         self.settings = json.dumps(settings, default=os.fspath, sort_keys=True)
 
@@ -139,10 +130,6 @@ class LinkBatches:
             The columns of `MENTION_SCHEMA`, then those to keep, with their types. A row
             for each mention, in the order of the documents, and for a document that
             failed one row with its `error`.
-
-        Raises:
-            SapbertError: If a column is missing or has another type, or the pipeline
-                cannot be opened.
         """
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
@@ -154,7 +141,8 @@ class LinkBatches:
         batches: list[pa.RecordBatch] = []
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
         if lengths.any():
-            opened = open_once(self.settings)
+            with OPENING:
+                opened = open_once(self.settings)
             with opened.use():
                 for chunk in plan_chunks(lengths, most=self.batch_size):
                     for linked, batch in self.link_chunk(opened, chunk, texts, ids):
@@ -188,18 +176,16 @@ class LinkBatches:
                 documents[number] = Document(id, self.read_text(texts[number], id))
             except SapbertError as error:
                 failed[number] = [id, str(error)]
-        names, key = opened.linker.attrs, opened.linker.spans_key
         columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
         numbers: list[int] = []
         rows: list[list[Any]] = []
-        results = run_batch(opened.nlp, [*documents.values()], skip=[])
-        for (number, document), doc in zip(documents.items(), results, strict=True):
-            if isinstance(doc, ComponentError):
-                failed[number] = [document.id, str(doc)]
+        results = link_batch(opened.nlp, [*documents.values()])
+        for (number, document), linked in zip(documents.items(), results, strict=True):
+            if isinstance(linked, ComponentError):
+                failed[number] = [document.id, str(linked)]
                 continue
-            entities = describe_entities(doc, spans_key=key, names=names)
-            rows += mention_rows([LinkedDoc(document.id, "", entities)], columns)
-            numbers += [number] * len(entities)
+            rows += mention_rows([linked], columns)
+            numbers += [number] * len(linked.entities)
         digest = opened.linker.kb.manifest.digest
         yield numbers, make_batch(rows, columns, kb_digest=digest)
         errors = [*failed.values()]
@@ -208,19 +194,15 @@ class LinkBatches:
     def read_text(self, value: pa.Scalar, id: str | None) -> str:
         """Return a text that is UTF-8, not too long, and does not take hours."""
         length = pc.utf8_length(value).as_py()
-        if length > self.max_chars:
+        is_long = length > self.max_chars
+        text = None if is_long else decode_value(value)
+        if text is None:
+            got = f"it has {length:,} characters" if is_long else "it has other bytes"
             raise SapbertError(
                 "E374",
-                f"Expected a document of at most {self.max_chars:,} characters, but "
-                f"it has {length:,}. Split it, or pass a larger `max_chars`, up to "
-                "1,000,000.",
-            )
-        text = decode_value(value)
-        if text is None:
-            raise SapbertError(
-                "E375",
-                "Expected a text in UTF-8, but it has other bytes. Convert the "
-                "document.",
+                f"Expected a document of at most {self.max_chars:,} characters in "
+                f"UTF-8, but {got}. Convert or split it, or pass a larger `max_chars`, "
+                "up to 1,000,000.",
             )
         run = measure_run(text)
         if run > MOST_RUN:
@@ -265,23 +247,13 @@ class OpenedPipeline:
                     yield
 
 
-def open_once(settings: str) -> OpenedPipeline:
-    """Return the pipeline of `LinkBatches.settings`, opened when first needed."""
-    with OPENING:
-        return open_settings(settings)
-
-
 @lru_cache(maxsize=MOST_OPENED)
-def open_settings(settings: str) -> OpenedPipeline:
-    """Open a pipeline and its knowledge base; see `open_once`."""
+def open_once(settings: str) -> OpenedPipeline:
+    """Open the pipeline of `LinkBatches.settings` and its knowledge base."""
     values: dict[str, Any] = json.loads(settings)
-    name, lang = values.pop("pipeline"), values.pop("lang")
-    if values.get("kb") is not None:
+    if values["kb"] is not None:
         find_kb(values["kb"])  # an error here costs nothing; the imports take seconds
-    if name is None:
-        values["mentions"] = values.get("mentions") or NAMES
-    nlp = load_pipeline(name, lang=lang)
-    linker = complete_pipeline(nlp, **values)
+    nlp, linker = open_pipeline(**values)
     linker.kb  # noqa: B018 (an error shows before the first document)
     return OpenedPipeline(nlp, linker)
 
@@ -346,7 +318,6 @@ def take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 def decode_value(value: pa.Scalar) -> str | None:
     """Return a text of Arrow; None if it is null or not UTF-8."""
     try:
-        text: str | None = value.as_py()
+        return value.as_py()
     except UnicodeDecodeError:
         return None
-    return text

@@ -13,7 +13,7 @@ from ..formats.gold import NO_ID, SEPARATORS, split_ids
 from ..formats.inputs.files import detect_content, detect_format
 from ..formats.registry import load_reader
 from ..io.reading import read_lines
-from ..mapping.columns import is_mapped, read_reviewed
+from ..mapping.run import is_mapped, read_reviewed
 from ..mapping.sssom import NOTHING, OWN
 from ..vocabularies.readers.sssom import read_exact
 from ..vocabularies.report import Report

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import too_long
 from ..formats.documents import Document
-from ..formats.entities import NIL, LinkedEntity, describe_entities
+from ..formats.entities import NIL, LinkedEntity
 from ..pipeline.abbreviation_detector import find_long_form, long_form_text
 from ..pipeline.running import find_linker, link_documents, run_alone
 from ..pipeline.schwartz_hearst import find_long_forms
@@ -131,7 +131,7 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
     Raises:
         SapbertError: If the pipeline fails; the error names file and line.
     """
-    key, names = linker.spans_key, linker.attrs
+    key = linker.spans_key
     pending: list[Case] = []
 
     def documents() -> Iterator[Document]:
@@ -140,12 +140,12 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
             place = f"{case.path.name}:{case.line}"
             yield Document(place, case.text, make_doc(nlp, case, spans_key=key))
 
-    for _, doc in link_documents(nlp, documents(), batch_size=BATCH_SIZE):
+    for doc in link_documents(nlp, documents(), batch_size=BATCH_SIZE):
         case = pending.pop(0)
         end = case.start + len(case.mention)
         entity = next(
             entity
-            for entity in describe_entities(doc, spans_key=key, names=names)
+            for entity in doc.entities
             if (entity["start"], entity["end"]) == (case.start, end)
         )
         yield compare_outcome(case, entity, linker.kb)

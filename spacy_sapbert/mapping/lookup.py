@@ -72,9 +72,10 @@ def map_batch(
         groups.setdefault((query.types, query.languages), []).append(index)
     sure = has_threshold(kb, options)
     for (types, languages), indices in groups.items():
-        allowed = options.filter
-        allowed = allowed.replace(types=types or allowed.types)
-        allowed = allowed.replace(languages=languages or allowed.languages)
+        allowed = options.filter.replace(
+            types=types or options.filter.types,
+            languages=languages or options.filter.languages,
+        )
         readings = [list_readings(queries[index].term) for index in indices]
         texts = list(dict.fromkeys(chain(*readings)))
         links = kb.link(texts, options=options, filter=allowed)
@@ -111,20 +112,16 @@ def quality(text: str, linked: Linked, named: bool, sided: bool) -> tuple[int, f
         return 0, -2.0
     first = linked.candidates[0]
     if sided and has_side(text):
-        words, alias = (
-            list_words(text, "english"),
-            list_words(first["alias"], "english"),
-        )
-        return 2 * ({*words} <= {*alias}), first["score"]
+        alias = list_words(first["alias"], "english")
+        return 2 * ({*list_words(text, "english")} <= {*alias}), first["score"]
     return named * (1 if sided else 2), first["score"]
 
 
 def describe(text: str, linked: Linked, named: bool, sure: bool) -> Found:
     """Return what a reading found, and what a person has to do.
 
-    Args:
-        named: Whether it is the name of its first candidate.
-        sure: Whether there is a threshold; without one, only names are links.
+    `named`: it is the name of its first candidate. `sure`: there is a threshold;
+    without one, only names are links.
     """
     cui, note, candidates = linked.cui, linked.note, linked.candidates
     status = REVIEW if candidates else NONE

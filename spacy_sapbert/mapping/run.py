@@ -1,30 +1,38 @@
-"""A table with a column of terms → the same table with the concepts of the terms."""
+"""A table with a column of terms → the same table with their concepts.
+
+A person chooses among them in a column, which is read again.
+"""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import SapbertError, refused_by_system
+from ..errors import SapbertError
+from ..formats.gold import NO_ID, split_ids
 from ..io.progress import show_progress
-from ..io.reading import check_file, file_digest
+from ..io.reading import check_file
 from ..io.writing import write_atomically
-from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
-from .columns import PREFIX, find_columns, list_cells, list_columns
 from .lookup import STATUSES, Found, Query, map_queries
-from .tables import Cell, find_kind, read_rows, write_table
+from .tables import ENDINGS, Cell, find_columns, find_kind, read_rows, write_table
 from .terms import split_terms
 
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+
 SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
-SAVED = ".lookups"  # ending of the file beside the output that a stopped run leaves
+PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
+FIRST = (
+    *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),
+    *("codes", "note", "read_as"),
+)
+OTHERS = ("id", "name", "score")  # of the second candidate and those after it
+TERM, CHOSEN = f"{PREFIX}term", f"{PREFIX}chosen"
 
 
 class TermColumns(NamedTuple):
@@ -43,92 +51,15 @@ class TermColumns(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A term of a row.
-
-    Attributes:
-        row: Its row in the table, from 1 = the header.
-        cells: Those of the row.
-    """
+    """A term, and the number and the cells of its row; row 1 is the header."""
 
     query: Query
     row: int
-    cells: list[str]
-
-
-class SavedLookups:
-    """The look-ups of a run, a line each, in a file that a stopped run leaves.
-
-    What a stop left of the last line is looked up again.
-
-    Args:
-        path: The file; it is deleted by `finish`.
-        settings: What the look-ups depend on, in plain JSON types.
-    """
-
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        text = json.dumps(settings, sort_keys=True)
-        digest = sha256(text.encode("utf8", "replace")).hexdigest()
-        self.path = path
-        self.found: dict[Query, Found] = {}
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # it has texts
-        self.file = os.fdopen(handle, "r+b")
-        whole = self.read(digest)
-        self.file.truncate(whole)
-        self.file.seek(whole)
-        if not whole:
-            self.write({"settings": digest})
-
-    def read(self, digest: str) -> int:
-        """Read the file, and return the number of bytes of its whole lines."""
-        whole = 0
-        try:
-            for line in self.file:
-                if not line.endswith(b"\n"):
-                    break
-                data = json.loads(line)
-                if whole:
-                    term, types, languages = data["query"]
-                    query = Query(term, tuple(types), tuple(languages))
-                    self.found[query] = Found(*data["found"])
-                elif data["settings"] != digest:
-                    raise ValueError
-                whole += len(line)
-        except (KeyError, TypeError, ValueError):
-            self.close()
-            raise SapbertError(
-                "E440",
-                "Expected look-ups of the same table, knowledge base and settings in "
-                f"{self.path}, but got others. Delete the file to begin anew.",
-            ) from None
-        return whole
-
-    def write(self, data: dict[str, Any]) -> None:
-        line = json.dumps(data, ensure_ascii=True)
-        try:
-            self.file.write(line.encode("utf8") + b"\n")
-            self.file.flush()
-        except OSError as error:
-            values = {"path": self.path, "reason": error.strerror or error}
-            raise refused_by_system(**values) from error
-
-    def add(self, query: Query, found: Found) -> None:
-        """Keep a look-up."""
-        self.found[query] = found
-        self.write({"query": query, "found": found})
-
-    def close(self) -> None:
-        """Close the file; the next run goes on with it."""
-        with suppress(OSError):  # what cannot be written is looked up again
-            self.file.close()
-
-    def finish(self) -> None:
-        """Delete the file."""
-        self.close()
-        self.path.unlink(missing_ok=True)
+    cells: list[Cell]
 
 
 def map_table(
-    kb: KnowledgeBase,
+    kb: "KnowledgeBase",
     path: Path,
     output: Path,
     columns: TermColumns,
@@ -139,8 +70,7 @@ def map_table(
 ) -> Counter[str]:
     """Map the terms of a table, and write it with the concepts.
 
-    Terms that occur several times are looked up once. A stopped run leaves its look-ups
-    beside the output, and the same call goes on with them.
+    Terms that occur several times are looked up once.
 
     Args:
         output: CSV, TSV, `.xlsx`, `.parquet` or `.sssom.tsv`.
@@ -151,13 +81,6 @@ def map_table(
         "empty".
     """
     check_file(path)
-    settings: dict[str, Any] = {
-        "input": file_digest(path),
-        "kb": kb.manifest.digest,
-        "columns": columns,
-        "options": repr(options),
-        "encoding": encoding,
-    }
     header, terms = read_terms(path, columns, encoding)
     occurrences = Counter[Query]()
     checked = set[tuple[tuple[str, ...], ...]]()
@@ -167,39 +90,24 @@ def map_table(
             checked.add(term.query[1:])
         occurrences[term.query] += 1
     queries = [query for query in occurrences if query.term]
-    saved = SavedLookups(output.with_name(f"{output.name}{SAVED}"), settings)
-    try:
-        missing = [query for query in queries if query not in saved.found]
-        links = map_queries(kb, missing, options)
-        done = show_progress(
-            zip(missing, links, strict=True),
-            unit="terms",
-            total=len(queries),
-            initial=len(queries) - len(missing),
-            quiet=not progress,
-        )
-        for query, found in done:
-            saved.add(query, found)
-        _, terms = read_terms(path, columns, encoding)
-        pairs = ((term, saved.found.get(term.query)) for term in terms)
-        write_mapped(output, header, pairs, options.k, kb.manifest.digest)
-    finally:
-        saved.close()
-    saved.finish()
+    links = map_queries(kb, queries, options)
+    bar = show_progress(links, unit="terms", total=len(queries), quiet=not progress)
+    found = dict(zip(queries, bar, strict=True))
+    _, terms = read_terms(path, columns, encoding)  # again: it may not fit in memory
+    pairs = ((term, found.get(term.query)) for term in terms)
+    write_mapped(output, header, pairs, options.k, kb.manifest.digest)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     for query, number in occurrences.items():
-        counts[saved.found[query].status if query.term else "empty"] += number
+        counts[found[query].status if query.term else "empty"] += number
     return counts
 
 
 def read_terms(
     path: Path, columns: TermColumns, encoding: str
 ) -> tuple[list[str], Iterator[Term]]:
-    """Read the terms of a table.
+    """Return the names of the columns of a table, and its terms.
 
-    Returns:
-        The names of the columns, without those of an earlier mapping, and the terms; a
-        row without one has the term "".
+    Without the columns of an earlier mapping; a row without a term has the term "".
     """
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
@@ -214,7 +122,7 @@ def read_terms(
 
     def read() -> Iterator[Term]:
         for number, row in enumerate(rows, 2):
-            cells = [row[column] for column in kept]
+            cells: list[Cell] = [row[column] for column in kept]
             allowed = values(row, types), values(row, languages)
             parts = list(split_terms(row[term], columns.separator)) or [""]
             for part in parts:
@@ -223,7 +131,7 @@ def read_terms(
     return [header[column] for column in kept], read()
 
 
-def check_allowed(kb: KnowledgeBase, path: Path, term: Term) -> None:
+def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
     """Raise an error if a row allows what the knowledge base lacks.
 
     A cell is not shown: the column may be a wrong one, with texts of people.
@@ -240,6 +148,35 @@ def check_allowed(kb: KnowledgeBase, path: Path, term: Term) -> None:
             f"the columns that limit each row, but row {term.row} has another. "
             "Correct the cell, or name another column.",
         ) from None
+
+
+def list_columns(k: int) -> list[str]:
+    """Return the names of the columns that are added for k candidates."""
+    others = [f"{rank}_{name}" for rank in range(2, k + 1) for name in OTHERS]
+    return [f"{PREFIX}{name}" for name in (*FIRST, *others)]
+
+
+def list_cells(term: str, found: Found, k: int) -> list[Cell]:
+    """Return the cells of `list_columns`; a person fills `chosen`.
+
+    The first candidate is given even if the term has no concept.
+    """
+    first = found.candidates[0] if found.candidates else None
+    cells: list[Cell] = [term, "", found.status]
+    if first is None:
+        cells += [None] * 6
+    else:
+        codes = json.dumps(first["codes"], ensure_ascii=False) if first["codes"] else ""
+        cells += [first["cui"], first["name"], first["alias"], first["score"]]
+        cells += [first["probability"], codes]
+    cells += [found.note, found.read_as]
+    for rank in range(1, k):
+        if rank < len(found.candidates):
+            other = found.candidates[rank]
+            cells += [other["cui"], other["name"], other["score"]]
+        else:
+            cells += [None, None, None]
+    return cells
 
 
 def write_mapped(
@@ -263,11 +200,8 @@ def write_mapped(
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]
     cells = (
-        [
-            *term.cells,
-            *(blank if result is None else list_cells(term.query.term, result, k)),
-        ]
-        for term, result in pairs
+        term.cells + (list_cells(term.query.term, found, k) if found else blank)
+        for term, found in pairs
     )
     write_table(output, [*header, *added], cells)
 
@@ -276,3 +210,50 @@ def check_output(output: Path) -> None:
     """Check that the ending of an output is known."""
     if not output.name.lower().endswith(SSSOM_ENDINGS):
         find_kind(output)
+
+
+class Reviewed(NamedTuple):
+    """A term and the ids that a person has chosen for it; see `split_ids`.
+
+    No ids = no concept. Row 1 is the header.
+    """
+
+    row: int
+    term: str
+    parts: list[list[str]]
+
+
+def is_mapped(path: Path) -> bool:
+    """Return whether a file is a table that `map` wrote."""
+    if not path.is_file() or not path.name.lower().endswith(tuple(ENDINGS)):
+        return False
+    try:
+        return {TERM, CHOSEN} <= {*next(read_rows(path), [])}
+    except SapbertError:
+        return False
+
+
+def read_reviewed(path: Path) -> Iterator[Reviewed]:
+    """Read the terms of a table of `map` for which something is chosen.
+
+    `match_chosen` has an id, several with bars between them of which one is right, or
+    NIL. Terms where it is empty are left out.
+    """
+    rows = read_rows(path)
+    header = next(rows, [])
+    term_place, chosen_place = find_columns(path, header, (TERM, CHOSEN))
+    assert term_place is not None
+    assert chosen_place is not None
+    empty = True
+    for number, row in enumerate(rows, 2):
+        term = row[term_place].strip()
+        chosen = row[chosen_place].strip()
+        if term and chosen:
+            empty = False
+            yield Reviewed(number, term, [] if chosen in NO_ID else split_ids(chosen))
+    if empty:
+        raise SapbertError(
+            "E444",
+            f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
+            "empty. Write an id, or NIL, for each term that you have reviewed.",
+        )

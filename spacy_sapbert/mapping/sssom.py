@@ -77,45 +77,42 @@ def list_cells(
 ) -> list[Cell] | None:
     """Return the cells of a mapping; None if nobody and nothing has decided.
 
-    Args:
-        found: Its status is `CHOSEN` or `NO_CONCEPT` if a person has decided.
-        reviewer: The name of this person.
+    The status is `CHOSEN` or `NO_CONCEPT` if a person, the reviewer, has decided.
     """
     by_person = found.status in (CHOSEN, NO_CONCEPT)
-    if found.status not in (EXACT, LINKED, CHOSEN, NO_CONCEPT):
+    if not by_person and found.status not in (EXACT, LINKED):
         return None
-    cells: list[Cell] = [term, "rdfs literal"]
-    if found.status == NO_CONCEPT or found.cui is None:
-        cells += ["skos:exactMatch", NOTHING, None, PERSON, None, None]
+    values: dict[str, Cell] = {
+        "subject_label": term,
+        "subject_type": "rdfs literal",
+        "predicate_id": f"skos:{'close' if found.status == LINKED else 'exact'}Match",
+        "object_id": NOTHING,
+        "mapping_justification": PERSON,
+        "mapping_date": today.isoformat(),
+        "match_string": found.read_as or None,
+        "comment": found.note,
+    }
+    if by_person:
+        values["reviewer_label"] = reviewer or None
     else:
-        first = found.candidates[0] if found.candidates else None
-        justification = NAME if found.status == EXACT else SIMILAR
-        predicate = "close" if found.status == LINKED else "exact"
-        cells += [f"skos:{predicate}Match", make_curie(found.cui)]
-        cells += [first["name"] if first else None]
-        cells += [PERSON if by_person else justification]
-        score = first["score"] if first else 0.0
-        sure = first["probability"] if first and not by_person else None
+        values["mapping_justification"] = NAME if found.status == EXACT else SIMILAR
+        values["mapping_tool"] = "spacy-sapbert"
+        values["mapping_tool_version"] = __version__
+    if found.cui is not None:
+        values["object_id"] = make_curie(found.cui)
+    if found.cui is not None and found.candidates:
+        first = found.candidates[0]
+        values["object_label"] = first["name"]
+        values["confidence"] = None if by_person else first["probability"]
         # a concept that a person found has no score
-        cells += [sure, score if score > 0 else None]
-    tool = [None, None] if by_person else ["spacy-sapbert", __version__]
-    return [
-        *cells,
-        reviewer or None if by_person else None,
-        *tool,
-        today.isoformat(),
-        *(found.read_as or None, found.note),
-    ]
+        values["similarity_score"] = first["score"] if first["score"] > 0 else None
+    return [values.get(column) for column in COLUMNS]
 
 
 def write_sssom(
     file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
 ) -> None:
-    """Write mappings, without the rows that are None.
-
-    Args:
-        source: Digest of the knowledge base.
-    """
+    """Write mappings without the rows that are None; `source` is as in `list_head`."""
     mappings = [row for row in rows if row is not None]
     place = COLUMNS.index("object_id")
     curies = {str(row[place]) for row in mappings}

@@ -13,6 +13,7 @@ from ..io.excel import read_workbook
 from ..io.formulas import defuse, undefuse
 from ..io.plugins import require
 from ..io.reading import wrong_content
+from ..io.tables import describe_header
 from ..io.writing import write_atomically
 from ..vocabularies.report import Report
 from ..vocabularies.tables.table import read_text
@@ -48,13 +49,9 @@ def find_kind(path: Path) -> str:
 
 
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
-    """Read a table; the first row has the names of its columns.
+    """Yield the cells of the rows of a table, as many as the first row has.
 
-    Args:
-        encoding: Of CSV and TSV.
-
-    Yields:
-        The cells of a row, as many as the first row has.
+    The first row has the names of the columns; `encoding` is that of CSV and TSV.
     """
     kind = find_kind(path)
     if not path.is_file():
@@ -97,14 +94,29 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
         yield ["" if cell is None else str(cell) for cell in cells]
 
 
+def find_columns(
+    path: Path, header: Sequence[str], names: Sequence[str | None]
+) -> list[int | None]:
+    """Return the places of columns, whatever the case of their names; None has none."""
+    keys = [column.strip().casefold() for column in header]
+    wanted = [None if name is None else name.strip().casefold() for name in names]
+    places = [keys.index(key) if key in keys else None for key in wanted]
+    is_header = any(place is not None for place in places)
+    for name, place in zip(names, places, strict=True):
+        if name is not None and place is None:
+            known = describe_header(header, is_header=is_header)
+            raise SapbertError(
+                "E443",
+                f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
+                "its columns, or write a first row with the names of the columns.",
+            )
+    return places
+
+
 def write_table(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
-    """Write a table in the format of its ending.
-
-    Args:
-        rows: With as many cells as the header; None = empty.
-    """
+    """Write a table in the format of its ending; a cell that is None is empty."""
     kind = find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)
@@ -157,22 +169,16 @@ def write_workbook(
 
     with closing(sheet):  # or it writes to its own file when it is deleted
         for number, row in enumerate(chain([header], rows), 1):
-            if number > MOST_ROWS:
+            # openpyxl would cut a text that Excel cannot hold
+            texts = (cell for cell in row if isinstance(cell, str))
+            units = [len(text.encode("utf-16-le", "replace")) // 2 for text in texts]
+            if number > MOST_ROWS or max(units, default=0) > MOST_UNITS:
                 raise SapbertError(
                     "E442",
-                    f"{path}: Expected at most {MOST_ROWS - 1} rows in a sheet of "
-                    "Excel, but got more. Write CSV or Parquet.",
+                    f"{path}: Expected at most {MOST_ROWS - 1:,} rows, and "
+                    f"{MOST_UNITS:,} characters in a cell, as Excel can hold, but got "
+                    f"more in row {number}. Write CSV or Parquet.",
                 )
-            for column, cell in enumerate(row, 1):
-                # openpyxl would cut a text that Excel cannot hold
-                text = cell if isinstance(cell, str) else ""
-                if len(text.encode("utf-16-le", "replace")) // 2 > MOST_UNITS:
-                    raise SapbertError(
-                        "E447",
-                        f"{path}: Expected at most {MOST_UNITS:,} characters in a "
-                        f"cell of Excel, but got more in row {number}, column "
-                        f"{column}. Write CSV or Parquet.",
-                    )
             sheet.append([to_cell(cell, bold=number == 1) for cell in row])
     with write_atomically(path) as file:
         book.save(file)

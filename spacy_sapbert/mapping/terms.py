@@ -85,12 +85,9 @@ def list_readings(term: str) -> list[str]:
     """Return the texts that are looked up for a term.
 
     "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "Asthma, NOS", "H/O Asthma",
-    "Asthma".
-
-    Returns:
-        The term itself, and what is left after each rule and those before it. Distinct,
-        with a letter or digit; empty if the term has none, or says that there is no
-        term: "N/A", "unknown (R69)".
+    "Asthma": the term, and what is left after each rule and those before it. None if
+    the term has no letter or digit, or says that there is no term: "N/A", "unknown
+    (R69)".
     """
     readings = [" ".join(term.split())]
     for rules in (RULES, RULES_WITHOUT_NOS):
@@ -115,11 +112,7 @@ def has_side(term: str) -> bool:
 
 
 def split_terms(cell: str, separator: str | None) -> Iterator[str]:
-    """Yield the terms of a cell, without blanks around them.
-
-    Args:
-        separator: What stands between several terms; None = there is one.
-    """
+    """Yield the terms of a cell; without a separator there is one."""
     parts = [cell] if not separator else cell.split(separator)
     terms = [part.strip() for part in parts]
     yield from (term for term, _ in groupby(filter(None, terms)))

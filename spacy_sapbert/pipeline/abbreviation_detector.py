@@ -17,10 +17,6 @@ MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 @Language.factory(
     "sapbert_abbreviations",
     assigns=["doc._.abbreviations", "span._.long_form"],
-    default_config={
-        "long_form_attr": "long_form",
-        "abbreviations_attr": "abbreviations",
-    },
 )
 class SapbertAbbreviations:
     """Sets the long form of short forms that the document defines.
@@ -67,45 +63,47 @@ make_sapbert_abbreviations = SapbertAbbreviations  # the entry point
 
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     """Register the attributes of spans and Docs."""
-    attrs: tuple[str, ...] = (long_form_attr,)
+    attrs = {long_form_attr}
     if Doc.has_extension(abbreviations_attr):
-        getter = Doc.get_extension(abbreviations_attr)[2]
-        if not isinstance(getter, partial) or getter.func is not list_abbreviations:
-            raise SapbertError(
-                "E570",
-                f"Expected `doc._.{abbreviations_attr}` to be free, but another "
-                "component has registered it. Choose another name with the setting "
-                "`abbreviations_attr`.",
+        getter: Any = Doc.get_extension(abbreviations_attr)[2]
+        if getattr(getter, "func", None) is not list_abbreviations:
+            attr, setting = f"doc._.{abbreviations_attr}", "`abbreviations_attr`"
+            raise wrong_attribute(
+                attr=attr, reason="of another component", setting=setting
             )
-        attrs = tuple(dict.fromkeys((*getter.keywords["attrs"], *attrs)))
+        attrs |= getter.keywords["attrs"]  # of other pipelines
     if not Span.has_extension(long_form_attr):
         Span.set_extension(long_form_attr, default=None)
     getter = partial(list_abbreviations, attrs=attrs)
     Doc.set_extension(abbreviations_attr, getter=getter, force=True)
 
 
-def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
+def wrong_attribute(*, attr: str, reason: str, setting: str) -> SapbertError:
+    return SapbertError(
+        "E552",
+        f"Expected attributes that this component alone sets, but `{attr}` is "
+        f"{reason}. Choose another name with {setting}.",
+    )
+
+
+def list_abbreviations(doc: Doc, *, attrs: set[str]) -> list[Span]:
     """Return the spans of a Doc that have a long form.
 
     Spans cannot be serialised, so they are found by the keys of `doc.user_data`: the
     name of the attribute and the offsets in characters.
     """
-    offsets: list[tuple[int, int]] = []
+    offsets: set[tuple[int, int]] = set()
     for key, value in doc.user_data.items():
         if isinstance(key, tuple) and key[:1] == ("._.",) and len(key) == 4:
             _, attr, start, end = key
             if attr in attrs and end is not None and value:
-                offsets.append((start, end))
-    spans = (doc.char_span(*span) for span in sorted({*offsets}))
+                offsets.add((start, end))
+    spans = (doc.char_span(*place) for place in sorted(offsets))
     return [span for span in spans if span is not None]
 
 
 def find_long_form(short: str, long_forms: Mapping[str, str]) -> str | None:
-    """Return the long form of a short form or of its plural, "RCCs"; None if unknown.
-
-    Args:
-        long_forms: See `schwartz_hearst.find_long_forms`.
-    """
+    """Return the long form of a short form or its plural, "RCCs"; None if unknown."""
     short = " ".join(short.split())
     return long_forms.get(short) or long_forms.get(singular_abbreviation(short))
 
@@ -135,11 +133,7 @@ def find_short_forms(
 
 
 def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:
-    """Return the long form of a span, with single blanks; None if it has none.
-
-    Args:
-        attr: Attribute with the long form, a text or a span; None = none.
-    """
+    """Return the long form of a span, which `attr` has as a text or a span."""
     if attr is None or not span._.has(attr):
         return None
     value = span._.get(attr)

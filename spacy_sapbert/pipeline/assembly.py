@@ -12,11 +12,12 @@ from ..io.writing import (
 )
 from ..kb.knowledge_base import load_kb
 from ..kb.packages import check_package_name, project_name
+from .running import ABBREVIATIONS, LINKER, MENTIONS, load_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-ADDED = ("sapbert_abbreviations", "sapbert_linker")  # to every pipeline
+ADDED = (ABBREVIATIONS, LINKER)  # to every pipeline
 LICENCE = "see the licences of the vocabularies"
 WRITTEN = "assembled.json"  # says that `assemble` wrote a folder, and from what
 PARTS = ("config.cfg", "meta.json", "tokenizer", "vocab", "tok2vec", "transformer")
@@ -24,7 +25,7 @@ PARTS = ("config.cfg", "meta.json", "tokenizer", "vocab", "tok2vec", "transforme
 
 def pipeline_folder(nlp: "Language") -> FolderKind:
     """Return which folders `assemble` may replace."""
-    parts = {*PARTS, WRITTEN, "ner", "sapbert_mentions", *ADDED, *nlp.pipe_names}
+    parts = {*PARTS, WRITTEN, "ner", MENTIONS, *ADDED, *nlp.pipe_names}
     return FolderKind(
         "a pipeline that `assemble` wrote",
         WRITTEN,
@@ -65,8 +66,6 @@ def assemble_pipeline(
         >>> spacy.load("models/pipeline").pipe_names
         ['sapbert_abbreviations', 'sapbert_mentions', 'sapbert_linker']
     """
-    from .running import load_pipeline
-
     if detector is None:
         nlp = load_pipeline(None, lang=lang)
     else:
@@ -90,22 +89,21 @@ def assemble_pipeline(
         license=LICENCE,
         description=f"Links names of {manifest.counts.concepts:,} concepts ({sources})",
     )
-    abbreviations, links = ADDED
-    nlp.add_pipe(abbreviations)
+    nlp.add_pipe(ABBREVIATIONS)
     if detector is None:
-        nlp.add_pipe("sapbert_mentions", config=mentions or {})
+        nlp.add_pipe(MENTIONS, config=mentions or {})
     # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
     config = {"ambiguous": "nil"}
     left_out: list[str] = []
     if not Path(kb).is_dir():
         config["kb"] = str(kb)
-    linker = nlp.add_pipe(links, config=config)
+    linker = nlp.add_pipe(LINKER, config=config)
     if kb_package is not None:
         check_package_name(kb_package)
         package = {"kb": kb_package, "kb_digest": manifest.digest}
-        nlp.get_pipe_config(links).update(package)  # need not be installed
+        nlp.get_pipe_config(LINKER).update(package)  # need not be installed
         nlp.meta["requirements"] = [project_name(kb_package)]
-        left_out = [links]  # it has nothing but the knowledge base
+        left_out = [LINKER]  # it has nothing but the knowledge base
     elif Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
     with write_folder_atomically(output, kind) as part:

@@ -4,11 +4,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from copyreg import __newobj__  # type: ignore[attr-defined]
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import ReferenceType, ref
 
 import srsly
 from spacy import util
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 OPENING = ProcessLock()  # not in the object: a lock cannot be pickled
 MAX_SECONDS = 10_000_000
 FILE = "settings.json"
-PIPELINE_FILE = "config.cfg"
 Check = Callable[["KnowledgeBase"], None]
 
 
@@ -63,9 +60,6 @@ class OpenedKb:
         pin: The digest that it must have; None = any.
         encoder: How to run its encoder; None = by default.
         reload_seconds: How often to look for a new version; None = never.
-
-    Attributes:
-        given: The source, as it was given.
     """
 
     def __init__(
@@ -81,23 +75,16 @@ class OpenedKb:
         self.encoder = encoder
         self.reload_seconds = reload_seconds
         self.checked = time.monotonic()  # when a new version was last looked for
-        self.given = None if source is None else str(source)
         self.choose(source, pin=pin)
-        if not is_made_from_config():
+        self.from_config = is_made_from_config()  # and not yet loaded
+        if not self.from_config:
             self.check()
 
-    def check(self, *, packages: bool = True) -> None:
-        """Check that there is a knowledge base in the source, without opening it.
-
-        Args:
-            packages: Check the name of a package too. `spacy package` loads a pipeline
-                whose packages may be installed later.
-        """
+    def check(self) -> None:
+        """Check that there is a knowledge base in the source, without opening it."""
         from ..kb.folder.versions import find_kb, read_current
 
-        if self.kb is not None or self.source is None:
-            return
-        if packages or not str(self.source).isidentifier():
+        if self.kb is None and self.source is not None:
             read_current(find_kb(self.source))
 
     def choose(self, source: str | Path | None, *, pin: str | None) -> None:
@@ -123,9 +110,6 @@ class OpenedKb:
         """Use another knowledge base; a pin becomes the digest of that one.
 
         If it cannot be opened, nothing changes.
-
-        Args:
-            kb: Opened, or its folder or name.
         """
         source: str | Path = kb if isinstance(kb, (str, Path)) else kb.folder
         opened = self.open(kb, None) if isinstance(kb, (str, Path)) else kb
@@ -136,8 +120,7 @@ class OpenedKb:
     def find_newer(self, check: Check) -> "KnowledgeBase | None":
         """Return the new version of the folder, opened and loaded, if there is one.
 
-        Args:
-            check: Raises an error if it does not fit the component.
+        `check` raises an error if it does not fit the component.
         """
         old = self.get()
         self.checked = time.monotonic()
@@ -159,15 +142,16 @@ class OpenedKb:
         """Refresh if `reload_seconds` have passed; a failure is a warning (W554)."""
         if self.reload_seconds is None or self.kb is None:
             return
-        if time.monotonic() - self.checked >= self.reload_seconds:
-            try:
-                self.refresh(check)
-            except Exception as error:  # a service goes on with what it has
-                warnings.warn(
-                    "[W554] The knowledge base has a new version that cannot be "
-                    f"opened, so the old one stays in use. {error}",
-                    stacklevel=2,
-                )
+        if time.monotonic() - self.checked < self.reload_seconds:
+            return
+        try:
+            self.refresh(check)
+        except Exception as error:  # a service goes on with what it has
+            warnings.warn(
+                "[W554] The knowledge base has a new version that cannot be opened, so "
+                f"the old one stays in use. {error}",
+                stacklevel=2,
+            )
 
     @property
     def installed_name(self) -> str | None:
@@ -192,16 +176,12 @@ class KbComponent(Pipe):
 
     Attributes:
         config: The settings with which it was made.
-        pipeline: Weak, since a pipeline refers to its components.
     """
 
-    def __init__(self, nlp: Language | None, name: str, opened: OpenedKb) -> None:
+    def __init__(self, name: str, opened: OpenedKb) -> None:
         self.name = name
         self.opened = opened
         self.config: dict[str, Any] = {}
-        self.pipeline: ReferenceType[Language] | None = (
-            None if nlp is None else ref(nlp)
-        )
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -232,38 +212,6 @@ class KbComponent(Pipe):
         settings = {**self.settings(), "kb": self.saved_source()}
         return {"config": self.config, "settings": settings}
 
-    def restore(self, saved: dict[str, Any], folder: Path | None = None) -> set[str]:
-        """Use saved settings, and return the names of those that `spacy.load` changes.
-
-        Args:
-            saved: See `describe`.
-            folder: From which the component is loaded.
-        """
-        changed: set[str] = set()
-        if folder is not None and self.is_made_for(folder):
-            made = saved["config"].items()
-            changed = {n for n, value in made if self.config.get(n, value) != value}
-        settings = saved["settings"].items()
-        self.use_settings({n: value for n, value in settings if n not in changed})
-        return changed
-
-    def is_made_for(self, folder: Path) -> bool:
-        """Return whether `spacy.load` has made this component to load a folder.
-
-        It is not if `nlp.from_disk` loads a saved pipeline into one that was made with
-        other settings, or if the component is loaded alone.
-        """
-        nlp = self.pipeline() if self.pipeline is not None else None
-        if nlp is None or not (folder.parent / PIPELINE_FILE).is_file():
-            return False
-        # What `from_disk` of the pipeline has just read; `nlp.config` would replace it
-        # by what the components were made with.
-        loaded = nlp._config["components"].get(folder.name)
-        if loaded is None or folder.name not in nlp.component_names:
-            return False
-        made = nlp.get_pipe_config(folder.name)
-        return all(loaded.get(name, made[name]) == made[name] for name in self.config)
-
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder.
 
@@ -285,12 +233,17 @@ class KbComponent(Pipe):
         Settings that `spacy.load` gets, or that its config has with another value than
         when the component was saved, win.
         """
-        folder = Path(path)
         changed: set[str] = set()
 
         def read_settings(path: Path) -> None:
-            if path.is_file():  # else the component was not saved
-                changed.update(self.restore(read_saved(path), folder))
+            if not path.is_file():  # the component was not saved
+                return
+            saved = read_saved(path)
+            if self.opened.from_config:
+                made = saved["config"].items()
+                changed.update(n for n, v in made if self.config.get(n, v) != v)
+            settings = saved["settings"].items()
+            self.use_settings({n: v for n, v in settings if n not in changed})
 
         def read_kb(path: Path) -> None:
             if path.is_dir() and not is_given():
@@ -299,8 +252,11 @@ class KbComponent(Pipe):
         def is_given() -> bool:
             return "kb" in changed and self.config["kb"] is not None
 
-        util.from_disk(folder, {FILE: read_settings, "kb": read_kb}, exclude)
-        self.opened.check(packages=is_given())
+        util.from_disk(path, {FILE: read_settings, "kb": read_kb}, exclude)
+        self.opened.from_config = False
+        # `spacy package` loads a pipeline whose packages may be installed later.
+        if is_given() or not str(self.opened.source).isidentifier():
+            self.opened.check()
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -319,14 +275,9 @@ class KbComponent(Pipe):
         def read_kb(files: dict[str, bytes]) -> None:
             self.opened.use(open_files(files, self.opened.encoder, self.opened.pin))
 
-        deserialize: dict[str, Any] = {FILE: self.restore, "kb": read_kb}
+        deserialize: dict[str, Callable[[Any], Any]] = {
+            FILE: lambda saved: self.use_settings(saved["settings"]),
+            "kb": read_kb,
+        }
         util.from_bytes(data, deserialize, exclude)
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {**self.__dict__, "name": self.name, "pipeline": None}
-        return __newobj__, (type(self),), state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.name = state.pop("name")
-        self.__dict__.update(state)

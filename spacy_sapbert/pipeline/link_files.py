@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SapbertError, check_range, unknown_on_error
 from ..formats.documents import Document, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
-from ..formats.entities import RUN_COLUMNS, LinkedDoc, describe_docs
+from ..formats.entities import RUN_COLUMNS, LinkedDoc
 from ..formats.inputs.files import InputFile, count_documents, list_inputs
 from ..formats.inputs.reading import ENTITIES, read_documents
 from ..formats.inputs.rows import COLUMNS, Columns
@@ -23,6 +22,7 @@ from ..formats.omop import SOURCE as OMOP
 from ..formats.parts import FAILED, Part, lock_folder, open_state, write_parts
 from ..formats.registry import (
     Format,
+    Writer,
     check_library,
     guess_format,
     list_formats,
@@ -36,13 +36,7 @@ from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
-from .running import (
-    NAMES,
-    complete_pipeline,
-    link_documents,
-    load_pipeline,
-    open_pipeline,
-)
+from .running import link_documents, open_pipeline
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -136,12 +130,13 @@ class LinkJob:
         What cannot be written is an error, before anything is loaded.
         """
         output, parts = self.output, self.shard_size is not None
+        is_folder = output is not None and output.is_dir()
         if self.format is not None:
             name = self.format
         elif parts:
             ending = "" if output is None else output.suffix
             name = list_suffixes().get(ending, "jsonl")
-        elif output is None or output.is_dir():  # the latter is an error
+        elif output is None or is_folder:  # the latter is an error
             name = "table"
         else:
             name = guess_format(output)
@@ -149,23 +144,19 @@ class LinkJob:
         format = list_formats()[name]
         if output is not None:
             check_replaceable(output)
+        got = None
         if parts and format.folder:
-            raise SapbertError(
-                "E518",
-                f"Expected a format with one file for each part, but {name} "
-                "writes files for each document. Remove `--shard-size`.",
-            )
-        if parts and output is None:
+            got = f"`--shard-size` with {name}, which writes files for each document"
+        elif parts and output is None:
+            got = "`--shard-size` without `--output`"
+        elif is_folder and not parts and not format.folder:
+            got = f"the folder {output} without `--shard-size`"
+        if got is not None:
             raise SapbertError(
                 "E514",
-                "Expected a folder for the parts as `--output`, but got none. "
-                "Pass `--output FOLDER` with `--shard-size`.",
-            )
-        if not parts and output is not None and output.is_dir() and not format.folder:
-            raise SapbertError(
-                "E515",
-                f"Expected a file as `--output`, but {output} is a folder. Pass a "
-                "file, or pass `--shard-size 1000` to write parts into a folder.",
+                "Expected a file as `--output`, or with `--shard-size` a folder for "
+                f"parts of one file each, but got {got}. Pass a file, or pass "
+                "`--output FOLDER --shard-size 1000`.",
             )
         if output is not None and format.folder:
             check_existing(output, force=self.force)
@@ -179,19 +170,16 @@ class LinkJob:
         own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
         wrong = [n for n in self.keep if n in own or self.keep.count(n) > 1]
         if self.keep and "keep" not in format.takes:
-            formats = list_formats("takes").items()
-            keeping = [known for known, other in formats if "keep" in other.takes]
-            expected, got = f"a `--format` of {', '.join(keeping)}", name
-        elif wrong:
-            expected = "fields once, which the output does not have itself"
-            got = repr(wrong[0])
-        else:
-            return
-        raise SapbertError(
-            "E600",
-            f"Expected `--keep` with {expected}, but got {got}. Correct it, or remove "
-            "`--keep`.",
-        )
+            wrong = [name]
+        if wrong:
+            keeping = list_formats("takes").items()
+            known = ", ".join(n for n, other in keeping if "keep" in other.takes)
+            raise SapbertError(
+                "E600",
+                f"Expected `--keep` with a `--format` of {known}, and with fields "
+                "once, which the output does not have itself, but got "
+                f"{wrong[0]!r}. Correct it, or remove `--keep`.",
+            )
 
     def describe(self, files: Iterable[InputFile], nlp: "Language") -> dict[str, Any]:
         """Return what decides the output, as JSON; options are digests."""
@@ -202,8 +190,14 @@ class LinkJob:
         }
         for name, value in sorted(values.pop("options").items()):
             values[name] = digest_json(value)
-        values["inputs"] = digest_inputs(files)
-        values["pipeline"] = digest_pipeline(nlp)
+        values["inputs"] = digest_json(
+            [
+                [name, format, path.stat().st_size if path.is_file() else None]
+                for path, name, format in files
+            ]
+        )
+        if nlp.path is not None:  # not blank
+            values["pipeline"] = digest_pipeline(nlp.path)
         values["version"] = __version__
         return values
 
@@ -238,12 +232,7 @@ def link_files(
     In parts, each part is written as a whole, and the same job continues a stopped one.
 
     Args:
-        job: Which documents, how they are linked, and what is written.
-        progress: Show a progress bar.
         on_skip: Called with the error of each document that is left out.
-
-    Returns:
-        Counts of documents, mentions and links.
 
     Examples:
         >>> notes = Path("assets/sample/notes")
@@ -256,35 +245,32 @@ def link_files(
     files = list_inputs(job.inputs, job.input_format, left_out=result.not_read)
     for input_format in {file.format for file in files}:
         check_library(input_format)
-    nlp = load_pipeline(job.pipeline, lang=job.lang)
-    # reads all files of the pipeline, which only parts need
-    command = {} if job.shard_size is None else job.describe(files, nlp)
     settings: dict[str, Any] = {
+        "name": job.pipeline,
+        "lang": job.lang,
         "kb": job.kb,
-        "mentions": job.mentions or (NAMES if job.pipeline is None else None),
+        "mentions": job.mentions,
         "options": job.options,
         "engine": job.engine,
         "precision": job.precision,
         # other files may have mentions in all documents
         "detection": not all(list_formats()[file.format].annotated for file in files),
     }
-    linker = complete_pipeline(nlp, **settings)
-    # One version links all documents, in each process, also one that is started later.
+    nlp, linker = open_pipeline(**settings)
+    # One version links all documents.
     kb, linker.opened.reload_seconds = linker.kb, None
-    workers: Workers | None = None
-    if job.n_process > 1:
-        reopen, values = kb.__reduce__()
-        opened = partial(
-            open_pipeline,
-            job.pipeline,
-            settings,
-            lang=job.lang,
-            open_kb=partial(reopen, *values),
-        )
-        workers = Workers(opened, vocab=nlp.vocab, n_process=job.n_process)
+    workers = Workers(settings, kb, job.n_process) if job.n_process > 1 else None
     total = count_documents(files) if progress else None
-    bar = show_progress(unit="documents", total=total, quiet=not progress)
-    write = JobWriter(job, name, nlp, linker, workers, bar, on_skip)
+    write = JobWriter(
+        job,
+        nlp,
+        linker,
+        workers,
+        writer=load_writer(name),
+        options=make_writer_options(job, list_formats()[name], nlp, linker),
+        bar=show_progress(unit="documents", total=total, quiet=not progress),
+        on_skip=on_skip,
+    )
     documents = read_documents(
         files,
         longest=nlp.max_length,
@@ -296,12 +282,13 @@ def link_files(
         encoding=job.encoding,
     )
     start = time.monotonic()
-    with bar, workers or nullcontext():
-        if job.shard_size is None or job.output is None:
+    with write.bar, workers or nullcontext():
+        if job.shard_size is None:
             with open_target(job.output, name) as target:
                 result.counts += write(iter(documents), target)
                 write.check_written(result.counts)
         else:
+            command = job.describe(files, nlp)
             command |= {"kb": kb.manifest.digest, "format": name}
             parts = write_folder(job, command, documents, write)
             result.parts = len(parts)
@@ -314,6 +301,7 @@ def link_files(
     return result
 
 
+@dataclass
 class JobWriter:
     """Links documents and writes them to a file, e.g. of a part.
 
@@ -323,26 +311,17 @@ class JobWriter:
         skipped: How many were left out; `first` is the error of the first.
     """
 
-    def __init__(
-        self,
-        job: LinkJob,
-        name: str,
-        nlp: "Language",
-        linker: "SapbertLinker",
-        workers: Workers | None,
-        bar: Any,
-        on_skip: OnError | None,
-    ) -> None:
-        self.job = job
-        self.nlp = nlp
-        self.linker = linker
-        self.workers = workers
-        self.bar = bar
-        self.on_skip = on_skip
-        self.writer = load_writer(name)
-        self.options = make_writer_options(job, list_formats()[name], nlp, linker)
-        self.documents = self.skipped = 0
-        self.first: SapbertError | None = None
+    job: LinkJob
+    nlp: "Language"
+    linker: "SapbertLinker"
+    workers: Workers | None
+    writer: Writer
+    options: dict[str, Any]
+    bar: Any
+    on_skip: OnError | None
+    documents: int = 0
+    skipped: int = 0
+    first: SapbertError | None = None
 
     def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
         """Write documents, and return the counts."""
@@ -352,16 +331,12 @@ class JobWriter:
             self.skip(error)
             counts[FAILED] += 1
 
-        docs = describe_docs(
-            link_documents(
-                self.nlp,
-                documents,
-                batch_size=self.job.batch_size,
-                run=self.workers.run if self.workers else None,
-                on_error=handle_failed,
-            ),
-            spans_key=self.linker.spans_key,
-            names=self.linker.attrs,
+        docs = link_documents(
+            self.nlp,
+            documents,
+            batch_size=self.job.batch_size,
+            run=self.workers.run if self.workers else None,
+            on_error=handle_failed,
         )
         self.writer(self.count(docs, counts), file, **self.options)
         self.skip_ids(counts)
@@ -377,10 +352,8 @@ class JobWriter:
             counts["documents"] += 1
             for entity in doc.entities:
                 counts["entities"] += 1
-                if entity["cui"] is None:
-                    counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
-                    continue
-                counts["linked"] += 1
+                reason = f"NIL: {entity['note'] or 'no candidate'}"
+                counts[reason if entity["cui"] is None else "linked"] += 1
             yield doc
 
     def skip_ids(self, counts: Mapping[str, int]) -> None:
@@ -438,8 +411,7 @@ def write_folder(
 ) -> list[Part]:
     """Write documents in parts, or the parts that are missing; return all parts.
 
-    Args:
-        command: Everything that decides the output.
+    `command` has everything that decides the output.
     """
     assert job.output is not None
     assert job.shard_size is not None
@@ -465,29 +437,17 @@ def digest_json(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def digest_inputs(files: Iterable[InputFile]) -> str:
-    """Return the sha256 of the names, formats and sizes of all input files."""
-    digest = hashlib.sha256()
-    for path, name, format in files:
-        size = path.stat().st_size if path.is_file() else None
-        described = f"{name}\0{format}\0{size}\0"
-        digest.update(described.encode("utf8", "surrogateescape"))
-    return digest.hexdigest()
-
-
-def digest_pipeline(nlp: "Language") -> str:
-    """Return the sha256 of the files of a pipeline, or of the config of a blank one.
+def digest_pipeline(path: Path) -> str:
+    """Return the sha256 of the files of a pipeline.
 
     All of them may decide the output: rules, weights, saved settings. A gigabyte takes
     a second or two, and loading it takes longer. A knowledge base in it has a digest,
     and was verified when it was opened.
     """
-    if nlp.path is None:
-        return digest_json(nlp.config.to_str())
     digests: dict[str, str] = {}
-    for parent, folders, files in os.walk(nlp.path, followlinks=True):
+    for parent, folders, files in os.walk(path, followlinks=True):
         folder = Path(parent)
-        name = folder.relative_to(nlp.path).as_posix()
+        name = folder.relative_to(path).as_posix()
         if (folder / CURRENT).is_file():
             digests[name] = read_version(folder).manifest.digest
             folders.clear()

@@ -1,23 +1,28 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
+import inspect
+import json
+import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from thinc.api import Config
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
-from ..linking.options import OPTIONS, LinkOptions, change_options
-from .abbreviation_detector import long_form_text
-from .default_config import LINKER_CONFIG, check_labels, with_options
+from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
+from ..linking.settings import describe_values
+from .abbreviation_detector import long_form_text, wrong_attribute
 from .kb_component import KbComponent, OpenedKb
 
 if TYPE_CHECKING:
@@ -28,6 +33,98 @@ MAX_BATCH = 1_000_000
 ATTRS = ("cui_attr", "candidates_attr", "note_attr", "codes_attr")
 # What an attribute is where no linker has set it, in the same order.
 UNSET: tuple[Any, ...] = (None, [], None, {})
+# A saved config would lose another label, or read it as a different one.
+LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
+SECTION = "components.sapbert_linker"
+CONFIG_WIDTH = 88
+VALUES = DEFAULT_OPTIONS.to_config()
+SCHEMAS = LinkOptions.schemas()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def write_comment(name: str) -> str:
+    """Return the comment of an option: what it does, and its range or values."""
+    text, schema = f"{OPTIONS[name].description}", SCHEMAS[name]
+    if not {"anyOf", "enum", "minimum"}.isdisjoint({*schema, *schema.get("items", ())}):
+        text += f" ({describe_values(schema)})"
+    lines = textwrap.wrap(text, CONFIG_WIDTH - 2, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def write_options() -> str:
+    """Return the lines of the options that are one value each, with comments."""
+    return "".join(
+        f"{write_comment(name)}{name} = {json.dumps(value)}\n"
+        for name, value in VALUES.items()
+        if not isinstance(value, dict)
+    )
+
+
+def write_sections() -> str:
+    """Return the sections of the options that are several values, with comments."""
+    return "\n".join(
+        f"{write_comment(name)}[{SECTION}.{name}]\n"
+        for name, value in VALUES.items()
+        if isinstance(value, dict)
+    )
+
+
+DEFAULT_CONFIG = f"""
+[components]
+
+[{SECTION}]
+factory = "sapbert_linker"
+# folder of a knowledge base, or the name of an installed one; null = the only installed
+kb = null
+# its digest, from `spacy sapbert kb info`: another version is an error; null = any
+kb_digest = null
+# look for a new version of the kb when so many seconds have passed; null = never
+reload_seconds = null
+{write_options()}\
+# mentions linked at once, from as many documents as needed
+batch_size = 256
+# null = doc.ents, else doc.spans[spans_key]
+spans_key = null
+# the attributes: span._.cui, span._.candidates, span._.link_note
+cui_attr = "cui"
+candidates_attr = "candidates"
+note_attr = "link_note"
+# the codes by vocabulary: span._.codes; null = none
+codes_attr = "codes"
+# attribute with the long form of an abbreviation, which is linked in its place;
+# null = never
+long_form_attr = "long_form"
+
+{write_sections()}
+[{SECTION}.encoder]
+@architectures = "spacy-sapbert.Encoder.v1"
+# auto = OpenVINO on a CPU, where it is installed and the knowledge base has the encoder
+# for it; torch; openvino
+engine = "auto"
+names_per_pass = 64
+precision = "float32"
+
+[{SECTION}.scorer]
+@scorers = "spacy-sapbert.linker_scorer.v1"
+"""
+DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+LINKER_CONFIG = {name: value for name, value in DEFAULTS.items() if name != "factory"}
+
+
+def with_options(function: F) -> F:
+    """Declare the options of linking as arguments of a function with `**options`.
+
+    spaCy checks a config by the signature of the factory.
+    """
+    signature = inspect.signature(function)
+    *arguments, _ = signature.parameters.values()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    # `LinkOptions` checks their values.
+    options = [inspect.Parameter(name, kind, annotation=Any) for name in OPTIONS]
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*arguments, *options]
+    )
+    return function
 
 
 @Language.factory(
@@ -53,7 +150,7 @@ UNSET: tuple[Any, ...] = (None, [], None, {})
 class SapbertLinker(KbComponent):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    The arguments are explained in `default_config`. Each option of linking is also a
+    The arguments are explained in `DEFAULT_CONFIG`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
     """
 
@@ -82,14 +179,14 @@ class SapbertLinker(KbComponent):
         opened = OpenedKb(
             kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds
         )
-        super().__init__(nlp, name, opened)
+        super().__init__(name, opened)
         self.options = LinkOptions(**options)
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr)
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.config = {**self.settings(), "kb": opened.given}
+        self.config = {**self.settings(), "kb": None if kb is None else str(kb)}
         set_extensions(self.attrs)
         for _, component in nlp.components:
             if isinstance(component, SapbertLinker):
@@ -100,12 +197,7 @@ class SapbertLinker(KbComponent):
     def __setattr__(self, name: str, value: Any) -> None:
         # A misspelt option would be a new attribute, which changes nothing.
         if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
-            known = [*OPTIONS]
-            raise SapbertError(
-                "E333",
-                f"Expected one of the settings {known}, but got {repr(name)}. Correct "
-                "its name.",
-            )
+            change_options(DEFAULT_OPTIONS, {name: value})  # raises the error
         super().__setattr__(name, value)
 
     @property
@@ -143,13 +235,10 @@ class SapbertLinker(KbComponent):
         kb.check_options(self.options)
 
     def reload(self) -> bool:
-        """Load the knowledge base again if its folder has a new version.
+        """Load the new version of the folder, and return whether there was one.
 
-        If the new version cannot be loaded, has another digest than `kb_digest`, or
-        does not fit the options, that is an error, and the linker uses the old one.
-
-        Returns:
-            Whether there was one.
+        If it cannot be loaded, has another digest than `kb_digest`, or does not fit the
+        options, that is an error, and the linker uses the old one.
         """
         return self.opened.refresh(self.check_kb)
 
@@ -170,11 +259,10 @@ class SapbertLinker(KbComponent):
         nlp: Language | None = None,
         teach: bool = False,
     ) -> None:
-        """Open the knowledge base, and let a copy of it learn from examples.
+        """Open the knowledge base.
 
-        Args:
-            get_examples: Examples; those whose entities have a `kb_id_` are learned.
-            teach: Learn; a setting of `[initialize.components.sapbert_linker]`.
+        With `teach = true` in `[initialize.components.sapbert_linker]` a copy of it
+        learns from the entities of the examples that have a `kb_id_`.
         """
         self.check_kb(self.kb)
         if teach and get_examples is not None:
@@ -183,18 +271,15 @@ class SapbertLinker(KbComponent):
     def teach(self, docs: Iterable[Doc]) -> None:
         """Teach a copy of the knowledge base with Docs; use it if it is better.
 
-        Args:
-            docs: See `teaching.teach`. The copy is saved with the pipeline.
+        The copy is saved with the pipeline. Of Docs see `teaching.teach`.
         """
+        from ..kb.teaching.teach import teach_documents
         from .teaching import annotate_docs
 
-        documents = [
-            d for d in annotate_docs(docs, spans_key=self.spans_key) if d.mentions
-        ]
+        annotated = annotate_docs(docs, spans_key=self.spans_key)
+        documents = [document for document in annotated if document.mentions]
         if not documents:
             return
-        from ..kb.teaching.teach import teach_documents
-
         temporary = TemporaryFolder(prefix="sapbert-kb-")
         output = temporary.path.resolve() / "kb"
         kb, report = teach_documents(self.kb, documents, output=output)
@@ -209,12 +294,10 @@ class SapbertLinker(KbComponent):
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
 
     def __call__(self, doc: Doc, **settings: Any) -> Doc:
-        """Link one Doc.
+        """Link the entities of one Doc.
 
-        Args:
-            doc: With its entities; its attributes and `ent.kb_id_` are set.
-            settings: Fields of `LinkOptions` for this call, as in `nlp(text,
-                component_cfg={"sapbert_linker": {"k": 3}})`.
+        `settings` are fields of `LinkOptions` for this call, as in `nlp(text,
+        component_cfg={"sapbert_linker": {"k": 3}})`.
         """
         self.link_docs([doc], settings)
         return doc
@@ -222,12 +305,7 @@ class SapbertLinker(KbComponent):
     def pipe(
         self, stream: Iterable[Doc], *, batch_size: int = 128, **settings: Any
     ) -> Iterator[Doc]:
-        """Link a stream of Docs, many mentions at once.
-
-        Args:
-            batch_size: Maximum of Docs in a batch.
-            settings: See `__call__`.
-        """
+        """Link a stream of Docs, many mentions at once; see `__call__`."""
         docs: list[Doc] = []
         mentions = 0
         for doc in stream:
@@ -241,7 +319,7 @@ class SapbertLinker(KbComponent):
             yield from docs
 
     def link_docs(self, docs: list[Doc], settings: dict[str, Any]) -> bool:
-        """Predict and set links; return False if the error handler took an error."""
+        """Predict and set links; return whether that succeeded."""
         try:
             self.opened.refresh_in_time(self.check_kb)
             self.set_annotations(docs, self.predict(docs, **settings))
@@ -253,10 +331,7 @@ class SapbertLinker(KbComponent):
     def predict(self, docs: Sequence[Doc], **settings: Any) -> "list[list[Linked]]":
         """Return the links of the spans of each Doc, which does not change.
 
-        The names that are used depend on the language of the Doc.
-
-        Args:
-            settings: See `__call__`.
+        The names that are used depend on the language of the Doc. See `__call__`.
         """
         options = change_options(self.options, settings)
         key = self.spans_key
@@ -335,7 +410,6 @@ class SapbertLinker(KbComponent):
                 group.attrs[attr] = [*values]
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings but the knowledge base, encoder and scorer."""
         return {
             "kb_digest": self.opened.pin,
             "reload_seconds": self.opened.reload_seconds,
@@ -347,7 +421,6 @@ class SapbertLinker(KbComponent):
         }
 
     def use_settings(self, settings: dict[str, Any]) -> None:
-        """Use settings, and the knowledge base `kb`; those that are absent stay."""
         merged = {**self.settings(), **settings}
         self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
         self.batch_size = merged["batch_size"]
@@ -360,15 +433,13 @@ class SapbertLinker(KbComponent):
         self.opened.choose(source, pin=merged["kb_digest"])
 
     def saved_source(self) -> str | None:
-        """Return the name of an installed knowledge base."""
         return self.opened.installed_name
 
     def saves_kb(self) -> bool:
-        """Return whether the files of the knowledge base are saved."""
         return self.opened.installed_name is None
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)  # type: ignore[misc]  # that of Cython
         set_extensions(self.attrs)
 
 
@@ -408,19 +479,23 @@ def set_extensions(attrs: AttributeNames) -> None:
     for attr, default in zip(attrs, UNSET, strict=True):
         if attr is None:
             continue
-        if attrs.count(attr) > 1:
-            raise wrong_attribute(attr=attr, reason="named twice")
-        if not Span.has_extension(attr):
+        is_new = not Span.has_extension(attr)
+        is_twice = attrs.count(attr) > 1
+        if is_twice or not (is_new or Span.get_extension(attr)[1:] == (None,) * 3):
+            reason = "named twice" if is_twice else "computed by another component"
+            setting = f"one of {', '.join(f'`{name}`' for name in ATTRS)}"
+            raise wrong_attribute(attr=f"span._.{attr}", reason=reason, setting=setting)
+        if is_new:
             Span.set_extension(attr, default=default)
-        elif any(Span.get_extension(attr)[1:]):
-            reason = "computed by another component"
-            raise wrong_attribute(attr=attr, reason=reason)
 
 
-def wrong_attribute(*, attr: object, reason: object) -> SapbertError:
-    return SapbertError(
-        "E552",
-        "Expected an attribute of spans for each of CUI, candidates, note and codes, "
-        f"but `span._.{attr}` is {reason}. Choose another name with the settings "
-        "`cui_attr`, `candidates_attr`, `note_attr` and `codes_attr`.",
-    )
+def check_labels(labels: Iterable[str]) -> None:
+    """Raise an error if a config file cannot hold one of the labels."""
+    for label in labels:
+        if not LABEL.fullmatch(label):
+            raise SapbertError(
+                "E551",
+                "Expected labels in `label_types` that a config file can hold, "
+                "without `:` or `=` and with a letter or digit first, but got "
+                f"{label!r}. Rename the label, or pass `label_types` with each call.",
+            )

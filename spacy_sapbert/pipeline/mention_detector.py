@@ -1,12 +1,11 @@
 """The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-from weakref import ref
 
 import numpy as np
 from spacy.language import Language
@@ -40,31 +39,9 @@ WORD = re.compile(r"\w+")
 
 
 def has_content_word(name: str, vocab: Vocab) -> bool:
-    """Return whether a name has a word that is not a stop word."""
+    """Return whether a name has a word that is not a stop word of spaCy."""
     words = (piece for piece in WORD.findall(name.lower()) if not piece.isdigit())
     return any(not vocab[word].is_stop for word in words)
-
-
-def find_names(
-    doc: Doc,
-    kb: "KnowledgeBase",
-    *,
-    max_tokens: int,
-    min_length: int,
-    stop_names: Container[str] = (),
-) -> Iterator[Place]:
-    """Find the names of a knowledge base in a Doc, also names inside other names.
-
-    Other ways to write a name are found too, see `linking.text`. Names in other
-    languages than those of the document do not count, see `choose_languages`.
-    """
-    text = doc.text
-    for start, end in kb.find_written(
-        text, doc.vocab.lang, max_tokens=max_tokens, min_length=min_length
-    ):
-        form = name_form(text[start:end])
-        if form not in stop_names and has_content_word(text[start:end], doc.vocab):
-            yield start, end
 
 
 def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
@@ -117,16 +94,6 @@ def extend_group(group: SpanGroup, added: list[Span]) -> SpanGroup:
 @Language.factory(
     "sapbert_mentions",
     assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
-    default_config={
-        "kb": None,
-        "label": "CONCEPT",
-        "max_tokens": 8,
-        "min_length": 3,
-        "overwrite": False,
-        "short_forms": False,
-        "spans_key": None,
-        "stop_names": None,
-    },
 )
 class SapbertMentions(KbComponent):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
@@ -164,7 +131,7 @@ class SapbertMentions(KbComponent):
         spans_key: str | None = None,
         stop_names: list[str] | str | None = None,
     ) -> None:
-        super().__init__(nlp, name, OpenedKb(kb))
+        super().__init__(name, OpenedKb(kb))
         self.label = label
         self.max_tokens = max_tokens
         self.min_length = min_length
@@ -177,11 +144,8 @@ class SapbertMentions(KbComponent):
             self.stop_names  # noqa: B018, before the working directory changes
         self.check_numbers()
         self.config = {name: getattr(self, name) for name in SETTINGS[:-1]}
-        self.config |= {"kb": self.opened.given, "stop_names": stop_names}
-        # The last one found: a pipeline that takes this component from another one can
-        # outlive it.
-        self.linker: SapbertLinker | None = None
-        self.find_linker()
+        self.config |= {"kb": None if kb is None else str(kb), "stop_names": stop_names}
+        self.linker = None if nlp is None else find_linker(nlp)
 
     def check_numbers(self) -> None:
         """Raise an error if a number is out of its range."""
@@ -200,26 +164,19 @@ class SapbertMentions(KbComponent):
 
     @property
     def kb(self) -> "KnowledgeBase":
-        """The knowledge base, of the linker or its own, opened when first used."""
-        linker = self.find_linker() if self.opened.source is None else None
-        return self.opened.get() if linker is None else linker.kb
-
-    def find_linker(self) -> SapbertLinker | None:
-        """Return the first linker in the same pipeline, if there is one."""
-        nlp = self.pipeline() if self.pipeline is not None else None
-        components = [] if nlp is None else [c for _, c in nlp.components]
-        linkers = (c for c in components if isinstance(c, SapbertLinker))
-        if nlp is not None:
-            self.linker = next(linkers, None)
-        return self.linker
+        """The knowledge base, its own or of the linker, opened when first used."""
+        if self.opened.source is None and self.linker is not None:
+            return self.linker.kb
+        return self.opened.get()
 
     def join(self, nlp: Language, linker: SapbertLinker) -> None:
         """Use the knowledge base of a linker that is about to be added to a pipeline.
 
-        The pipeline may be a different one than that which made this component.
+        The first linker of the pipeline is kept, but not that of another pipeline from
+        which this component was taken.
         """
-        self.pipeline = ref(nlp)
-        self.linker = self.find_linker() or linker
+        if not any(component is self.linker for _, component in nlp.components):
+            self.linker = linker
 
     def open(self) -> None:
         """Open the knowledge base and read its names, before the first text."""
@@ -234,7 +191,7 @@ class SapbertMentions(KbComponent):
     ) -> None:
         """Open the knowledge base; see `open`."""
         if nlp is not None:
-            self.pipeline = ref(nlp)
+            self.linker = find_linker(nlp) or self.linker
         self.open()
 
     def __call__(self, doc: Doc) -> Doc:
@@ -256,29 +213,33 @@ class SapbertMentions(KbComponent):
         return doc
 
     def find_places(self, doc: Doc) -> list[Place]:
-        """Return what may be marked, also inside other such places."""
-        places = find_names(
-            doc,
-            self.kb,
-            max_tokens=self.max_tokens,
-            min_length=self.min_length,
-            stop_names=self.stop_names,
-        )
-        if not self.short_forms:
-            return [*places]
-        followed = follow_long_forms(doc, places)
+        """Return what may be marked, also inside other such places.
+
+        Other ways to write a name are found too, see `linking.text`. Names in other
+        languages than those of the document do not count, see `choose_languages`.
+        """
         text = doc.text
-        return [
-            p for p in followed if name_form(text[slice(*p)]) not in self.stop_names
+
+        def is_wanted(place: Place) -> bool:
+            return name_form(text[slice(*place)]) not in self.stop_names
+
+        written = self.kb.find_written(
+            text, doc.vocab.lang, max_tokens=self.max_tokens, min_length=self.min_length
+        )
+        places = [
+            place
+            for place in filter(is_wanted, written)
+            if has_content_word(text[slice(*place)], doc.vocab)
         ]
+        if self.short_forms:
+            places = [*filter(is_wanted, follow_long_forms(doc, places))]
+        return places
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings but the knowledge base."""
         values = {name: getattr(self, name) for name in SETTINGS}
         return {**values, "stop_names": sorted(self.stop_names)}
 
     def use_settings(self, settings: dict[str, Any]) -> None:
-        """Use settings, and the knowledge base `kb`; those that are absent stay."""
         if "kb" in settings:
             self.opened.choose(settings["kb"], pin=None)
         for name in SETTINGS:
@@ -292,10 +253,10 @@ class SapbertMentions(KbComponent):
         """Return the knowledge base, if the linker does not save it."""
         from ..kb.folder.versions import find_kb
 
-        source, linker = self.opened.source, self.find_linker()
-        if source is not None and linker is not None:
+        source = self.opened.source
+        if source is not None and self.linker is not None:
             with suppress(SapbertError):
-                if find_kb(source).resolve() == linker.kb.folder.resolve():
+                if find_kb(source).resolve() == self.linker.kb.folder.resolve():
                     return None
         return None if source is None else str(source)
 
@@ -307,17 +268,17 @@ class SapbertMentions(KbComponent):
         from ..kb.folder.layout import CURRENT
 
         super().from_disk(path, exclude=exclude)
-        if self.opened.source is None and self.find_linker() is None:
+        if self.opened.source is None and self.linker is None:
             folders = [p.parent for p in Path(path).parent.glob(f"*/kb/{CURRENT}")]
             if len(folders) == 1:
                 self.opened.choose(folders[0], pin=None)
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The linker is pickled too, so that both share one knowledge base in a worker.
-        linker = self.find_linker() if self.opened.source is None else None
-        function, values, state = super().__reduce__()
-        return function, values, {**state, "linker": linker}
-
 
 make_sapbert_mentions = SapbertMentions  # the entry point
+
+
+def find_linker(nlp: Language) -> SapbertLinker | None:
+    """Return the first linker of a pipeline, disabled or not, if there is one."""
+    linkers = (c for _, c in nlp.components if isinstance(c, SapbertLinker))
+    return next(linkers, None)

@@ -1,6 +1,6 @@
 """Load a pipeline, add what it needs to link, and run it over documents."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -8,20 +8,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import SapbertError
-from ..formats.documents import FIELDS, Document, OnError, raise_error
+from ..errors import SapbertError, check_choice
+from ..formats.documents import Document, OnError, raise_error
+from ..formats.entities import LinkedDoc, describe_docs
 from ..linking.options import change_options
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-    from ..kb.knowledge_base import KnowledgeBase
 
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
-LONG_FORM = "span._.long_form"
+LONG_FORM, ENTITIES, GROUPS = "span._.long_form", "doc.ents", "doc.spans"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 KB_FILE = "CURRENT"  # that a knowledge base has
 NAMES = "names"  # the value of `mentions`
@@ -29,12 +29,15 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 # Documents that are run together, and names of components to skip for them.
 Job = tuple[list[Document], list[str]]
-# A linked Doc, or why there is none.
-Result: TypeAlias = "Doc | ComponentError"
 
 
 class ComponentError(SapbertError):
     """A component failed on a document; the others may be linked."""
+
+
+# A linked document, or why there is none; and those of the documents of a job.
+Result = LinkedDoc | ComponentError
+JobResults: TypeAlias = Iterator[tuple[list[Document], list[Result]]]
 
 
 def find_linker(nlp: "Language") -> str | None:
@@ -45,13 +48,13 @@ def find_linker(nlp: "Language") -> str | None:
     return next(linkers, None)
 
 
-def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
-    """Load a pipeline from a folder or package.
+def get_linker(nlp: "Language") -> Any:
+    """Return the first linker of a pipeline; if there is none, spaCy raises."""
+    return nlp.get_pipe(find_linker(nlp) or LINKER)
 
-    Args:
-        name: None = a blank pipeline.
-        lang: Language of the blank pipeline; None = "en".
-    """
+
+def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
+    """Load a pipeline from a folder or package; without a name, make a blank one."""
     import spacy
 
     if name is None:
@@ -59,8 +62,7 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
             return spacy.blank(lang or "en")
         except ImportError as error:
             reason = str(error).strip().partition("\n")[0]
-            got = f"{lang!r}: {reason}"
-            raise unknown_language(got=got) from None
+            raise unknown_language(got=f"{lang!r}: {reason}") from None
     if lang is not None:
         raise unknown_language(got="both")
     try:
@@ -68,13 +70,9 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     except SapbertError:
         raise
     except (OSError, ValueError) as error:
-        if (Path(name) / KB_FILE).is_file():
-            raise SapbertError(
-                "E571",
-                f"Expected a pipeline in {name}, but it is a knowledge base. Pass it "
-                "as `--kb`.",
-            ) from None
         reason = str(error).strip().partition("\n")[0]
+        if (Path(name) / KB_FILE).is_file():
+            reason = "it is a knowledge base, for `--kb`."
         raise SapbertError(
             "E507",
             f"Expected a pipeline under {name!r}, but it could not be loaded: "
@@ -82,8 +80,9 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
         ) from None
 
 
-def list_detectors(nlp: "Language", what: str) -> list[str]:
-    """Return the components that declare that they set `what`, e.g. "doc.ents"."""
+def list_detectors(nlp: "Language", spans_key: str | None) -> list[str]:
+    """Return the components that declare that they set the spans to link."""
+    what = ENTITIES if spans_key is None else GROUPS
     return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
@@ -118,11 +117,8 @@ def complete_pipeline(
         mentions: "names" to detect the names of the knowledge base.
         detection: Require a detector; False = all documents have entities.
     """
-    if mentions not in (None, NAMES):
-        raise SapbertError(
-            "E510",
-            f"Expected `--mentions` to be {NAMES!r}, but got {mentions!r}. Correct it.",
-        )
+    if mentions is not None:
+        check_choice("mentions", [NAMES], mentions)
     name = find_linker(nlp)
     if name is None:
         name = LINKER
@@ -157,34 +153,25 @@ def complete_pipeline(
 
 def open_pipeline(
     name: str | None,
-    settings: dict[str, Any],
     *,
     lang: str | None = None,
-    open_kb: "Callable[[], KnowledgeBase] | None" = None,
-) -> "Language":
-    """Load a pipeline and complete it; used in every worker process.
+    mentions: str | None = None,
+    **settings: Any,
+) -> "tuple[Language, Any]":
+    """Load a pipeline and complete it, and return it and its linker.
 
-    Args:
-        settings: Arguments of `complete_pipeline`.
-        open_kb: Opens the version that is used to the end; None = the one in use.
+    A blank one detects the names of the knowledge base.
     """
     nlp = load_pipeline(name, lang=lang)
-    linker = complete_pipeline(nlp, **settings)
-    if open_kb is not None:
-        linker.kb = open_kb()
-        linker.opened.reload_seconds = None
-    return nlp
-
-
-def linked_spans(spans_key: str | None) -> str:
-    """Return what a component assigns that detects the spans to link."""
-    return "doc.ents" if spans_key is None else "doc.spans"
+    if name is None:
+        mentions = mentions or NAMES
+    return nlp, complete_pipeline(nlp, mentions=mentions, **settings)
 
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
     """Raise an error if no component of a pipeline detects the spans to link."""
-    what = linked_spans(spans_key)
-    if not list_detectors(nlp, what):
+    if not list_detectors(nlp, spans_key):
+        what = ENTITIES if spans_key is None else GROUPS
         components = ", ".join(nlp.pipe_names)
         raise SapbertError(
             "E508",
@@ -211,13 +198,12 @@ def link_documents(
     documents: Iterable[Document],
     *,
     batch_size: int,
-    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Result]]]] | None" = None,
+    run: Callable[[Iterator[Job]], JobResults] | None = None,
     on_error: OnError = raise_error,
-) -> "Iterator[tuple[Any, Doc]]":
-    """Run a pipeline with a linker over documents, and yield their ids and Docs.
+) -> Iterator[LinkedDoc]:
+    """Run a pipeline with a linker over documents, and yield what is linked.
 
-    Documents with entities skip the components that detect entities. The fields of a
-    document are in `doc.user_data["fields"]`.
+    Documents with entities skip the components that detect entities.
 
     Args:
         batch_size: Documents in memory at once.
@@ -225,15 +211,15 @@ def link_documents(
         on_error: Called if a component fails; the document is left out.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
-    results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
-    for batch, docs in results:
-        for document, doc in zip(batch, docs, strict=True):
-            if isinstance(doc, SapbertError):
-                on_error(doc)
-                continue
-            if document.fields is not None:
-                doc.user_data[FIELDS] = document.fields
-            yield document.id, doc
+    done = run(jobs) if run else ((b, link_batch(nlp, b, skip=s)) for b, s in jobs)
+    for batch, results in done:
+        for document, result in zip(batch, results, strict=True):
+            if isinstance(result, ComponentError):
+                on_error(result)
+            elif document.fields is None:
+                yield result
+            else:
+                yield result._replace(fields=document.fields)
 
 
 def plan_jobs(
@@ -242,9 +228,8 @@ def plan_jobs(
     """Group documents that run through the same components."""
     from spacy.util import minibatch
 
-    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
-    key = linker.spans_key
-    detectors = list_detectors(nlp, linked_spans(key))
+    key = get_linker(nlp).spans_key
+    detectors = list_detectors(nlp, key)
     for known, group in groupby(documents, lambda d: has_entities(d, key)):
         if not known:
             check_detection(nlp, key)
@@ -258,11 +243,10 @@ def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
         return document.text
     from ..formats.gold_docs import clear_concepts, set_mentions
 
-    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
+    key = get_linker(nlp).spans_key
     if document.doc is None:
-        doc = nlp.make_doc(document.text)
-        return set_mentions(doc, document.spans or [], linker.spans_key)
-    clear_concepts(document.doc, linker.spans_key)
+        return set_mentions(nlp.make_doc(document.text), document.spans or [], key)
+    clear_concepts(document.doc, key)
     return document.doc
 
 
@@ -279,41 +263,52 @@ def raise_component_errors(nlp: "Language") -> None:
                 component.set_error_handler(raise_error)
 
 
-def run_batch(
-    nlp: "Language", batch: list[Document], *, skip: list[str]
-) -> "list[Result]":
-    """Run a pipeline over some documents together.
+def link_batch(
+    nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
+) -> list[Result]:
+    """Run a pipeline over some documents together, and describe their links."""
+    linker = get_linker(nlp)
+    results: list[Result] = []
+    for document, doc in zip(batch, run_batch(nlp, batch, skip=skip), strict=True):
+        if isinstance(doc, ComponentError):
+            results.append(doc)
+        else:
+            named = [(document.id, doc)]
+            results += describe_docs(
+                named, spans_key=linker.spans_key, names=linker.attrs
+            )
+    return results
 
-    Returns:
-        The Doc of each document, or the error of its component.
-    """
+
+def run_batch(
+    nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
+) -> "list[Doc | ComponentError]":
+    """Run a pipeline over some documents together; see `link_batch`."""
     raise_component_errors(nlp)
-    docs: list[Result] = []
+    docs: list[Doc | ComponentError] = []
     try:
         contents = [prepare_document(nlp, document) for document in batch]
         docs += nlp.pipe(contents, batch_size=len(batch), disable=skip)
     except SapbertError:
         raise
-    except Exception:  # run one at a time to find the document
+    except Exception:
         docs = []
-    if len(docs) != len(batch):
-        docs = [run_or_fail(nlp, document, skip=skip) for document in batch]
+    if len(docs) == len(batch):
+        return docs
+    docs = []
+    for document in batch:  # one at a time, to find the one that failed
+        try:
+            docs.append(run_alone(nlp, document, skip=skip))
+        except ComponentError as error:
+            docs.append(error)
     return docs
 
 
-def run_or_fail(nlp: "Language", document: Document, *, skip: list[str]) -> "Result":
-    """Return the Doc of one document, or the error of its component."""
-    try:
-        return run_alone(nlp, document, skip=skip)
-    except ComponentError as error:
-        return error
-
-
-def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
+def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "Doc":
     """Run a pipeline over one document.
 
-    The error of a component has the id of the document, and not the message of the
-    component, which may quote the text.
+    The error has the id of the document, and not the message of its component, which
+    may quote the text.
     """
     name = "tokenizer"
     try:

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 SHORTEST, LONGEST = 2, 10  # characters of a short form
 SHORT_WORDS = 2
@@ -38,26 +37,11 @@ ROMAN = {numeral: str(number) for number, numeral in enumerate(NUMERALS, 1)}
 Part = tuple[int, int]  # start and end of a part of the text, in characters
 
 
-class Abbreviation(NamedTuple):
-    """A short form and its long form, as they are written in the text.
-
-    Offsets are in characters. The long form may contain line ends.
-    """
-
-    short: str
-    long: str
-    short_start: int
-    short_end: int
-    long_start: int
-    long_end: int
-
-
 def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
-    """Find the brackets that are closed before the next blank line, inner ones first.
+    """Yield the brackets that are closed before the next blank line, inner ones first.
 
-    Yields:
-        Offsets of the opening and the closing bracket, and the start of the surrounding
-        text: after the next outer bracket or blank line.
+    Offsets of both brackets, and where the text around begins: after the next outer
+    bracket or blank line.
     """
     paragraph = 0
     opened: dict[str, list[int]] = {mark: [] for mark in OPENING.values()}
@@ -100,9 +84,8 @@ def is_balanced(text: str) -> bool:
 def is_short_form(text: str) -> bool:
     """Return whether a text can be a short form.
 
-    A short form has two to ten characters in one or two words, starts with a letter or
-    digit, has a letter and no comparison sign. Without a capital it has at most four
-    characters, all of them letters or digits.
+    It has two to ten characters in one or two words, starts with a letter or digit, has
+    a letter and no comparison sign. Without a capital see `SMALL`.
     """
     return (
         SHORTEST <= len(text) <= LONGEST
@@ -172,15 +155,10 @@ def compile_letter(letter: str) -> re.Pattern[str]:
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
     """Find the letters of a short form from right to left; the first starts a word.
 
-    If the first two letters are equal and the second is inside of a word, the first may
-    be that of the word before: "multiple myeloma (MM)". This was right
-    in all 7 cases among 1,691 definitions of NCBI disease and BC5CDR.
-
-    Args:
-        start: Earliest start of the long form.
-
-    Returns:
-        Start of the long form; None if a letter is missing.
+    Return the start of the long form; None if a letter is missing. If the first two
+    letters are equal and the second is inside of a word, the first may be that of the
+    word before: "multiple myeloma (MM)". This was right in all 7 cases among 1,691
+    definitions of NCBI disease and BC5CDR.
 
     Source: Schwartz and Hearst (2003), findBestLongForm.
     """
@@ -227,78 +205,57 @@ def explains(long: str, short: str) -> bool:
     )
 
 
-def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
-    """Return the abbreviation of a short form, if its long form is in a part."""
-    short = text[slice(*short_part)]
+def find_explanation(text: str, short: str, part: Part) -> str | None:
+    """Return the long form of a short form, if the end of a part of a text is one."""
     if not is_short_form(short):
         return None
-    around, end = long_part
+    around, end = part
     start, end = trim_part(text, max(around, end - REACH), end)
     letters = sum(map(str.isalnum, short))  # |A| in the paper
     first = start_of_words(text, start, end, min(letters + 5, 2 * letters))
     start_of_long = match_long_form(short, text, first, end)
     if start_of_long is None or not explains(text[start_of_long:end], short):
         return None
-    return Abbreviation(short, text[start_of_long:end], *short_part, start_of_long, end)
+    return text[start_of_long:end]
 
 
-def find_in_bracket(
-    text: str, around: int, inner: Part, opening: int
-) -> Abbreviation | None:
-    """Find `long form (short form)`; for a plural, also without its "s".
+def list_definitions(
+    text: str, opening: int, closing: int, around: int
+) -> Iterator[tuple[str, Part]]:
+    """Yield what may be a short form, and the part that may end with its long form.
 
-    Args:
-        around: Earliest start of the long form.
-        inner: The content of the bracket, up to a comma or a similar sign.
+    `long form (short form)`, for a plural also without its "s", and `short form (long
+    form)`: one word with a capital before the bracket. Inside, up to a comma or the
+    like.
     """
-    start, end = inner
-    abbreviation = define(text, inner, (around, opening))
-    if (
-        not abbreviation
-        and text[start:end].endswith("s")
-        and text[start : end - 1].isupper()
-    ):
-        abbreviation = define(text, (start, end - 1), (around, opening))
-    return abbreviation
+    mark = INNER_END.search(text, opening + 1, closing)
+    inner = trim_part(text, opening + 1, mark.start() if mark else closing)
+    short = text[slice(*inner)]
+    yield short, (around, opening)
+    if short.endswith("s") and short[:-1].isupper():
+        yield short[:-1], (around, opening)
+    first = max(around, opening - REACH)
+    _, end = trim_part(text, first, opening)
+    start, end = trim_part(text, start_of_word(text, first, end), end)
+    if any(map(str.isupper, text[start:end])):
+        yield text[start:end], inner
 
 
-def find_before_bracket(
-    text: str, around: int, inner: Part, opening: int
-) -> Abbreviation | None:
-    """Find `short form (long form)`: one word with a capital before the bracket."""
-    around = max(around, opening - REACH)
-    _, end = trim_part(text, around, opening)
-    start = start_of_word(text, around, end)
-    start, end = trim_part(text, start, end)
-    if not any(map(str.isupper, text[start:end])):
-        return None
-    return define(text, (start, end), inner)
+def find_long_forms(text: str) -> dict[str, str]:
+    """Return the long form of each short form that a text defines, with single blanks.
 
-
-def find_abbreviations(text: str) -> list[Abbreviation]:
-    """Find the abbreviations that a text defines, in time linear in its length.
-
-    Each short form comes once, by its first definition.
+    The first definition of a short form counts. In time linear in the length.
 
     Source: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
     definitions in biomedical text.
     """
-    abbreviations: dict[str, Abbreviation] = {}
+    long_forms: dict[str, str] = {}
     for opening, closing, around in list_brackets(text):
         if closing - opening > REACH:
             continue
-        end = INNER_END.search(text, opening + 1, closing)
-        inner = trim_part(text, opening + 1, end.start() if end else closing)
-        abbreviation = find_in_bracket(text, around, inner, opening)
-        abbreviation = abbreviation or find_before_bracket(text, around, inner, opening)
-        if abbreviation:
-            abbreviations.setdefault(" ".join(abbreviation.short.split()), abbreviation)
-    return list(abbreviations.values())
-
-
-def find_long_forms(text: str) -> dict[str, str]:
-    """Return the long form of each short form in a text, with single blanks."""
-    return {
-        " ".join(abbreviation.short.split()): " ".join(abbreviation.long.split())
-        for abbreviation in find_abbreviations(text)
-    }
+        for short, part in list_definitions(text, opening, closing, around):
+            long = find_explanation(text, short, part)
+            if long is not None:
+                long_forms.setdefault(" ".join(short.split()), " ".join(long.split()))
+                break
+    return long_forms

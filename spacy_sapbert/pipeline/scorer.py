@@ -18,10 +18,6 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     at the same place, so missed and spurious entities are wrong. An entity without a
     concept on both sides is not counted.
 
-    Returns:
-        `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others of spaCy, and
-        `nel_e2e_p`, `nel_e2e_r`, `nel_e2e_f`, 0 to 1.
-
     Source: spaCy's Scorer.score_links, which by default counts "" against "".
     """
     examples = list(examples)

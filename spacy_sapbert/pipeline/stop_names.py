@@ -1,7 +1,7 @@
 """Names of a knowledge base that are mostly not mentions: learned, written, read."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 HEADER = ("name", "mentions", "occurrences")
 COMMENT = "#"
 SHARE = 0.2
-FEWEST = 2  # occurrences in a background
 
 Place = tuple[int, int]  # start and end in characters
 
@@ -65,10 +64,10 @@ def read_stop_names(path: str | Path) -> list[str]:
 
 
 class AnnotatedText(NamedTuple):
-    """A text, and the offsets of all mentions in it; None = it is not annotated."""
+    """A text, and the offsets of all mentions in it."""
 
     text: str
-    mentions: Sequence[Place] | None
+    mentions: Sequence[Place]
 
 
 class Occurrence(NamedTuple):
@@ -78,6 +77,33 @@ class Occurrence(NamedTuple):
     end: int
     name: str
     is_mention: bool
+
+
+def learn_stop_names(
+    nlp: Language,
+    detector: "SapbertMentions",
+    texts: Iterable[AnnotatedText],
+    *,
+    share: float = SHARE,
+) -> list[NameCount]:
+    """Find the names that are a mention in less than a share of their occurrences.
+
+    An occurrence is what the detector marks: the longest name. If that is a stop name,
+    the names inside it occur, so names are counted again until none is new.
+    Those of the detector are not counted. The most frequent come first.
+    """
+    found = [
+        list_occurrences(detector, nlp.make_doc(text), mentions)
+        for text, mentions in texts
+    ]
+    learned: dict[str, NameCount] = {}
+    while True:
+        counts = count_names(found, learned)
+        new = {n: c for n, c in counts.items() if c.mentions < share * c.occurrences}
+        if not new:
+            break
+        learned |= new
+    return sorted(learned.values(), key=lambda count: (-count.occurrences, count.name))
 
 
 def list_occurrences(
@@ -93,72 +119,14 @@ def list_occurrences(
     ]
 
 
-def learn_stop_names(
-    nlp: Language,
-    detector: "SapbertMentions",
-    texts: Iterable[AnnotatedText],
-    *,
-    background: Iterable[str] = (),
-    share: float = SHARE,
-) -> list[NameCount]:
-    """Find the names that are mostly not mentions.
-
-    In annotated texts they are a mention in less than a share of their occurrences. An
-    occurrence is what the detector marks: the longest name. If that is a stop name, the
-    names inside it occur, so names are counted again until none is new.
-
-    Names that the annotated texts do not have are learned from a background: those that
-    occur there at least twice, and as often as in the texts, relative to the length.
-
-    Args:
-        nlp: The pipeline that splits texts into tokens.
-        detector: Its stop names are not counted.
-        texts: Of the kind in which names are to be found.
-        background: Texts of another kind, with few mentions.
-        share: 0 to 1.
-
-    Returns:
-        The names, the most frequent first.
-    """
-    annotated: list[list[Occurrence]] = []
-    others: list[list[Occurrence]] = []
-    length = 0
-    for text, mentions in texts:
-        found = list_occurrences(detector, nlp.make_doc(text), mentions or ())
-        (others if mentions is None else annotated).append(found)
-        length += len(text)
-    learned: dict[str, NameCount] = {}
-    seen: set[str] = set()
-    while True:
-        counts = count_names(annotated, learned)
-        seen |= counts.keys()
-        new = {n: c for n, c in counts.items() if c.mentions < share * c.occurrences}
-        if not new:
-            break
-        learned |= new
-    usual = count_names(others, learned)
-    unusual: list[list[Occurrence]] = []
-    length_there = 0
-    for text in background:
-        unusual.append(list_occurrences(detector, nlp.make_doc(text), ()))
-        length_there += len(text)
-    for name, count in count_names(unusual, learned).items():
-        here = usual[name].occurrences if name in usual else 0
-        is_usual = count.occurrences * length < here * length_there
-        if count.occurrences >= FEWEST and name not in seen and not is_usual:
-            learned[name] = count
-    return sorted(learned.values(), key=lambda count: (-count.occurrences, count.name))
-
-
 def count_names(
-    texts: Iterable[list[Occurrence]], stop_names: Iterable[str]
+    texts: Iterable[list[Occurrence]], stop_names: Container[str]
 ) -> dict[str, NameCount]:
     """Count the names that are marked in texts if some of them are not."""
     occurrences: Counter[str] = Counter()
     mentions: Counter[str] = Counter()
-    stopped = {*stop_names}
     for text in texts:
-        left: Any = (found for found in text if found.name not in stopped)
+        left: Any = (found for found in text if found.name not in stop_names)
         marked: Any = filter_spans(left)
         for found in marked:
             occurrences[found.name] += 1

@@ -256,7 +256,7 @@ def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
     assert "E514" in invoke("link", lines, *options, code=1).output
     (tmp_path / "full").mkdir()
     options = ("--kb", str(sample_kb), "--output", str(tmp_path / "full"))
-    assert "E515" in invoke("link", lines, *options, code=1).output
+    assert "E514" in invoke("link", lines, *options, code=1).output
 
 
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):

@@ -149,7 +149,7 @@ def test_link_batches_text_of_other_bytes_is_a_row(sample_kb: Path) -> None:
     found = [(row["id"], row["cui"], row["error"]) for row in rows.to_pylist()]
     assert found[0] == ("a", "C0000004", None)
     assert found[1][:2] == ("b", None)
-    assert found[1][2].startswith("[E375]")
+    assert found[1][2].startswith("[E374]")
 
 
 def test_link_batches_text_that_would_take_hours_is_a_row(sample_kb: Path) -> None:
@@ -220,8 +220,8 @@ def test_link_batches_columns_that_do_not_fit_are_an_error(
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"treshold": 0.5}, "E373.*kb_digest.*threshold.*'treshold'"),
-        ({"detection": False}, "E373"),
+        ({"treshold": 0.5}, "E333.*'threshold'.*'treshold'"),
+        ({"detection": False}, "E333"),
         ({"keep": ["a", "a"]}, "E372"),
         ({"keep": "ward"}, "E372.*'ward'"),
         ({"keep": ["score"]}, "E372.*'score'"),
@@ -243,7 +243,7 @@ def test_link_batches_setting_that_no_worker_could_read_is_an_error() -> None:
 def test_link_batches_wrong_setting_is_an_error_before_a_worker_starts(
     settings: dict[str, Any],
 ) -> None:
-    with pytest.raises(SapbertError, match="E313|E33[13]|E373"):
+    with pytest.raises(SapbertError, match="E313|E33[13]"):
         LinkBatches(**settings)
 
 

@@ -21,7 +21,7 @@ from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import LinkOptions, change_options
-from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -420,7 +420,7 @@ OTHER_SETTINGS = {
 def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
     opened = state.pop("opened")
-    del state["scorer"], state["pipeline"]
+    del state["scorer"]
     return [state, opened.pin, opened.reload_seconds, opened.encoder]
 
 

@@ -19,7 +19,7 @@ from spacy_sapbert.kb.naming import NameFinder
 from spacy_sapbert.kb.store import NameOfKey
 from spacy_sapbert.linking.name_index import NameIndex
 from spacy_sapbert.linking.text import name_form, name_keys
-from spacy_sapbert.pipeline.mention_detector import SapbertMentions, find_names
+from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = [
@@ -326,9 +326,7 @@ def test_detector_of_any_text_returns_distinct_spans_without_stop_words(text):
     for ent in doc.ents:
         assert name_form(ent.text) in {name_form(name) for name in NAMES}
         assert not all(token.is_stop or not token.is_alpha for token in ent)
-    places = set(
-        find_names(doc, NLP.get_pipe("sapbert_mentions").kb, max_tokens=8, min_length=3)
-    )
+    places = set(NLP.get_pipe("sapbert_mentions").find_places(NLP.make_doc(text)))
     assert {(ent.start_char, ent.end_char) for ent in doc.ents} <= places
 
 
@@ -359,13 +357,13 @@ def test_detector_uses_the_kb_of_a_disabled_linker():
 
 def test_detector_holds_no_reference_to_its_pipeline():
     nlp, mentions = make_lending_pipeline()
-    pipeline = mentions.pipeline
+    pipeline = ref(nlp)
     del nlp
     gc.collect()
     assert pipeline() is None
 
 
-def test_detector_initialize_sets_the_pipeline():
+def test_detector_initialize_takes_the_linker_of_the_pipeline():
     nlp, mentions = make_lending_pipeline()
     other, _ = make_lending_pipeline()
     mentions.initialize(nlp=other)
@@ -385,7 +383,6 @@ def test_detector_without_a_kb_is_an_error(monkeypatch):
 def test_detector_pickled_alone_includes_its_linker():
     nlp, mentions = make_lending_pipeline()
     copy = pickle.loads(pickle.dumps(mentions))
-    assert copy.pipeline is None
     assert texts(copy(nlp.make_doc("heart attack"))) == ["heart attack"]
 
 

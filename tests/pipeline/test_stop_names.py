@@ -44,13 +44,9 @@ def make_detector(folder: Path) -> SapbertMentions:
     return SapbertMentions(spacy.blank("en"), kb=folder)
 
 
-def learn(folder: Path, share: float = 0.5, background: tuple[str, ...] = ()) -> list:
+def learn(folder: Path, share: float = 0.5) -> list:
     return learn_stop_names(
-        spacy.blank("en"),
-        make_detector(folder),
-        annotate(TEXTS),
-        background=background,
-        share=share,
+        spacy.blank("en"), make_detector(folder), annotate(TEXTS), share=share
     )
 
 
@@ -59,10 +55,10 @@ def test_a_long_line_takes_time_in_proportion(sample_kb: Path) -> None:
     line = "heart attack (MI) [x] " * 2_000
     started = time.monotonic()
     learned = learn_stop_names(
-        spacy.blank("en"), make_detector(sample_kb), [AnnotatedText(line, None)]
+        spacy.blank("en"), make_detector(sample_kb), [AnnotatedText(line, [])]
     )
     assert time.monotonic() - started < 15
-    assert learned == []
+    assert [count.name for count in learned] == ["heart attack", "mi"]
 
 
 def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
@@ -84,29 +80,6 @@ def test_names_inside_stop_names_are_counted_too(
         spacy.blank("en"), make_detector(folder), texts, share=0.6
     )
     assert learned == [NameCount("heart", 1, 2), NameCount("heart rate", 0, 2)]
-
-
-def test_names_of_a_background_are_learned_if_they_are_not_annotated(
-    sample_kb: Path,
-) -> None:
-    background = ("fever pitch", "fever", "head pain", "Head pain", "febrile")
-    learned = learn(sample_kb, background=background)
-    assert NameCount("head pain", 0, 2) in learned
-    assert {"fever", "febrile"}.isdisjoint(count.name for count in learned)
-
-
-@pytest.mark.parametrize(("more", "expected"), [(0, ["fever"]), (100, [])])
-def test_names_that_are_more_frequent_in_other_texts_are_not_learned(
-    sample_kb: Path, more: int, expected: list[str]
-) -> None:
-    # Fever is a quarter of the words of the text, and a quarter of the background, or
-    # less.
-    texts = [AnnotatedText("fever aaaaa bbbbb ccccc", None)]
-    background = ["fever aaaaa bbbbb ccccc"] * 2 + ["nothing"] * more
-    learned = learn_stop_names(
-        spacy.blank("en"), make_detector(sample_kb), texts, background=background
-    )
-    assert [count.name for count in learned] == expected
 
 
 def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -173,4 +146,4 @@ def test_command_writes_the_list_that_assemble_takes(
 
 def test_command_without_texts_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     words = ["stop-names", str(sample_kb), str(tmp_path / "stop_names.tsv")]
-    assert "--background" in invoke(*words, code=2).output
+    assert "ANNOTATED" in invoke(*words, code=2).output

@@ -1,6 +1,7 @@
 import pickle
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -9,33 +10,40 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
-from spacy_sapbert.formats.entities import describe_entities
+from spacy_sapbert.formats.entities import LinkedDoc, describe_entities
 from spacy_sapbert.formats.gold import GoldSpan
-from spacy_sapbert.pipeline.running import ComponentError, open_pipeline
-from spacy_sapbert.pipeline.workers import (
-    Workers,
-    pack_document,
-    run_job,
-    unpack_result,
-)
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.pipeline import workers
+from spacy_sapbert.pipeline.running import ComponentError
+from spacy_sapbert.pipeline.workers import Workers, link_packed, pack_document
 from tests.pipelines import make_nlp
 
 
-def test_workers_returns_everything_that_formats_write(sample_kb):
+@pytest.fixture
+def link_as_worker(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
+    """Links documents as a worker does, with what is sent to it and back."""
+
+    def link(nlp: Language, *documents: Document) -> list[Any]:
+        monkeypatch.setattr(workers, "get_pipeline", lambda: nlp)
+        packed = pickle.loads(pickle.dumps([*map(pack_document, documents)]))
+        results: list[Any] = pickle.loads(pickle.dumps(link_packed(packed, [])))
+        return results
+
+    return link
+
+
+def test_workers_returns_everything_that_formats_write(sample_kb, link_as_worker):
     nlp = make_nlp(sample_kb, spans_key="sc")
     doc = nlp.make_doc("heart attack and fever")
     doc.spans["sc"] = [Span(doc, 0, 2, "A"), Span(doc, 0, 2, "B"), Span(doc, 3, 4)]
-    packed = [pack_document(Document("n1", doc.text, doc))]
-    (data,) = run_job(nlp, packed, [])
-    found = describe_entities(
-        Doc(spacy.blank("en").vocab).from_bytes(data), spans_key="sc"
-    )
-    assert [(e["text"], e["label"], e["cui"]) for e in found] == [
+    (linked,) = link_as_worker(nlp, Document("n1", doc.text, doc))
+    assert [(e["text"], e["label"], e["cui"]) for e in linked.entities] == [
         ("heart attack", "A", "C0000001"),
         ("heart attack", "B", "C0000001"),
         ("fever", "", "C0000004"),
     ]
-    assert found == describe_entities(nlp(doc), spans_key="sc")
+    entities = describe_entities(nlp(doc), spans_key="sc")
+    assert linked == LinkedDoc("n1", doc.text, entities, {}, "en")
 
 
 @Language.component("test_workers_bad")
@@ -45,7 +53,9 @@ def find_bad(doc: Doc) -> Doc:
     return doc
 
 
-def test_workers_returns_the_errors_of_documents(sample_kb: Path) -> None:
+def test_workers_returns_the_errors_of_documents(
+    sample_kb: Path, link_as_worker: Callable[..., list[Any]]
+) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("test_workers_bad")
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
@@ -54,12 +64,10 @@ def test_workers_returns_the_errors_of_documents(sample_kb: Path) -> None:
         Document("n1", "prefever", spans=spans, fields={"not": "sent"}),
         Document("n2", "bad SENTINELTEXT", place="a.jsonl:2"),
     ]
-    packed = pickle.loads(pickle.dumps([pack_document(each) for each in documents]))
-    results = pickle.loads(pickle.dumps(run_job(nlp, packed, [])))
-    doc, error = (unpack_result(result, nlp.vocab) for result in results)
-    assert isinstance(doc, Doc)
-    found = [(e["start"], e["text"], e["cui"]) for e in describe_entities(doc)]
+    linked, error = link_as_worker(nlp, *documents)
+    found = [(e["start"], e["text"], e["cui"]) for e in linked.entities]
     assert found == [(3, "fever", "C0000004")]
+    assert linked.fields == {}
     assert isinstance(error, ComponentError)
     assert "'n2' (a.jsonl:2)" in str(error)
     assert "SENTINELTEXT" not in str(error)
@@ -68,21 +76,20 @@ def test_workers_returns_the_errors_of_documents(sample_kb: Path) -> None:
 @pytest.mark.usefixtures("new_process")
 def test_workers_keep_the_order_and_can_be_used_again(sample_kb: Path) -> None:
     """The job is too large for the buffer of a pipe, so sending it must not wait."""
-    opened = partial(open_pipeline, None, {"kb": str(sample_kb), "mentions": "names"})
-    nlp = spacy.blank("en")
+    settings = {"name": None, "kb": str(sample_kb)}
 
     def jobs(first: int):
         for number in range(first, first + 5):
             yield [Document(str(number) * 900_000, "fever")], list[str]()
         raise SapbertError("E001", "of the reader")
 
-    with Workers(opened, vocab=nlp.vocab, n_process=2) as workers:
-        results = workers.run(jobs(0))
+    with Workers(settings, load_kb(sample_kb), 2) as pool:
+        results = pool.run(jobs(0))
         found = [next(results) for _ in range(5)]
         assert [documents[0].id[0] for documents, _ in found] == [*"01234"]
-        assert [docs[0].ents[0].text for _, docs in found] == ["fever"] * 5
+        assert [docs[0].entities[0]["text"] for _, docs in found] == ["fever"] * 5
         with pytest.raises(SapbertError, match="of the reader"):
             next(results)
         # a run that is left early does not disturb the next
-        assert next(workers.run(jobs(0)))[0][0].id[0] == "0"
-        assert next(workers.run(jobs(4)))[0][0].id[0] == "4"
+        assert next(pool.run(jobs(0)))[0][0].id[0] == "0"
+        assert next(pool.run(jobs(4)))[0][0].id[0] == "4"

@@ -51,7 +51,7 @@ def map_terms(
     `spacy sapbert teach` and `evaluate` read the table then.
 
     Codes in brackets, "NOS", "h/o", sides and capitals are left out if the rest is
-    nearer to a name. A stopped command continues.
+    nearer to a name.
 
     Example: spacy sapbert map diagnoses.xlsx --column diagnosis --kb models/kb -o
     mapped.xlsx

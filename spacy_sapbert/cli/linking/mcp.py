@@ -1,11 +1,9 @@
 """`spacy sapbert mcp`: linking and concepts as tools of an agent."""
 
-from typing import Any
-
 import typer
 
 from ...io.plugins import require
-from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
+from ...pipeline.running import open_pipeline
 from ..app import app
 from ..link_options import SETTING, gather_options
 from .serve import LIBRARIES as SERVE_LIBRARIES
@@ -47,13 +45,9 @@ def mcp(
     from ...serve.agent import run_agent_server
     from ...serve.service import Service
 
-    nlp = load_pipeline(pipeline, lang=lang)
-    linker: Any = complete_pipeline(
-        nlp,
-        kb=kb,
-        mentions=NAMES if pipeline is None else None,
-        options=gather_options(setting),
-        engine=engine,
+    options = gather_options(setting)
+    nlp, linker = open_pipeline(
+        pipeline, lang=lang, kb=kb, options=options, engine=engine
     )
     service = Service(nlp, linker)
     service.start()

@@ -1,14 +1,13 @@
 """`spacy sapbert serve`: a service that links, and its page."""
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import typer
 
 from ...errors import SapbertError
 from ...io.plugins import require
-from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
+from ...pipeline.running import open_pipeline
 from ..app import app
 from ..link_options import SETTING, gather_options
 
@@ -128,13 +127,8 @@ def serve(
         return None if reviews is None else ReviewStore(reviews, most_documents=kept)
 
     def run(store: ReviewStore | None) -> None:
-        nlp = load_pipeline(pipeline, lang=lang)
-        linker: Any = complete_pipeline(
-            nlp,
-            kb=kb,
-            mentions=NAMES if pipeline is None else None,
-            options=options,
-            engine=engine,
+        nlp, linker = open_pipeline(
+            pipeline, lang=lang, kb=kb, options=options, engine=engine
         )
         service = Service(nlp, linker, limits=settings.limits)
         service.start()
