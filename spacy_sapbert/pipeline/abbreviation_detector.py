@@ -58,9 +58,6 @@ class SapbertAbbreviations:
         set_extensions(*self.attrs)
 
 
-make_sapbert_abbreviations = SapbertAbbreviations  # the entry point
-
-
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     """Register the attributes of spans and Docs."""
     attrs = {long_form_attr}

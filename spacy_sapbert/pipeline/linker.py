@@ -443,9 +443,6 @@ class SapbertLinker(KbComponent):
         set_extensions(self.attrs)
 
 
-make_sapbert_linker = SapbertLinker  # the entry point
-
-
 def option_property(name: str) -> property:
     """Return the property of an option of linking; a value that is set is checked."""
 

@@ -275,9 +275,6 @@ class SapbertMentions(KbComponent):
         return self
 
 
-make_sapbert_mentions = SapbertMentions  # the entry point
-
-
 def find_linker(nlp: Language) -> SapbertLinker | None:
     """Return the first linker of a pipeline, disabled or not, if there is one."""
     linkers = (c for _, c in nlp.components if isinstance(c, SapbertLinker))
