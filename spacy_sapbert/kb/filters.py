@@ -25,7 +25,7 @@ class FilterResult(NamedTuple):
     """What a filter leaves.
 
     Attributes:
-        rows: Rows with at least one name that is left, ascending. Shape: (n,).
+        rows: Mask of the rows with at least one name that is left. Shape: (rows,).
         concepts: Mask of the concepts, bool. Shape: (concepts,).
         origins: The origins of names; None = all.
         foreign: Origins in other languages than those of the document.
@@ -35,12 +35,6 @@ class FilterResult(NamedTuple):
     concepts: np.ndarray
     origins: frozenset[int] | None
     foreign: frozenset[int]
-
-    def mask(self, total: int) -> np.ndarray:
-        """Return the mask of the rows, of `total` rows. Shape: (total,)."""
-        mask = np.zeros(total, dtype=bool)
-        mask[self.rows] = True
-        return mask
 
     def matches(self, entry: "Entry | NameOfKey") -> bool:
         """Return whether a name is left."""
@@ -86,7 +80,9 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
         of_names.append(f"origin NOT IN ({VALUES})")
         values.append(json.dumps(sorted(foreign)))
     sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(of_names)}"
-    return FilterResult(store.numbers(sql, values), concepts, origins, foreign)
+    rows = np.zeros(store.total_rows, dtype=bool)
+    rows[store.numbers(sql, values)] = True
+    return FilterResult(rows, concepts, origins, foreign)
 
 
 def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:

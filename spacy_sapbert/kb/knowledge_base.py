@@ -20,7 +20,7 @@ from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.versions import Version, read_version, verify_files
-from .indexes.backend import Index
+from .indexes.registry import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
 from .related import RelatedConcept, find_related

@@ -13,7 +13,7 @@ from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
 from ..linking.scores import SORT_DIGITS
 from .filters import FilterResult, resolve_filter
-from .indexes.layered import search_among
+from .indexes.exact import search_among
 from .naming import NameFinder, choose_row
 from .parts import Parts
 from .store import Store
@@ -107,13 +107,12 @@ class Nearest:
         return Mentions(texts, vectors, named, barred)
 
     def search(
-        self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
+        self, vectors: np.ndarray, k: int, allowed: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows; see `KnowledgeBase.search`."""
-        index = self.parts.index
-        if rows is None:
-            return index.search(vectors, k)
-        return search_among(index, vectors, k, rows, total=self.store.total_rows)
+        """Find the nearest rows that a mask allows; see `KnowledgeBase.search`."""
+        if allowed is None:
+            return self.parts.index.search(vectors, k)
+        return search_among(self.parts.index, vectors, k, allowed)
 
     def rank(
         self, vectors: np.ndarray, filter: Filter, *, k: int
@@ -132,7 +131,7 @@ class Nearest:
         """
         filtered = self.resolve(filter)
         total = self.store.total_rows
-        most = min(total, MAX_ROWS) if filtered is None else len(filtered.rows)
+        most = min(total, MAX_ROWS) if filtered is None else filtered.rows.sum()
         allowed = None if filtered is None else filtered.rows
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
@@ -164,14 +163,13 @@ class Nearest:
         """
         filtered = self.resolve(filter)
         allowed = None if filtered is None else filtered.rows
-        count = min(rows, self.store.total_rows if allowed is None else len(allowed))
+        count = min(rows, self.store.total_rows if allowed is None else allowed.sum())
         if not count:
             yield from ([] for _ in mentions.texts)
             return
         near = self.search(mentions.vectors, count, allowed)
         if self.parts.manifest.ngrams:
-            mask = None if filtered is None else filtered.mask(self.store.total_rows)
-            united = self.add_ngram_rows(mentions, near, mask, filter.is_english)
+            united = self.add_ngram_rows(mentions, near, allowed, filter.is_english)
         else:
             united = [
                 (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))

@@ -9,9 +9,8 @@ from ..linking.name_index import NameIndex
 from .database import Database
 from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES, WORDS
 from .folder.versions import Version
-from .indexes.backend import Index
-from .indexes.layered import LayeredIndex
-from .indexes.registry import index_files, load_index
+from .indexes.exact import LayeredIndex
+from .indexes.registry import Index, index_files, load_index
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
 from .words import WordTable, load_words
@@ -122,7 +121,7 @@ class Parts:
         if overlay is None or not overlay.rows:
             return self.base_index
         added = self.load_layer(f"{OVERLAY}/", "exact", {}, overlay.rows)
-        return LayeredIndex([(0, self.base_index), (self.manifest.counts.rows, added)])
+        return LayeredIndex(self.base_index, added, self.manifest.counts.rows)
 
     def load_layer(
         self, folder: str, backend: str, settings: dict[str, int], rows: int

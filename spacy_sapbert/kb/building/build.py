@@ -50,8 +50,7 @@ from ..folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from ..indexes.backend import Backend, BuildRun
-from ..indexes.registry import check_library, make_backend
+from ..indexes.registry import Backend, BuildRun, check_library, make_backend
 from ..indexes.row_file import RowFile
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..ngrams.build import build_ngrams

@@ -15,8 +15,7 @@ from typing import Any
 from ...errors import SapbertError, not_written
 from ...io.writing import write_json
 from ..folder.publication import lock_file
-from ..indexes.backend import Backend
-from ..indexes.registry import choose_index, make_backend
+from ..indexes.registry import Backend, choose_index, make_backend
 
 PLAN, LOCK, VECTORS, EMBEDDED = "plan.json", "lock", "vectors", "embedded.json"
 # What a stopped build leaves. Without the plan the rest is not used, so it goes first.
