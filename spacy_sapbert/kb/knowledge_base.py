@@ -21,7 +21,6 @@ from .filters import FilterResult, check_options
 from .folder.installed import find_kb
 from .folder.versions import Version, read_version, verify_files
 from .indexes.registry import Index
-from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store
 from .related import RelatedConcept, find_related
 from .search import MentionSearch
@@ -207,15 +206,6 @@ class KnowledgeBase(Mapping[str, Concept]):
     def index(self) -> Index:
         """The index, loaded when first used."""
         return self.parts.index
-
-    @property
-    def ngrams(self) -> NgramIndex | NgramLayers:
-        """The character 3-grams of all names, loaded when first used.
-
-        Raises:
-            SapbertError: If the knowledge base was built without them.
-        """
-        return self.parts.ngrams
 
     def load(self) -> None:
         """Load now what is otherwise loaded when first used: index, encoder, 3-grams.

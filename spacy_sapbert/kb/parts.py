@@ -11,7 +11,7 @@ from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES,
 from .folder.versions import Version
 from .indexes.exact import LayeredIndex
 from .indexes.registry import Index, index_files, load_index
-from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
+from .ngrams import NgramIndex, load_ngrams
 from .store import Store
 from .words import WordTable, load_words
 
@@ -136,34 +136,25 @@ class Parts:
         )
 
     @loaded_once
-    def ngrams(self) -> NgramIndex | NgramLayers:
+    def ngrams(self) -> NgramIndex:
         """The character 3-grams of all names, mapped."""
         return self.open_ngrams(english=False)
 
     @loaded_once
-    def english_ngrams(self) -> NgramIndex | NgramLayers:
+    def english_ngrams(self) -> NgramIndex:
         """The character 3-grams of the names that may be in English, mapped."""
         return self.open_ngrams(english=True)
 
-    def open_ngrams(self, *, english: bool) -> NgramIndex | NgramLayers:
-        """Map 3-grams; see `load_ngrams`."""
-        if not self.manifest.ngrams:
-            raise SapbertError(
-                "E340",
-                "Expected a knowledge base with character 3-grams, but it has none. "
-                "Build it with `--order names`.",
-            )
-        counts, overlay = self.manifest.counts, self.manifest.overlay
-        base = self.map_ngrams(NGRAMS, counts.rows, english)
-        if overlay is None or not overlay.rows:
-            return base
-        added = self.map_ngrams(f"{OVERLAY}/{NGRAMS}", overlay.rows, english)
-        return NgramLayers(base, added)
-
-    def map_ngrams(self, folder: str, rows: int, english: bool) -> NgramIndex:
-        """Map the 3-grams in a folder."""
-        files = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
-        return load_ngrams(files, rows=rows, english=english)
+    def open_ngrams(self, *, english: bool) -> NgramIndex:
+        folders = {NGRAMS: self.manifest.counts.rows}
+        overlay = self.manifest.overlay
+        if overlay is not None and overlay.rows:
+            folders[f"{OVERLAY}/{NGRAMS}"] = overlay.rows
+        layers = []
+        for folder, rows in folders.items():
+            paths = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
+            layers.append(load_ngrams(paths, rows=rows, english=english))
+        return NgramIndex(*layers)
 
     @loaded_once
     def name_index(self) -> NameIndex:

@@ -53,7 +53,7 @@ from ..folder.records import (
 from ..indexes.registry import Backend, BuildRun, check_library, make_backend
 from ..indexes.row_file import RowFile
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from ..ngrams.build import build_ngrams
+from ..ngrams import build_ngrams
 from ..order.names import learn_order
 from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb

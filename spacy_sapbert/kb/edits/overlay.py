@@ -28,7 +28,7 @@ from ..folder.versions import Version
 from ..indexes.registry import build_index
 from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase
-from ..ngrams.build import build_ngrams
+from ..ngrams import build_ngrams
 from ..store import Store, name_key
 from .edits import Edits, write_taught
 

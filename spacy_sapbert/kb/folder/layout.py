@@ -105,7 +105,7 @@ PARTS = (
         f"{NGRAMS}/*.npy",
         "character 3-grams of the names, if there is a [learned "
         "order](linker.md#learned-order)",
-        "kb.ngrams.index.load_ngrams",
+        "kb.ngrams.load_ngrams",
         files=lambda m: array_files(NGRAMS, NGRAM_FILES) if m.ngrams else (),
     ),
     Part(
@@ -149,7 +149,7 @@ PARTS = (
     Part(
         f"{OVERLAY}/{NGRAMS}/*.npy",
         "their 3-grams",
-        "kb.ngrams.index.load_ngrams",
+        "kb.ngrams.load_ngrams",
         files=lambda m: (
             array_files(f"{OVERLAY}/{NGRAMS}", NGRAM_FILES)
             if has_rows(m) and m.ngrams
