@@ -29,6 +29,10 @@ class EmbeddedTexts(NamedTuple):
         usable: np.ndarray = np.isfinite(self.vectors).all(axis=1)
         return usable & self.vectors.any(axis=1) & self.readable
 
+    def take(self, numbers: Sequence[int]) -> "EmbeddedTexts":
+        """Return some of the texts."""
+        return EmbeddedTexts(*(values[numbers] for values in self))
+
 
 def embed_texts(store: Store, parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
     """Embed texts; one with the token ids of a row has the vector of the row."""

@@ -15,7 +15,6 @@ from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
 from ..linking.sources import normalize_prefix
-from .folder.records import Manifest
 from .store import NameOfKey, Store
 
 VALUES = "SELECT value FROM json_each(?)"
@@ -36,22 +35,13 @@ class FilterResult(NamedTuple):
     origins: frozenset[int] | None
     foreign: frozenset[int]
 
-    def matches(self, entry: "Entry | NameOfKey") -> bool:
+    def matches(self, entry: Entry | NameOfKey) -> bool:
         """Return whether a name is left."""
         return (
             (self.origins is None or entry.origin in self.origins)
             and entry.origin not in self.foreign
-            and self.leaves(entry.concept)
+            and bool(self.concepts[entry.concept])
         )
-
-    def leaves(self, concept: int) -> bool:
-        """Return whether a concept, by its number, is left."""
-        return concept < len(self.concepts) and bool(self.concepts[concept])
-
-    def filter_entries(self, entries: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
-        """Return the entries, by row, without those that the filter removes."""
-        left = {row: [*filter(self.matches, names)] for row, names in entries.items()}
-        return {row: names for row, names in left.items() if names}
 
 
 def resolve_filter(store: Store, filter: Filter) -> FilterResult:
@@ -125,8 +115,8 @@ def foreign_origins(store: Store, lang: str) -> frozenset[int]:
     return frozenset(o for o, known in origins.items() if fitting.isdisjoint(known))
 
 
-def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> None:
-    """Check options of linking; see `KnowledgeBase.check_options`."""
+def check_options(store: Store, options: LinkOptions) -> None:
+    """Raise an error if a store has no types, sources, … that options name."""
     types = {kind for kinds in options.label_types.values() for kind in kinds}
     check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")

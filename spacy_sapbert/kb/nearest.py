@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ..io.cache import LruCache
-from ..linking.candidates import RankedEntry
+from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import POOL_ROWS, FoundName
 from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
@@ -21,7 +21,7 @@ from .store import Store
 FIRST_ROWS = 40  # rows searched for at first, for any k
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
-FILTER_CACHE = 16  # filters, or more if the options have more
+FILTERS_KEPT = 64  # a byte for each row and each concept
 
 Ranked = list[RankedEntry]
 
@@ -57,21 +57,15 @@ class Nearest:
         self.store = store
         self.parts = parts
         self.names = names
-        self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
+        self.resolve_filter = lru_cache(FILTERS_KEPT)(
+            lambda filter: resolve_filter(store, filter)
+        )
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
         if not self.names.foreign_origins(filter.document_language):
             filter = replace(filter, document_language="")
         return self.resolve_filter(filter) if filter else None
-
-    def resolve_filter(self, filter: Filter) -> FilterResult:
-        """Find what a filter leaves; the results of the last filters are cached."""
-        cached = self.filters.get_many([filter])
-        if not cached:
-            cached = {filter: resolve_filter(self.store, filter)}
-            self.filters.put_many(cached)
-        return cached[filter]
 
     def name(
         self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
@@ -91,14 +85,15 @@ class Nearest:
         barred = np.zeros(len(texts), dtype=bool)
         rows: dict[int, int] = {}
         for number, text in enumerate(texts):
-            names = found.get(text, [])
+            names = found[text]
             row = choose_row(
                 n for n in names if filtered is None or filtered.matches(n.name)
             )
             if row is not None:
                 rows[number] = row
             elif names and filtered is not None:
-                barred[number] = not any(filtered.leaves(n.name.concept) for n in names)
+                concepts = [n.name.concept for n in names]
+                barred[number] = not filtered.concepts[concepts].any()
         named[[*rows]] = True
         if rows:
             vectors = vectors.copy()
@@ -107,16 +102,14 @@ class Nearest:
         return Mentions(texts, vectors, named, barred)
 
     def search(
-        self, vectors: np.ndarray, k: int, allowed: np.ndarray | None = None
+        self, vectors: np.ndarray, k: int, filtered: FilterResult | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows that a mask allows; see `KnowledgeBase.search`."""
-        if allowed is None:
+        """Find the nearest rows that are left; see `Index.search`."""
+        if filtered is None:
             return self.parts.index.search(vectors, k)
-        return search_among(self.parts.index, vectors, k, allowed)
+        return search_among(self.parts.index, vectors, k, filtered.rows)
 
-    def rank(
-        self, vectors: np.ndarray, filter: Filter, *, k: int
-    ) -> list[list[RankedEntry]]:
+    def rank(self, vectors: np.ndarray, filter: Filter, *, k: int) -> list[Ranked]:
         """Find the k best concepts of each vector that a filter leaves, by cosine.
 
         Several rows may belong to one concept, so more rows are searched for the
@@ -130,18 +123,15 @@ class Nearest:
             The concepts of each mention; see `rank_concepts`.
         """
         filtered = self.resolve(filter)
-        total = self.store.total_rows
-        most = min(total, MAX_ROWS) if filtered is None else filtered.rows.sum()
-        allowed = None if filtered is None else filtered.rows
+        most = min(self.store.total_rows, MAX_ROWS)
+        if filtered is not None:
+            most = int(filtered.rows.sum())
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
         count = min(FIRST_ROWS, most)
         while pending and most:
-            rows, cosines = self.search(vectors[pending], count, allowed)
-            distinct = np.unique(rows)
-            entries = self.store.entries(distinct[distinct >= 0])
-            if filtered is not None:
-                entries = filtered.filter_entries(entries)
+            rows, cosines = self.search(vectors[pending], count, filtered)
+            entries = self.read_entries(rows, filtered)
             near = zip(rows.tolist(), cosines.tolist(), strict=True)
             for number, (near_rows, scores) in zip(pending, near, strict=True):
                 ranked = sort_entries(near_rows, scores, entries)
@@ -151,6 +141,17 @@ class Nearest:
             pending = [number for number in pending if len(results[number]) < k]
             count = min(count * MORE_ROWS, most)
         return results
+
+    def read_entries(
+        self, rows: np.ndarray, filtered: FilterResult | None
+    ) -> dict[int, list[Entry]]:
+        """Return the names on rows (−1 = none) that are left, by row."""
+        distinct = np.unique(rows)
+        entries = self.store.entries(distinct[distinct >= 0])
+        if filtered is None:
+            return entries
+        left = {r: [*filter(filtered.matches, some)] for r, some in entries.items()}
+        return {row: names for row, names in left.items() if names}
 
     def find_names(
         self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS
@@ -162,23 +163,19 @@ class Nearest:
                 they are indexed.
         """
         filtered = self.resolve(filter)
-        allowed = None if filtered is None else filtered.rows
-        count = min(rows, self.store.total_rows if allowed is None else allowed.sum())
+        total = self.store.total_rows
+        count = min(rows, total if filtered is None else int(filtered.rows.sum()))
         if not count:
             yield from ([] for _ in mentions.texts)
             return
-        near = self.search(mentions.vectors, count, allowed)
+        near = self.search(mentions.vectors, count, filtered)
         if self.parts.manifest.ngrams:
+            allowed = None if filtered is None else filtered.rows
             united = self.add_ngram_rows(mentions, near, allowed, filter.is_english)
         else:
-            united = [
-                (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))
-                for r, c in zip(*near, strict=True)
-            ]
-        distinct = np.unique(np.concatenate([rows for rows, _, _ in united]))
-        entries = self.store.entries(distinct)
-        if filtered is not None:
-            entries = filtered.filter_entries(entries)
+            united = [(r, c, np.zeros(len(r))) for r, c in zip(*near, strict=True)]
+        every = np.concatenate([rows for rows, _, _ in united])
+        entries = self.read_entries(every, filtered)
         for some, cosines, similarities in united:
             values = zip(
                 some.tolist(),

@@ -33,8 +33,7 @@ from ...linking.ranker import OF_NAME, Ranker
 from ...linking.text import fold_piece, hash_word
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
-from ..ordering import VOCABULARY_NAME
-from ..search import MENTIONS_AT_ONCE
+from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
 from ..words import Without, list_real_words
 from .fit import (
     check_right,
