@@ -195,9 +195,7 @@ def build_kb(
         with open_target(output) as root, draft_version(root) as draft:
             shutil.copytree(copy, draft.path, dirs_exist_ok=True)
             link_file(work / STORE_FILE, draft.path / STORE_FILE)
-            index.build(
-                matrix, draft.path, BuildRun(build.threads, build.progress, work)
-            )
+            index.build(matrix, draft.path, BuildRun(build.threads, build.progress))
             store = Store(Database(draft.path / STORE_FILE), counts)
             build_words(store, opened.list_tokens(), draft.path / WORDS)
             ngrams = build.order == "names" and counts.rows <= MOST_ROWS

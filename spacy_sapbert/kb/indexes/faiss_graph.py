@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import SapbertError, not_written
+from ...errors import not_written
 from ...io import forks
 from ...io.progress import show_progress
-from ...io.writing import link_file, sync_path
 from .registry import Backend, BuildRun, Index, best_first, check_queries, setting
 from .row_file import (
     RowFile,
@@ -32,7 +31,6 @@ FILE = "index.faiss"
 PROJECTION_FILE = "index.pca"
 ROWS_FILE = "index.i16"
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
-PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
 SAMPLE = 100_000  # rows that the directions of `pca` are computed from
 SAMPLE_AT_ONCE = 8192
 LEAST_NORM = np.float32(1e-6)
@@ -80,73 +78,43 @@ class Faiss(Backend):
         codes = faiss.ScalarQuantizer.QT_8bit
         return faiss.IndexHNSWSQ(width, codes, self.M, faiss.METRIC_INNER_PRODUCT)
 
-    def check_file(self, path: Path, *, rows: int, width: int) -> None:
-        empty = self.create_graph(width)  # must live while its numbers are copied
-        places = empty.hnsw.cum_nneighbor_per_level
-        links = import_faiss().vector_to_array(places)
-        with name_damage(path):
-            check_graph(path, rows=rows, width=width, links=links)
-
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Build the graph and write it; see `Backend.build`.
-
-        With one thread the bytes are the same if the build was stopped and continues.
-        """
+        """Build the graph and write it; see `Backend.build`."""
         faiss = import_faiss()
         rows, width = vectors.shape
         write_rows(vectors, folder / ROWS_FILE, compact=True, progress=run.progress)
-        matrix = None
+        matrix, sample, path = None, sample_rows(vectors), folder / FILE
         if self.pca:
-            matrix = fit_projection(sample_rows(vectors), self.pca)
+            matrix = fit_projection(sample, self.pca)
             (folder / PROJECTION_FILE).write_bytes(matrix.tobytes())
-        path = (run.work or folder) / FILE
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(run.threads or before)
         try:
-            short = self.graph_width(width)
-            graph = self.read_part(path, short) if run.work else None
-            if graph is None or graph.ntotal > rows:
-                graph = self.create_graph(short)
-                graph.hnsw.efConstruction = self.ef_construction
-                graph.train(project(sample_rows(vectors), matrix))
-            written = graph.ntotal
+            graph = self.create_graph(self.graph_width(width))
+            graph.hnsw.efConstruction = self.ef_construction
+            graph.train(project(sample, matrix))
+            del sample  # some hundred MB
             with show_progress(
-                total=rows,
-                initial=written,
-                unit="names",
-                desc="Index",
-                quiet=not run.progress,
+                total=rows, unit="names", desc="Index", quiet=not run.progress
             ) as bar:
-                for start in range(written, rows, BLOCK_ROWS):
+                for start in range(0, rows, BLOCK_ROWS):
                     block = vectors[start : start + BLOCK_ROWS]
-                    # A file has no state of the generator, which draws the levels.
-                    graph.hnsw.rng = faiss.RandomGenerator(start)
                     graph.add(project(block, matrix))
                     bar.update(len(block))
-                    if run.work and graph.ntotal - written >= PART_ROWS:
-                        write_graph(graph, path)
-                        written = graph.ntotal
-            write_graph(graph, path)
+            faiss.write_index(graph, str(path))
         except RuntimeError as error:
             raise not_written(path=path, reason=first_line(error)) from None
         finally:
             faiss.omp_set_num_threads(before)
-        if run.work:
-            link_file(path, folder / FILE)
-
-    def read_part(self, path: Path, width: int) -> Any:
-        """Read the graph of a build that was stopped; None = there is none."""
-        try:
-            self.check_file(path, rows=count_rows(path), width=width)
-        except (OSError, SapbertError):
-            return None
-        return import_faiss().read_index(str(path))
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
         """Check and map the graph; see `Backend.load`."""
         faiss = import_faiss()
         path, short = paths[FILE], self.graph_width(width)
-        self.check_file(path, rows=rows, width=short)
+        empty = self.create_graph(short)  # must live while its numbers are copied
+        links = faiss.vector_to_array(empty.hnsw.cum_nneighbor_per_level)
+        with name_damage(path):
+            check_graph(path, rows=rows, width=short, links=links)
         try:
             graph = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
@@ -165,14 +133,6 @@ class Faiss(Backend):
 def import_faiss() -> Any:
     """Import faiss, whose type hints lack much of it, when it is used."""
     return import_module("faiss")
-
-
-def write_graph(graph: Any, path: Path) -> None:
-    """Write a graph atomically; a full disk is a RuntimeError."""
-    part = path.with_suffix(".part")
-    import_faiss().write_index(graph, str(part))
-    sync_path(part)
-    part.replace(path)
 
 
 def first_line(error: Exception) -> str:
@@ -352,12 +312,6 @@ def describe_end(width: int) -> np.dtype[Any]:
             ("code_count", "<u8"),
         ]
     )
-
-
-def count_rows(path: Path) -> int:
-    """Return the number of rows in the header of a file, which is not checked."""
-    header = np.fromfile(path, HEADER, count=1)
-    return int(header["rows"][0]) if len(header) else 0
 
 
 def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None:

@@ -63,13 +63,10 @@ class BuildRun:
     Attributes:
         threads: 0 = all. With one, equal vectors give equal bytes.
         progress: Show a bar.
-        work: A folder in which a backend may keep what a later run with the same
-            vectors and settings continues with. Its files may be linked to the index.
     """
 
     threads: int = 0
     progress: bool = False
-    work: Path | None = None
 
 
 @dataclass(frozen=True)
