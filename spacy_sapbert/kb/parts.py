@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
+from .agreement import WordTable
 from .database import Database
 from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES, WORDS
 from .folder.versions import Version
@@ -13,7 +14,6 @@ from .indexes.exact import LayeredIndex
 from .indexes.registry import Index, index_files, load_index
 from .ngrams import NgramIndex, load_ngrams
 from .store import Store
-from .words import WordTable, load_words
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -165,7 +165,7 @@ class Parts:
     def words(self) -> WordTable:
         """The words of the names of each concept, mapped."""
         paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
-        return load_words(paths, open_store(self.version))
+        return WordTable(paths, open_store(self.version))
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""

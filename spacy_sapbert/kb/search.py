@@ -34,7 +34,7 @@ from ..linking.ranking import has_text, rank_concepts
 from ..linking.scores import round_score
 from ..linking.text import name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
-from .agreement import FEWEST_CONCEPTS, Agreement
+from .agreement import FEWEST_CONCEPTS, WordTable
 from .embedding import EmbeddedTexts, embed_texts
 from .filters import check_sources_of_codes, choose_codes
 from .folder.records import Manifest
@@ -63,7 +63,6 @@ class MentionSearch:
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.names = NameFinder(store)
         self.nearest = Nearest(store, parts, self.names)
-        self.agreement = Agreement(store, parts)
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
             for number, values in store.origins("source").items()
@@ -94,6 +93,11 @@ class MentionSearch:
             documents=documents,
             logistic=logistic,
         )
+
+    @property
+    def agreement(self) -> WordTable:
+        """The words of names, loaded when a mention is first compared."""
+        return self.parts.words
 
     def find(
         self, queries: Sequence[MentionQuery], options: LinkOptions

@@ -111,7 +111,7 @@ PARTS = (
     Part(
         f"{WORDS}/*.npy",
         "the words of the names of each concept",
-        "kb.words.load_words",
+        "kb.agreement.WordTable",
         files=lambda manifest: array_files(WORDS, WORD_FILES),
     ),
     Part(
