@@ -15,6 +15,7 @@ from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
 from ..linking.sources import normalize_prefix
+from .database import KINDS
 from .store import NameOfKey, Store
 
 VALUES = "SELECT value FROM json_each(?)"
@@ -26,22 +27,16 @@ class FilterResult(NamedTuple):
     Attributes:
         rows: Mask of the rows with at least one name that is left. Shape: (rows,).
         concepts: Mask of the concepts, bool. Shape: (concepts,).
-        origins: The origins of names; None = all.
-        foreign: Origins in other languages than those of the document.
+        excluded: Origins whose names do not count; −1 = without language and source.
     """
 
     rows: np.ndarray
     concepts: np.ndarray
-    origins: frozenset[int] | None
-    foreign: frozenset[int]
+    excluded: frozenset[int]
 
     def matches(self, entry: Entry | NameOfKey) -> bool:
         """Return whether a name is left."""
-        return (
-            (self.origins is None or entry.origin in self.origins)
-            and entry.origin not in self.foreign
-            and bool(self.concepts[entry.concept])
-        )
+        return entry.origin not in self.excluded and bool(self.concepts[entry.concept])
 
 
 def resolve_filter(store: Store, filter: Filter) -> FilterResult:
@@ -61,18 +56,14 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     of_names = ["row IS NOT NULL"]
     if conditions:
         of_names.append(f"concept IN ({chosen})")
-    origins = filter_origins(store, filter)
-    if origins is not None:
-        of_names.append(f"origin IN ({VALUES})")
-        values.append(json.dumps(sorted(origins)))
-    foreign = foreign_origins(store, filter.document_language)
-    if foreign:
+    excluded = find_excluded_origins(store, filter)
+    if excluded:
         of_names.append(f"origin NOT IN ({VALUES})")
-        values.append(json.dumps(sorted(foreign)))
+        values.append(json.dumps(sorted(excluded)))
     sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(of_names)}"
     rows = np.zeros(store.total_rows, dtype=bool)
     rows[store.numbers(sql, values)] = True
-    return FilterResult(rows, concepts, origins, foreign)
+    return FilterResult(rows, concepts, excluded)
 
 
 def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
@@ -95,14 +86,16 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
     return conditions, values
 
 
-def filter_origins(store: Store, filter: Filter) -> frozenset[int] | None:
-    """Return the origins that a filter leaves; None if it leaves all."""
-    left = [
-        frozenset(o for o, known in store.origins(kind).items() if {*names} & {*known})
-        for kind, names in (("language", filter.languages), ("source", filter.sources))
-        if names
-    ]
-    return frozenset.intersection(*left) if left else None
+def find_excluded_origins(store: Store, filter: Filter) -> frozenset[int]:
+    """Return the origins whose names a filter removes; see `FilterResult`."""
+    origins = {kind: store.origins(kind) for kind in KINDS}
+    every = {-1}.union(*origins.values())
+    excluded = {*foreign_origins(store, filter.document_language)}
+    for kind, names in zip(KINDS, (filter.languages, filter.sources), strict=True):
+        if names:
+            left = {o for o, known in origins[kind].items() if {*names} & {*known}}
+            excluded |= every - left
+    return frozenset(excluded)
 
 
 def foreign_origins(store: Store, lang: str) -> frozenset[int]:
@@ -135,8 +128,7 @@ def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
 def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
     """Raise an error if a store has not the types, sources and languages of a filter.
 
-    A group is known if one of its types is. `field` is the name in the error; empty =
-    that of the field of the filter.
+    A group is known if one of its types is. `field` is another name in the error.
     """
     types = store.distinct_types()
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
