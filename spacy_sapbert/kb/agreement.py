@@ -92,9 +92,7 @@ class WordTable:
         """Order the concepts of a mention that it excludes behind the others.
 
         The first `FEWEST_CONCEPTS` are compared, and stay before the rest for any k.
-
-        Returns:
-            The concepts, and whether the first one is excluded.
+        Returns the concepts, and whether the first one is excluded.
         """
         near = concepts[:FEWEST_CONCEPTS]
         numbers = [concept.entry.concept for concept in near]
@@ -122,11 +120,7 @@ class WordTable:
         counts: Mapping[str, int] | None = None,
         concept_counts: Mapping[str, int] | None = None,
     ) -> Features:
-        """Compute the features of the concepts of a pool; see `compute_features`.
-
-        Args:
-            without: Names that do not count.
-        """
+        """Compute the features of the concepts of a pool, but for some names."""
         pairs = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
         numbers = [names.nearest.concept for names in pool.near.values()]
         shared = self.compare(text, numbers, filter, without=without)
@@ -152,8 +146,7 @@ class WordTable:
     ) -> Shared:
         """Compare a mention with the names of concepts, by their numbers.
 
-        `without` are names that do not count. The weights of the words of the nearest
-        names are left out.
+        The result has no weights of the words of the nearest names.
         """
         english = filter.is_english
         words = read_mention_words(text, filter)

@@ -122,9 +122,7 @@ def is_encodable(text: str) -> bool:
 class Database:
     """One connection that all threads of a process share; a forked child opens its own.
 
-    Args:
-        overlay: The concepts.db of the overlay.
-        check: Raises an error if a forked child opens other files than its parent.
+    `check` raises an error if a forked child opens other files than its parent.
     """
 
     def __init__(

@@ -158,9 +158,9 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.temporary: TemporaryFolder | None = None
         if old is not None and old.folder == self.folder:
             self.temporary = old.temporary
-        self.store = open_store(version)
         self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
-        self.searcher = MentionSearch(self.store, self.parts)
+        self.store = self.parts.store
+        self.searcher = MentionSearch(self.parts)
 
     def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
         """Return the version of the folder that is used now, loaded; may be this one.
@@ -217,7 +217,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embed texts; one with the token ids of a row gets the vector of the row."""
-        return embed_texts(self.store, self.parts, texts)
+        return embed_texts(self.parts, texts)
 
     def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the k nearest rows.

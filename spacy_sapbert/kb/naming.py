@@ -25,14 +25,10 @@ EXACTLY = 2  # an abbreviation must be written so, and may be short
 
 
 class Named(NamedTuple):
-    """A name that a mention is.
-
-    Attributes:
-        likeness: See `text.likeness`; at least 1.
-    """
+    """A name that a mention is."""
 
     name: NameOfKey
-    likeness: int
+    likeness: int  # see `text.likeness`; at least 1
 
 
 class NameFinder:

@@ -16,7 +16,6 @@ from .filters import FilterResult, resolve_filter
 from .indexes.exact import search_among
 from .naming import NameFinder, choose_row
 from .parts import Parts
-from .store import Store
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
@@ -53,12 +52,12 @@ class Mentions(NamedTuple):
 class Nearest:
     """Searches index and 3-grams of a version, and caches what filters leave."""
 
-    def __init__(self, store: Store, parts: Parts, names: NameFinder) -> None:
-        self.store = store
+    def __init__(self, parts: Parts, names: NameFinder) -> None:
         self.parts = parts
+        self.store = parts.store
         self.names = names
         self.resolve_filter = lru_cache(FILTERS_KEPT)(
-            lambda filter: resolve_filter(store, filter)
+            lambda filter: resolve_filter(parts.store, filter)
         )
 
     def resolve(self, filter: Filter) -> FilterResult | None:
@@ -74,10 +73,6 @@ class Nearest:
 
         Only names that a filter leaves count. A mention is a name only if all concepts
         of which it is one, in the best way to write it, share a row or a concept.
-
-        Args:
-            texts: Distinct.
-            vectors: What the encoder makes of them. Shape: (n, width).
         """
         found = self.names.find_named(texts, filter.document_language)
         filtered = self.resolve(filter)
@@ -115,12 +110,6 @@ class Nearest:
         Several rows may belong to one concept, so more rows are searched for the
         vectors that still lack concepts. They only add concepts: which come first does
         not depend on k.
-
-        Args:
-            vectors: Unit vectors in float32. Shape: (n, width).
-
-        Returns:
-            The concepts of each mention; see `rank_concepts`.
         """
         filtered = self.resolve(filter)
         most = min(self.store.total_rows, MAX_ROWS)
@@ -158,9 +147,7 @@ class Nearest:
     ) -> Iterator[list[FoundName]]:
         """Yield the names nearest to each mention that a filter leaves, in no order.
 
-        Args:
-            rows: How many rows are searched for by cosine, and as many by 3-grams if
-                they are indexed.
+        So many rows are searched for by cosine, and as many by 3-grams if there are.
         """
         filtered = self.resolve(filter)
         total = self.store.total_rows
@@ -198,13 +185,9 @@ class Nearest:
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Search by 3-grams, and compute both scores of what either search found.
 
-        Args:
-            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
-            allowed: Mask of the rows that 3-grams may add; None = all. Shape: (rows,).
-            english: Whether only names that may be in English count.
-
-        Returns:
-            For each mention rows, ascending, cosines and similarities, (r,) each.
+        `near` has rows (−1 = none) and cosines of the index, (n, m) each, and `allowed`
+        masks the rows that 3-grams may add. Returns for each mention rows, ascending,
+        cosines and similarities, (r,) each.
         """
         rows, scores = near
         ngrams = self.parts.english_ngrams if english else self.parts.ngrams

@@ -156,10 +156,9 @@ class NgramIndex:
         self.total = ends[-1]
 
     def weigh(self, texts: Sequence[str]) -> Iterator[list[list[tuple[int, float]]]]:
-        """Yield the number and the weight of each distinct 3-gram of each mention.
+        """Yield for each mention, by layer, the number and weight of each 3-gram.
 
         The weight is what an occurrence adds to the cosine before the scale of the row.
-        Each layer has numbers of its own.
         """
         grams, owners = extract_ngrams(texts)
         order = np.lexsort((grams, owners))
@@ -191,13 +190,10 @@ class NgramIndex:
         *,
         allowed: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Add the rows of the k most similar names of each mention to other rows.
+        """Add the rows of the k most similar names of each mention to those near it.
 
-        The search is exact. `near` are the other rows of each mention; they are among
-        those that `allowed`, a mask of all rows, allows.
-
-        Returns for each mention its rows, ascending, int64, and their cosines, float32.
-        Shape: (m,) each.
+        `allowed` is a mask of all rows. Returns for each mention its rows, ascending,
+        int64, and their cosines, float32. Shape: (m,) each.
         """
         scales = [layer.scales for layer in self.layers]
         if allowed is not None:

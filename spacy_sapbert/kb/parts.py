@@ -53,7 +53,7 @@ class loaded_once(Generic[Part]):
 
 
 class Parts:
-    """Encoder, index, 3-grams and learned order of a version, whose files are verified.
+    """Store, encoder, index, 3-grams, words and learned order of a verified version.
 
     Args:
         old: Parts of another version of the folder. What has equal files is shared.
@@ -69,6 +69,7 @@ class Parts:
         self.version = version
         self.manifest = version.manifest
         self.config = config
+        self.store = open_store(version)
         self.lock = ProcessLock()  # while something is loaded
         self.ranker = version.manifest.ranker
         self.detects_names = old is not None and "name_index" in vars(old)
@@ -159,13 +160,14 @@ class Parts:
     @loaded_once
     def name_index(self) -> NameIndex:
         """The keys of the names, for `sapbert_mentions`."""
+        # Of a connection of its own: the others do not wait until all are read.
         return NameIndex.from_keys(open_store(self.version).keys())
 
     @loaded_once
     def words(self) -> WordTable:
         """The words of the names of each concept, mapped."""
         paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
-        return WordTable(paths, open_store(self.version))
+        return WordTable(paths, self.store)
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""

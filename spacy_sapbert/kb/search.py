@@ -41,7 +41,6 @@ from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import Mentions, Nearest
 from .parts import Parts
-from .store import Store
 
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
@@ -56,16 +55,16 @@ class MentionSearch:
     knowledge base, and on nothing else.
     """
 
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self.store = store
+    def __init__(self, parts: Parts) -> None:
         self.parts = parts
+        self.store = parts.store
         self.results: LruCache[Any, SearchResult] = LruCache(SEARCH_CACHE)
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
-        self.names = NameFinder(store)
-        self.nearest = Nearest(store, parts, self.names)
+        self.names = NameFinder(parts.store)
+        self.nearest = Nearest(parts, self.names)
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
-            for number, values in store.origins("source").items()
+            for number, values in parts.store.origins("source").items()
             if ANNOTATED in values
         }
 
@@ -80,18 +79,16 @@ class MentionSearch:
         check_sources_of_codes(self.store, options.codes)
         queries = make_queries(mentions, labels, options)
         results = self.find(queries, options)
-        info = self.load_info(results.values(), options)
-        calibrated, logistic = self.parts.manifest.calibration, None
-        if calibrated and calibrated.by == "cosine":
-            logistic = calibrated.logistic
+        calibrated = self.parts.manifest.calibration
+        by_cosine = calibrated is not None and calibrated.by == "cosine"
         return link_results(
             queries,
             results,
-            info,
+            self.load_info(results.values(), options),
             options,
             labels=labels,
             documents=documents,
-            logistic=logistic,
+            logistic=calibrated.logistic if calibrated and by_cosine else None,
         )
 
     @property
@@ -122,7 +119,7 @@ class MentionSearch:
         if not texts:
             return results
         distinct = [*dict.fromkeys(texts.values())]
-        embedded = embed_texts(self.store, self.parts, distinct)
+        embedded = embed_texts(self.parts, distinct)
         numbers = {text: number for number, text in enumerate(distinct)}
         by_filter: dict[Filter, dict[int, list[MentionQuery]]] = {}
         for query in queries:

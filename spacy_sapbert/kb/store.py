@@ -349,11 +349,8 @@ class Store:
     def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
         """Return form, cui, preferred name and name of names that have some words.
 
-        Words are beginnings of those of the name. All names are read, in about 1 µs
-        each; the shortest are first.
-
-        Args:
-            words: Normalised as `text.name_form` does it.
+        Words, as `text.name_form` folds them, are beginnings of those of the name. All
+        names are read, in about 1 µs each; the shortest are first.
         """
         have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
         sql = (
@@ -401,8 +398,7 @@ class Store:
     def list_codes(self, sources: Sequence[str], most: int, first: int) -> list[str]:
         """Return distinct codes of vocabularies in order; of none ids of concepts.
 
-        Args:
-            first: The place of the first, from 0.
+        `first` is the place of the first, from 0.
         """
         if not sources:
             sql = "SELECT cui FROM concepts ORDER BY cui LIMIT ? OFFSET ?"

@@ -233,16 +233,11 @@ def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def check_queries(queries: np.ndarray, width: int) -> None:
     """Raise an error for a wrong width or NaN, before native code reads them."""
-    if queries.ndim != 2 or queries.shape[1] != width:
-        got = queries.shape[1:]
+    finite = np.isfinite(queries).all()
+    if queries.ndim != 2 or queries.shape[1] != width or not finite:
+        got = "NaN or infinity" if not finite else f"shape {queries.shape}"
         raise SapbertError(
             "E301",
-            f"Expected queries of width {width}, as the index has, but got {got}. "
-            "Encode them with the encoder of the same knowledge base.",
-        )
-    if not np.isfinite(queries).all():
-        raise SapbertError(
-            "E392",
-            "Expected finite values in the vectors to search for, but got NaN or "
-            "infinity. Remove such vectors, or correct the encoder that made them.",
+            f"Expected finite queries of width {width}, as the index has, but got "
+            f"{got}. Encode them with the encoder of the same knowledge base.",
         )
