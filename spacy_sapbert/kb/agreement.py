@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..io.arrays import damaged_arrays, map_arrays
+from ..io.arrays import damaged_arrays, find_sorted, map_arrays
 from ..linking.candidates import RankedEntry
 from ..linking.features import (
     Features,
@@ -162,7 +162,9 @@ class WordTable:
         for number, word in enumerate(words):
             counts[number] = self.count_names(word.hashes, english=english).max()
             counts[number] -= sum(word.word in names for names in left_out)
-            real[number] |= counts[number] > 0 or self.has_real(word.real)
+            real[number] |= (
+                counts[number] > 0 or find_sorted(word.real, self.real)[0].any()
+            )
         total = self.totals[0 if english else 1]
         rows_left_out = {c: rows for c, rows in without if rows is not None}
         hashes, kinds, of_english, owners = self.words_of(concepts, rows_left_out)
@@ -182,14 +184,6 @@ class WordTable:
             most=self.most(english=english),
         )
 
-    def has_real(self, keys: np.ndarray) -> bool:
-        """Return whether one of some hashes is of a word of the encoder."""
-        if not len(self.real):
-            return False
-        places = np.searchsorted(self.real, keys)
-        places[places == len(self.real)] = 0
-        return bool((self.real[places] == keys).any())
-
     def weigh(self, words: Sequence[str], *, english: bool) -> dict[str, float]:
         """Return how rare folded words are: log of (names / names with the word)."""
         keys = np.array([*map(hash_word, words)], dtype=np.uint64)
@@ -204,11 +198,8 @@ class WordTable:
     def count_names(self, keys: np.ndarray, *, english: bool) -> np.ndarray:
         """Return in how many names each word is, int64. Shape: (n,)."""
         counts = np.zeros(len(keys), dtype=np.int64)
-        if len(self.hashes):
-            places = np.searchsorted(self.hashes, keys)
-            places[places == len(self.hashes)] = 0
-            known = self.hashes[places] == keys
-            counts[known] = self.counts[english][places[known]]
+        known, places = find_sorted(keys, self.hashes)
+        counts[known] = self.counts[english][places]
         return counts
 
     def words_of(

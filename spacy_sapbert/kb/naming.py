@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..io.cache import LruCache
 from ..linking.name_index import Window
 from ..linking.text import (
     Rules,
@@ -19,10 +18,6 @@ from ..linking.text import (
 from .filters import foreign_origins
 from .store import NameOfKey, Store
 
-WRITTEN_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
-LONGEST_KEPT = 200  # characters of these parts
-EXACTLY = 2  # an abbreviation must be written so, and may be short
-
 
 class Named(NamedTuple):
     """A name that a mention is."""
@@ -32,11 +27,10 @@ class Named(NamedTuple):
 
 
 class NameFinder:
-    """Finds the names that mentions are; caches those in texts."""
+    """Finds the names that mentions and parts of texts are."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.written: LruCache[tuple[str, str, int], int] = LruCache(WRITTEN_CACHE)
         self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
         self.rules = cache(self.list_rules)
 
@@ -103,31 +97,25 @@ class NameFinder:
 
         Other parts than abbreviations have at least `min_length` characters.
         """
-        keys = [(lang, text[w.start : w.end], w.key) for w in windows]
-        written = self.written.get_many(keys)
-        if new := {key[-1] for key in keys if key not in written}:
-            foreign = self.foreign_origins(lang)
-            names = self.store.names_of_keys(new)
-            for window, key in zip(windows, keys, strict=True):
-                if key not in written:
-                    some = names.get(window.key, ())
-                    usable = [name for name in some if name.origin not in foreign]
-                    kinds = [self.write_as(key[1], name) for name in usable]
-                    written[key] = max(kinds, default=0)
-            kept = (key for key in written if len(key[1]) <= LONGEST_KEPT)
-            self.written.put_many({key: written[key] for key in kept})
+        foreign = self.foreign_origins(lang)
+        names = self.store.names_of_keys({window.key for window in windows})
         return [
             window
-            for window, key in zip(windows, keys, strict=True)
-            if written[key] == EXACTLY
-            or (written[key] and has_length(" ".join(key[1].split()), min_length))
+            for window in windows
+            if any(
+                self.is_written_as(text[window.start : window.end], name, min_length)
+                for name in names.get(window.key, ())
+                if name.origin not in foreign
+            )
         ]
 
-    def write_as(self, text: str, name: NameOfKey) -> int:
-        """Return whether a part of a text is a name, and whether it is `EXACTLY` so."""
+    def is_written_as(self, text: str, name: NameOfKey, min_length: int) -> bool:
+        """Return whether a part of a text is a name; an abbreviation exactly so."""
         if is_abbreviation(name.alias):
-            return EXACTLY * (clean_text(text) == clean_text(name.alias))
-        return int(is_written(text, name.alias, self.store.rules_of(name.origin)))
+            return clean_text(text) == clean_text(name.alias)
+        rules = self.store.rules_of(name.origin)
+        is_long = has_length(" ".join(text.split()), min_length)
+        return is_long and is_written(text, name.alias, rules)
 
 
 def choose_row(names: Iterable[Named]) -> int | None:

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from ..io.arrays import damaged_arrays, map_arrays
+from ..io.arrays import damaged_arrays, find_sorted, map_arrays
 from ..linking.text import fold_letters
 from .store import Store
 
@@ -93,9 +93,7 @@ class Postings:
 
     def find(self, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of those of some 3-grams that are known, and their numbers."""
-        numbers = np.searchsorted(self.grams, grams)
-        known = np.searchsorted(self.grams, grams, side="right") > numbers
-        numbers = numbers[known]
+        known, numbers = find_sorted(grams, self.grams)
         # Those that only names in other languages have weigh 0: they are not known.
         counted = self.weights[numbers] > 0
         known[known] = counted
