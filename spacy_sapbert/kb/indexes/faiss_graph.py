@@ -38,8 +38,7 @@ LEAST_NORM = np.float32(1e-6)
 STARTS = 6
 LEAST_START_NODES = 1000  # that are compared with a query to choose its starts
 SEPARATE_SEARCHES = 1  # a search of its own from each start; SOURCE: search_level_0
-QUERIES_AT_ONCE = 256  # limits memory
-RERANKED_AT_ONCE = 32  # also
+QUERIES_AT_ONCE = 32  # limits memory
 LINKS_AT_ONCE = 1 << 18  # nodes whose links are checked together
 MAX_VALUE = 4.0  # of a range of codes; the values of unit vectors are from −1 to 1
 
@@ -164,10 +163,13 @@ class FaissIndex:
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
-        rows = self.search_graph(project(queries, self.matrix), max(k, self.depth))
+        limit_threads()
+        found = min(max(k, self.depth), self.graph.ntotal)
+        rows = np.empty((len(queries), found), dtype=np.int64)
         scores = np.empty(rows.shape, dtype=np.float32)
-        for start in range(0, len(queries), RERANKED_AT_ONCE):
-            part = slice(start, start + RERANKED_AT_ONCE)
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            part = slice(start, start + QUERIES_AT_ONCE)
+            self.search_graph(project(queries[part], self.matrix), rows[part])
             vectors = self.stored[rows[part].ravel()].reshape(*rows[part].shape, -1)
             scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
         rows, scores = best_first(rows, scores)
@@ -177,26 +179,10 @@ class FaissIndex:
         """See `Index.vectors`."""
         return self.stored[np.asarray(rows, dtype=np.int64)]
 
-    def search_graph(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Return the rows of the nearest short vectors. Shape: (n, up to k)."""
-        limit_threads()
-        k = min(k, self.graph.ntotal)
-        rows = np.empty((len(queries), k), dtype=np.int64)
-        for first in range(0, len(queries), QUERIES_AT_ONCE):
-            part = slice(first, first + QUERIES_AT_ONCE)
-            self.search_part(queries[part], rows[part])
-        # Some node has no way to so many others: any other rows take the free places.
-        for number in np.flatnonzero((rows < 0).any(axis=1)):
-            free = rows[number] < 0
-            others = np.setdiff1d(np.arange(k), rows[number])
-            rows[number, free] = others[: free.sum()]
-        return rows
-
-    def search_part(self, queries: np.ndarray, rows: np.ndarray) -> None:
-        """Search from the nearest start nodes, and write to `rows`."""
+    def search_graph(self, queries: np.ndarray, rows: np.ndarray) -> None:
+        """Find the nearest short vectors, from several starts, and write to `rows`."""
         swig_ptr = import_faiss().swig_ptr
         scores = np.empty(rows.shape, dtype=np.float32)  # of the codes, not used
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
         similar = queries @ self.start_vectors.T
         many = min(STARTS, similar.shape[1])
         nearest = np.argpartition(similar, -many, axis=1)[:, -many:]
@@ -213,6 +199,11 @@ class FaissIndex:
             many,
             SEPARATE_SEARCHES,
         )
+        # Some node has no way to so many others: any other rows take the free places.
+        for number in np.flatnonzero((rows < 0).any(axis=1)):
+            free = rows[number] < 0
+            others = np.setdiff1d(np.arange(rows.shape[1]), rows[number])
+            rows[number, free] = others[: free.sum()]
 
 
 def choose_start_nodes(graph: Any) -> np.ndarray:
