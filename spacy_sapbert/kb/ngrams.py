@@ -161,8 +161,7 @@ class NgramIndex:
         grams, owners = extract_ngrams(texts)
         order = np.lexsort((grams, owners))
         grams, owners = grams[order], owners[order]
-        is_first = np.ones(len(grams), dtype=bool)
-        is_first[1:] = (np.diff(grams) != 0) | (np.diff(owners) != 0)
+        is_first = mark_first(grams, owners)
         counts = np.diff(np.flatnonzero(np.append(is_first, True)))
         grams, owners = grams[is_first], owners[is_first]
         found = [layer.find(grams) for layer in self.layers]
@@ -268,7 +267,7 @@ def write_ngrams(names: Iterable[tuple[str, bool]], folder: Path) -> None:
 
 
 def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return a mask of the first of equal pairs, which are ascending. Shape: (n,)."""
+    """Return a mask of the first of equal pairs, which are neighbours. Shape: (n,)."""
     first = np.ones(len(grams), dtype=bool)
     first[1:] = (grams[1:] != grams[:-1]) | (rows[1:] != rows[:-1])
     return first
