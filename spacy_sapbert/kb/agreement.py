@@ -7,7 +7,7 @@ there are in other languages.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class WordTable:
         self.real = arrays["real"]
         self.totals = arrays["totals"].tolist()
         self.store = store
-        self.read_kept = lru_cache(CONCEPTS_KEPT)(self.read_words)
+        self.read_kept = lru_cache(CONCEPTS_KEPT)(partial(read_words, store))
         sizes = {len(arrays[name]) for name in ("hashes", "kinds", "english", "every")}
         starts, places = self.starts, self.places
         if (
@@ -234,19 +234,20 @@ class WordTable:
         )
         return hashes, kinds, english, numbers
 
-    def read_words(
-        self, concept: int, without: frozenset[int]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Read the words of a concept from its names; see `words_of`."""
-        words: dict[str, bool] = {}
-        for alias, origin, row in self.store.names_of_concept(concept):
-            if row not in without:
-                rules = self.store.rules_of(origin)
-                for word in list_words(alias, rules):
-                    words[word] = words.get(word, False) or rules == "english"
-        hashes = np.array([*map(hash_word, words)], dtype=np.uint64)
-        kinds = np.array([*map(kind_of, words)], dtype=np.uint8)
-        return hashes, kinds, np.array([*words.values()], dtype=bool)
+
+def read_words(
+    store: Store, concept: int, without: frozenset[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read the words of a concept from its names; see `WordTable.words_of`."""
+    words: dict[str, bool] = {}
+    for alias, origin, row in store.names_of_concept(concept):
+        if row not in without:
+            rules = store.rules_of(origin)
+            for word in list_words(alias, rules):
+                words[word] = words.get(word, False) or rules == "english"
+    hashes = np.array([*map(hash_word, words)], dtype=np.uint64)
+    kinds = np.array([*map(kind_of, words)], dtype=np.uint8)
+    return hashes, kinds, np.array([*words.values()], dtype=bool)
 
 
 def read_mention_words(text: str, filter: Filter) -> list[HashedWord]:
