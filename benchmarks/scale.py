@@ -18,9 +18,9 @@ from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes import faiss_graph
-from spacy_sapbert.kb.indexes.backend import Index
 from spacy_sapbert.kb.indexes.exact import search_blocks
 from spacy_sapbert.kb.indexes.registry import (
+    Index,
     index_files,
     load_index,
 )

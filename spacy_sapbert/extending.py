@@ -7,7 +7,7 @@ from may change.
 from typing import TYPE_CHECKING, Any
 
 from .formats.registry import Format
-from .kb.indexes.backend import Backend, best_first, setting
+from .kb.indexes.registry import Backend, best_first, setting
 from .vocabularies.facts import NAME, Fact
 from .vocabularies.registry import Reader
 from .vocabularies.report import read_good_lines

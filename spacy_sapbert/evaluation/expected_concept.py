@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..formats.gold import NIL
-from ..kb.decision import choose_threshold
-from ..kb.knowledge_base import KnowledgeBase
-from ..kb.related import relate
+from ..kb.knowledge_base import KnowledgeBase, relate
+from ..kb.search import choose_threshold
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import EXCLUDED, Linked, label_filter

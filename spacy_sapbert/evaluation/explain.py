@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from ..kb.decision import choose_threshold
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.search import choose_threshold
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.link import Linked, label_filter

@@ -35,6 +35,13 @@ def map_arrays(
     return arrays
 
 
+def find_sorted(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a mask of the keys among ascending values, and the places of these."""
+    places = np.searchsorted(values, keys)
+    known = np.searchsorted(values, keys, side="right") > places
+    return known, places[known]
+
+
 def damaged_arrays(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
         "E591",

@@ -1,4 +1,4 @@
-"""A read-only connection to concepts.db and the concepts.db of an overlay."""
+"""concepts.db: its tables, and a read-only connection to it and to an overlay."""
 
 import os
 import sqlite3
@@ -11,6 +11,62 @@ from urllib.parse import quote
 from ..errors import SapbertError
 from ..io.forks import ProcessLock
 
+KINDS = ("language", "source")  # the parts of the origin of a name
+
+SCHEMA = """
+CREATE TABLE concepts (
+    id INTEGER PRIMARY KEY, cui TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+    definition TEXT
+) STRICT;
+CREATE TABLE aliases (
+    concept INTEGER NOT NULL, place INTEGER NOT NULL, alias TEXT NOT NULL,
+    form TEXT NOT NULL, row INTEGER, origin INTEGER NOT NULL,
+    PRIMARY KEY (concept, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE keys (
+    key INTEGER NOT NULL, concept INTEGER NOT NULL, place INTEGER NOT NULL,
+    PRIMARY KEY (key, concept, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE origins (
+    origin INTEGER NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (origin, kind, value)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rows (row INTEGER PRIMARY KEY, key BLOB NOT NULL) STRICT;
+CREATE TABLE types (
+    concept INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY (concept, type)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE codes (
+    concept INTEGER NOT NULL, source TEXT NOT NULL, code TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    PRIMARY KEY (concept, source, code)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE parents (
+    concept INTEGER NOT NULL, parent TEXT NOT NULL, PRIMARY KEY (concept, parent)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE retired (
+    cui TEXT PRIMARY KEY, concept INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+INDICES = """
+CREATE INDEX aliases_by_row ON aliases (row);
+CREATE INDEX aliases_by_form ON aliases (form);
+CREATE UNIQUE INDEX rows_by_key ON rows (key);
+CREATE INDEX concepts_by_type ON types (type);
+CREATE INDEX concepts_by_code ON codes (source, code);
+CREATE INDEX concepts_by_parent ON parents (parent);
+CREATE INDEX retired_by_concept ON retired (concept);
+"""
+# Of an overlay: concepts of the knowledge base that are replaced or removed, and how
+# often a text was annotated with a concept ("" = with none).
+OVERLAY_TABLES = """
+CREATE TABLE replaced (concept INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE annotated (
+    form TEXT NOT NULL, cui TEXT NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (form, cui)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX annotated_by_cui ON annotated (cui);
+CREATE INDEX keys_by_concept ON keys (concept);
+"""
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
@@ -66,9 +122,7 @@ def is_encodable(text: str) -> bool:
 class Database:
     """One connection that all threads of a process share; a forked child opens its own.
 
-    Args:
-        overlay: The concepts.db of the overlay.
-        check: Raises an error if a forked child opens other files than its parent.
+    `check` raises an error if a forked child opens other files than its parent.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .parts import Parts
-from .store import Store, name_key
+from .store import name_key
 
 
 class EmbeddedTexts(NamedTuple):
@@ -29,12 +29,16 @@ class EmbeddedTexts(NamedTuple):
         usable: np.ndarray = np.isfinite(self.vectors).all(axis=1)
         return usable & self.vectors.any(axis=1) & self.readable
 
+    def take(self, numbers: Sequence[int]) -> "EmbeddedTexts":
+        """Return some of the texts."""
+        return EmbeddedTexts(*(values[numbers] for values in self))
 
-def embed_texts(store: Store, parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
+
+def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
     """Embed texts; one with the token ids of a row has the vector of the row."""
     token_ids, truncated = parts.encoder.tokenize(texts)
     keys = [name_key(ids) for ids in token_ids]
-    rows = store.rows_of_keys(keys)
+    rows = parts.store.rows_of_keys(keys)
     new = {k: ids for k, ids in zip(keys, token_ids, strict=True) if k not in rows}
     numbers = {key: number for number, key in enumerate([*rows, *new])}
     vectors = parts.encoder.encode([*new.values()])

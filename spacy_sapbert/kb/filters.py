@@ -14,7 +14,7 @@ from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
 from ..linking.sources import normalize_prefix
-from .folder.records import Manifest
+from .database import KINDS
 from .store import NameOfKey, Store
 
 VALUES = "SELECT value FROM json_each(?)"
@@ -24,39 +24,18 @@ class FilterResult(NamedTuple):
     """What a filter leaves.
 
     Attributes:
-        rows: Rows with at least one name that is left, ascending. Shape: (n,).
+        rows: Mask of the rows with at least one name that is left. Shape: (rows,).
         concepts: Mask of the concepts, bool. Shape: (concepts,).
-        origins: The origins of names; None = all.
-        foreign: Origins in other languages than those of the document.
+        excluded: Origins whose names do not count; −1 = without language and source.
     """
 
     rows: np.ndarray
     concepts: np.ndarray
-    origins: frozenset[int] | None
-    foreign: frozenset[int]
+    excluded: frozenset[int]
 
-    def mask(self, total: int) -> np.ndarray:
-        """Return the mask of the rows, of `total` rows. Shape: (total,)."""
-        mask = np.zeros(total, dtype=bool)
-        mask[self.rows] = True
-        return mask
-
-    def matches(self, entry: "Entry | NameOfKey") -> bool:
+    def matches(self, entry: Entry | NameOfKey) -> bool:
         """Return whether a name is left."""
-        return (
-            (self.origins is None or entry.origin in self.origins)
-            and entry.origin not in self.foreign
-            and self.leaves(entry.concept)
-        )
-
-    def leaves(self, concept: int) -> bool:
-        """Return whether a concept, by its number, is left."""
-        return concept < len(self.concepts) and bool(self.concepts[concept])
-
-    def filter_entries(self, entries: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
-        """Return the entries, by row, without those that the filter removes."""
-        left = {row: [*filter(self.matches, names)] for row, names in entries.items()}
-        return {row: names for row, names in left.items() if names}
+        return entry.origin not in self.excluded and bool(self.concepts[entry.concept])
 
 
 def resolve_filter(store: Store, filter: Filter) -> FilterResult:
@@ -75,16 +54,14 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     of_names = ["row IS NOT NULL"]
     if conditions:
         of_names.append(f"concept IN ({chosen})")
-    origins = filter_origins(store, filter)
-    if origins is not None:
-        of_names.append(f"origin IN ({VALUES})")
-        values.append(json.dumps(sorted(origins)))
-    foreign = foreign_origins(store, filter.document_language)
-    if foreign:
+    excluded = find_excluded_origins(store, filter)
+    if excluded:
         of_names.append(f"origin NOT IN ({VALUES})")
-        values.append(json.dumps(sorted(foreign)))
+        values.append(json.dumps(sorted(excluded)))
     sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(of_names)}"
-    return FilterResult(store.numbers(sql, values), concepts, origins, foreign)
+    rows = np.zeros(store.total_rows, dtype=bool)
+    rows[store.numbers(sql, values)] = True
+    return FilterResult(rows, concepts, excluded)
 
 
 def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
@@ -107,14 +84,16 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
     return conditions, values
 
 
-def filter_origins(store: Store, filter: Filter) -> frozenset[int] | None:
-    """Return the origins that a filter leaves; None if it leaves all."""
-    left = [
-        frozenset(o for o, known in store.origins(kind).items() if {*names} & {*known})
-        for kind, names in (("language", filter.languages), ("source", filter.sources))
-        if names
-    ]
-    return frozenset.intersection(*left) if left else None
+def find_excluded_origins(store: Store, filter: Filter) -> frozenset[int]:
+    """Return the origins whose names a filter removes; see `FilterResult`."""
+    origins = {kind: store.origins(kind) for kind in KINDS}
+    every = {-1}.union(*origins.values())
+    excluded = {*foreign_origins(store, filter.document_language)}
+    for kind, names in zip(KINDS, (filter.languages, filter.sources), strict=True):
+        if names:
+            left = {o for o, known in origins[kind].items() if {*names} & {*known}}
+            excluded |= every - left
+    return frozenset(excluded)
 
 
 def foreign_origins(store: Store, lang: str) -> frozenset[int]:
@@ -127,8 +106,8 @@ def foreign_origins(store: Store, lang: str) -> frozenset[int]:
     return frozenset(o for o, known in origins.items() if fitting.isdisjoint(known))
 
 
-def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> None:
-    """Check options of linking; see `KnowledgeBase.check_options`."""
+def check_options(store: Store, options: LinkOptions) -> None:
+    """Raise an error if a store has no types, sources, … that options name."""
     types = {kind for kinds in options.label_types.values() for kind in kinds}
     check_values(store, options.filter.replace(label_types=types))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
@@ -147,8 +126,7 @@ def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
 def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
     """Raise an error if a store has not the types, sources and languages of a filter.
 
-    A group is known if one of its types is. `field` is the name in the error; empty =
-    that of the field of the filter.
+    A group is known if one of its types is. `field` is another name in the error.
     """
     types = store.distinct_types()
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}

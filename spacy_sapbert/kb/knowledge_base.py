@@ -3,26 +3,26 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import SapbertError, UnknownConceptError
 from ..io.forks import TemporaryFolder
-from ..linking.candidates import Entry
+from ..linking.candidates import Entry, RankedEntry
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
+from ..linking.scores import round_score
 from ..vocabularies.concepts import Concept
 from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
 from .folder.versions import Version, find_kb, read_version, verify_files
-from .indexes.backend import Index
-from .ngrams.index import NgramIndex, NgramLayers
+from .indexes.registry import Index
 from .parts import Parts, open_store
-from .related import RelatedConcept, find_related
 from .search import MentionSearch
 from .store import Store
 
@@ -45,10 +45,6 @@ def load_kb(
             that is installed.
         encoder: How to run its encoder; None = as `EncoderConfig` does by default.
         digest: The digest that it must have (`kb info` prints it); None = any.
-
-    Raises:
-        SapbertError: If there is none, or it is damaged, of another format or with a
-            different digest.
 
     Examples:
         >>> kb = load_kb("models/sample/kb", encoder=EncoderConfig(names_per_pass=16))
@@ -100,11 +96,7 @@ def open_files(
     encoder: "EncoderConfig | None" = None,
     digest: str | None = None,
 ) -> "KnowledgeBase":
-    """Open a knowledge base from its files, in a temporary folder.
-
-    Args:
-        files: See `kb_to_files`.
-    """
+    """Open a knowledge base from its files, of `kb_to_files`, in a temporary folder."""
     from .folder.publication import unpack_kb
 
     temporary = unpack_kb(files)
@@ -112,6 +104,20 @@ def open_files(
     kb = open_version(version, encoder=encoder, digest=digest)
     kb.temporary = temporary
     return kb
+
+
+class RelatedConcept(NamedTuple):
+    """A concept near another one, and its preferred name.
+
+    Attributes:
+        score: The highest cosine of a name of the one and a name of the other, −1 to 1.
+        relation: "parent", "child" or "sibling", which shares a parent.
+    """
+
+    cui: str
+    name: str
+    score: float
+    relation: str | None
 
 
 class KnowledgeBase(Mapping[str, Concept]):
@@ -151,18 +157,15 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.temporary: TemporaryFolder | None = None
         if old is not None and old.folder == self.folder:
             self.temporary = old.temporary
-        self.store = open_store(version)
         self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
-        self.searcher = MentionSearch(self.store, self.parts)
+        self.store = self.parts.store
+        self.searcher = MentionSearch(self.parts)
 
     def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
         """Return the version of the folder that is used now, loaded; may be this one.
 
         Args:
             digest: The digest that a new version must have; None = any.
-
-        Raises:
-            SapbertError: If the new version is damaged or has a different digest.
         """
         version = read_version(self.folder)
         if version.manifest.digest == self.manifest.digest:
@@ -207,80 +210,40 @@ class KnowledgeBase(Mapping[str, Concept]):
         """The index, loaded when first used."""
         return self.parts.index
 
-    @property
-    def ngrams(self) -> NgramIndex | NgramLayers:
-        """The character 3-grams of all names, loaded when first used.
-
-        Raises:
-            SapbertError: If the knowledge base was built without them.
-        """
-        return self.parts.ngrams
-
     def load(self) -> None:
-        """Load now what is otherwise loaded when first used: index, encoder, 3-grams.
-
-        Raises:
-            SapbertError: If the library of the index or of the encoder is missing.
-        """
+        """Load now what is loaded when first used otherwise: encoder, index, …"""
         self.parts.load()
 
     def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embed texts; one with the token ids of a row gets the vector of the row."""
-        return embed_texts(self.store, self.parts, texts)
+        return embed_texts(self.parts, texts)
 
-    def search(
-        self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows.
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k nearest rows.
 
         Args:
             vectors: Unit vectors in float32. Shape: (n, width).
-            k: Number of rows.
-            rows: The rows to search, ascending; None = all. Shape: (m,).
 
         Returns:
             Rows (int64; −1 = none) and cosines (float32), the best first.
             Shape: (n, up to k) each.
         """
-        return self.searcher.nearest.search(vectors, k, rows)
+        return self.index.search(vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows.
+        """Return the vectors of rows, unit vectors in float32.
 
-        Args:
-            rows: From 0 to `self.rows` - 1. Shape: (n,).
-
-        Returns:
-            Unit vectors in float32. Shape: (n, width).
-
-        Raises:
-            SapbertError: If there is no such row.
+        Shape: (n,) → (n, width).
         """
-        rows = np.asarray(rows, dtype=np.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
-            raise SapbertError(
-                "E352",
-                f"Expected rows from 0 to below {self.rows}, but got others. If they "
-                "come from the knowledge base itself, build or copy it again.",
-            )
-        return self.index.vectors(rows)
+        return self.index.vectors(np.asarray(rows, dtype=np.int64))
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every alias of every concept on some rows, by row."""
         return self.store.entries(rows)
 
     def resolve_filter(self, filter: Filter) -> FilterResult:
-        """Find what a filter leaves; the results of the last filters are cached.
-
-        Raises:
-            SapbertError: If it names a type, source, language or id that the knowledge
-                base lacks.
-        """
+        """Find what a filter leaves; an error if it names what is not there."""
         return self.searcher.nearest.resolve_filter(filter)
-
-    def foreign_origins(self, lang: str) -> frozenset[int]:
-        """Return the origins of names in other languages than those of a document."""
-        return self.searcher.names.foreign_origins(lang)
 
     def find_written(
         self, text: str, lang: str, *, max_tokens: int, min_length: int
@@ -302,12 +265,8 @@ class KnowledgeBase(Mapping[str, Concept]):
         return list(dict.fromkeys((w.start, w.end) for w in written))
 
     def check_options(self, options: LinkOptions) -> None:
-        """Check that the knowledge base has what options name.
-
-        Raises:
-            SapbertError: If it lacks a type, source or language that they name.
-        """
-        check_options(self.store, self.manifest, options)
+        """Raise an error if there are no types, sources, … that options name."""
+        check_options(self.store, options)
 
     def clear_cache(self) -> None:
         """Remove all cached search results."""
@@ -335,10 +294,6 @@ class KnowledgeBase(Mapping[str, Concept]):
         Returns:
             The link of each mention, in their order.
 
-        Raises:
-            SapbertError: If an option is not possible, or the mentions are not a list
-                of texts, with as many labels and documents.
-
         Examples:
             >>> heart, blood = kb.link(["heart attack", "high cholesterol"], k=3)
             >>> heart.cui, heart.candidates[0]["name"], len(heart.candidates)
@@ -360,11 +315,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.store.concept(cui)
 
     def __getitem__(self, cui: str) -> Concept:
-        """Return the concept with an id, with a warning if the id was retired.
-
-        Raises:
-            UnknownConceptError: If there is none.
-        """
+        """Return the concept with an id, with a warning if the id was retired."""
         concept = self.concept(cui)
         if concept is None:
             raise UnknownConceptError(
@@ -423,24 +374,52 @@ class KnowledgeBase(Mapping[str, Concept]):
             The nearest first, equal scores by id; empty if the encoder can read no name
             of the concept.
 
-        Raises:
-            SapbertError: If there is no such concept, or `k` is out of range.
-
         Examples:
             >>> len(kb.related("C0027051", k=5))
             5
         """
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
-        return find_related(self.searcher, self[cui].cui, k=k)
+        cui = self[cui].cui
+        rows = sorted({entry.row for entry in self.store.entries_of(cui)})
+        # One more than k, since each name is nearest to its own concept.
+        ranked = self.searcher.nearest.rank(
+            self.vectors(np.array(rows)), Filter(), k=k + 1
+        )
+        nearest: dict[str, RankedEntry] = {}
+        for near in chain.from_iterable(ranked):
+            best = nearest.setdefault(near.entry.cui, near)
+            if near.score > best.score:
+                nearest[near.entry.cui] = near
+        nearest.pop(cui, None)
+        scores = {other: round_score(near.score) for other, near in nearest.items()}
+        cuis = sorted(nearest, key=lambda other: (-scores[other], other))[:k]
+        relations = relate(self.store, cui, cuis)
+        return [
+            RelatedConcept(other, nearest[other].entry.name, scores[other], relation)
+            for other, relation in zip(cuis, relations, strict=True)
+        ]
 
     def cuis(self, source: str, code: str) -> list[str]:
         """Return the ids of concepts with a code, e.g. "E11.9" of "ICD10CM", sorted."""
         return self.store.cuis_with_code([source], code)
 
     def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes of a concept in a source, e.g. "ICD10CM"; may be empty.
-
-        Raises:
-            UnknownConceptError: If there is no such concept.
-        """
+        """Return the codes of a concept in a source, e.g. "ICD10CM"; may be empty."""
         return list(self[cui].codes.get(source, ()))
+
+
+def relate(store: Store, cui: str, others: Sequence[str]) -> list[str | None]:
+    """Return the relation of each of the other concepts to a concept."""
+    parents = store.parents([cui, *others])
+    parents_of_cui = {*parents.get(cui, ())}
+    relations: list[str | None] = []
+    for other in others:
+        parents_of_other = {*parents.get(other, ())}
+        if other in parents_of_cui:
+            relations.append("parent")
+        elif cui in parents_of_other:
+            relations.append("child")
+        else:
+            is_sibling = not parents_of_cui.isdisjoint(parents_of_other)
+            relations.append("sibling" if is_sibling else None)
+    return relations

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..io.cache import LruCache
 from ..linking.name_index import Window
 from ..linking.text import (
     Rules,
@@ -19,28 +18,19 @@ from ..linking.text import (
 from .filters import foreign_origins
 from .store import NameOfKey, Store
 
-WRITTEN_CACHE = 50_000  # parts of texts that may be names, about 300 bytes each
-LONGEST_KEPT = 200  # characters of these parts
-EXACTLY = 2  # an abbreviation must be written so, and may be short
-
 
 class Named(NamedTuple):
-    """A name that a mention is.
-
-    Attributes:
-        likeness: See `text.likeness`; at least 1.
-    """
+    """A name that a mention is."""
 
     name: NameOfKey
-    likeness: int
+    likeness: int  # see `text.likeness`; at least 1
 
 
 class NameFinder:
-    """Finds the names that mentions are; caches those in texts."""
+    """Finds the names that mentions and parts of texts are."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.written: LruCache[tuple[str, str, int], int] = LruCache(WRITTEN_CACHE)
         self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
         self.rules = cache(self.list_rules)
 
@@ -51,13 +41,9 @@ class NameFinder:
         return tuple(sorted({*rules, "english"}))
 
     def find_named(self, mentions: Sequence[str], lang: str) -> dict[str, list[Named]]:
-        """Find the names that mentions are.
+        """Find the names that mentions are; see `Named`.
 
-        Args:
-            lang: Of the document; names in other languages do not count.
-
-        Returns:
-            By mention; those that are no name are left out.
+        Names in other languages than those of a document in `lang` do not count.
         """
         keys = {
             mention: {
@@ -76,17 +62,14 @@ class NameFinder:
                 if name.origin not in foreign
                 and (alike := self.compare(mention, name.alias, name.origin))
             )
-            if named:
-                found[mention] = [*named]
+            found[mention] = [*named]
         return found
 
     def compare(self, mention: str, alias: str, origin: int) -> int:
         """Return how far a mention is written as a name; see `text.likeness`.
 
         A name with a tag, "Asthma (disorder)", is one without it too, in second place.
-
-        Args:
-            mention: As `read_mention` returns it.
+        `mention` is what `read_mention` returns.
         """
         rules = self.store.rules_of(origin)
         alike = likeness(mention, alias, rules)
@@ -97,9 +80,7 @@ class NameFinder:
     def is_name(self, text: str, cui: str, alias: str | None = None) -> bool:
         """Return whether a text is a way to write a name of a concept.
 
-        Args:
-            cui: Present id of the concept.
-            alias: Only this name of it counts; None = all.
+        `cui` is its present id; only its name `alias` counts, if it is given.
         """
         mention = read_mention(text)
         return any(
@@ -112,42 +93,29 @@ class NameFinder:
     def find_written(
         self, text: str, windows: Sequence[Window], lang: str, *, min_length: int
     ) -> list[Window]:
-        """Return the parts of a text that are names; see `SapbertMentions`.
+        """Return the parts of a text that are names; see `KnowledgeBase.find_written`.
 
-        Args:
-            lang: Of the document; names in other languages do not count.
-            min_length: Of parts that are no abbreviations, in characters.
+        Other parts than abbreviations have at least `min_length` characters.
         """
-        keys = [(lang, text[w.start : w.end], w.key) for w in windows]
-        written = self.written.get_many(keys)
-        new = {
-            w.key for w, key in zip(windows, keys, strict=True) if key not in written
-        }
-        if new:
-            foreign = self.foreign_origins(lang)
-            names = self.store.names_of_keys(new)
-            for window, key in zip(windows, keys, strict=True):
-                if key not in written:
-                    usable = (
-                        n for n in names.get(window.key, ()) if n.origin not in foreign
-                    )
-                    written[key] = max(
-                        (self.write_as(key[1], n) for n in usable), default=0
-                    )
-            kept = (key for key in written if len(key[1]) <= LONGEST_KEPT)
-            self.written.put_many({key: written[key] for key in kept})
+        foreign = self.foreign_origins(lang)
+        names = self.store.names_of_keys({window.key for window in windows})
         return [
             window
-            for window, key in zip(windows, keys, strict=True)
-            if written[key] == EXACTLY
-            or (written[key] and has_length(" ".join(key[1].split()), min_length))
+            for window in windows
+            if any(
+                self.is_written_as(text[window.start : window.end], name, min_length)
+                for name in names.get(window.key, ())
+                if name.origin not in foreign
+            )
         ]
 
-    def write_as(self, text: str, name: NameOfKey) -> int:
-        """Return whether a part of a text is a name, and whether it is `EXACTLY` so."""
+    def is_written_as(self, text: str, name: NameOfKey, min_length: int) -> bool:
+        """Return whether a part of a text is a name; an abbreviation exactly so."""
         if is_abbreviation(name.alias):
-            return EXACTLY * (clean_text(text) == clean_text(name.alias))
-        return int(is_written(text, name.alias, self.store.rules_of(name.origin)))
+            return clean_text(text) == clean_text(name.alias)
+        rules = self.store.rules_of(name.origin)
+        is_long = has_length(" ".join(text.split()), min_length)
+        return is_long and is_written(text, name.alias, rules)
 
 
 def choose_row(names: Iterable[Named]) -> int | None:
@@ -158,11 +126,9 @@ def choose_row(names: Iterable[Named]) -> int | None:
     alike = [n for n in names if n.name.row is not None]
     most = max((n.likeness for n in alike), default=0)
     best = [n.name for n in alike if n.likeness == most]
-    if not best:
-        return None
-    row = best[0].row
-    concepts: dict[int, set[int]] = {}
+    concepts: dict[int | None, set[int]] = {}
     for name in best:
-        concepts.setdefault(name.row, set()).add(name.concept)  # type: ignore[arg-type]
-    shared = len(concepts) == 1 or set.intersection(*concepts.values())
-    return row if shared else None
+        concepts.setdefault(name.row, set()).add(name.concept)
+    if not best or (len(concepts) > 1 and not set.intersection(*concepts.values())):
+        return None
+    return best[0].row

@@ -1,26 +1,25 @@
 """Mentions → the rows, names and concepts nearest to them that a filter leaves."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ..io.cache import LruCache
-from ..linking.candidates import RankedEntry
+from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import POOL_ROWS, FoundName
 from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
 from ..linking.scores import SORT_DIGITS
 from .filters import FilterResult, resolve_filter
-from .indexes.layered import search_among
+from .indexes.exact import search_among
 from .naming import NameFinder, choose_row
 from .parts import Parts
-from .store import Store
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
 MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
-FILTER_CACHE = 16  # filters, or more if the options have more
+FILTERS_KEPT = 64  # a byte for each row and each concept
 
 Ranked = list[RankedEntry]
 
@@ -52,25 +51,19 @@ class Mentions(NamedTuple):
 class Nearest:
     """Searches index and 3-grams of a version, and caches what filters leave."""
 
-    def __init__(self, store: Store, parts: Parts, names: NameFinder) -> None:
-        self.store = store
+    def __init__(self, parts: Parts, names: NameFinder) -> None:
         self.parts = parts
+        self.store = parts.store
         self.names = names
-        self.filters: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
+        self.resolve_filter = lru_cache(FILTERS_KEPT)(
+            lambda filter: resolve_filter(parts.store, filter)
+        )
 
     def resolve(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
         if not self.names.foreign_origins(filter.document_language):
             filter = filter.replace(document_language="")
         return self.resolve_filter(filter) if filter else None
-
-    def resolve_filter(self, filter: Filter) -> FilterResult:
-        """Find what a filter leaves; the results of the last filters are cached."""
-        cached = self.filters.get_many([filter])
-        if not cached:
-            cached = {filter: resolve_filter(self.store, filter)}
-            self.filters.put_many(cached)
-        return cached[filter]
 
     def name(
         self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
@@ -79,10 +72,6 @@ class Nearest:
 
         Only names that a filter leaves count. A mention is a name only if all concepts
         of which it is one, in the best way to write it, share a row or a concept.
-
-        Args:
-            texts: Distinct.
-            vectors: What the encoder makes of them. Shape: (n, width).
         """
         found = self.names.find_named(texts, filter.document_language)
         filtered = self.resolve(filter)
@@ -90,14 +79,15 @@ class Nearest:
         barred = np.zeros(len(texts), dtype=bool)
         rows: dict[int, int] = {}
         for number, text in enumerate(texts):
-            names = found.get(text, [])
+            names = found[text]
             row = choose_row(
                 n for n in names if filtered is None or filtered.matches(n.name)
             )
             if row is not None:
                 rows[number] = row
             elif names and filtered is not None:
-                barred[number] = not any(filtered.leaves(n.name.concept) for n in names)
+                concepts = [n.name.concept for n in names]
+                barred[number] = not filtered.concepts[concepts].any()
         named[[*rows]] = True
         if rows:
             vectors = vectors.copy()
@@ -106,42 +96,30 @@ class Nearest:
         return Mentions(texts, vectors, named, barred)
 
     def search(
-        self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
+        self, vectors: np.ndarray, k: int, filtered: FilterResult | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows; see `KnowledgeBase.search`."""
-        index = self.parts.index
-        if rows is None:
-            return index.search(vectors, k)
-        return search_among(index, vectors, k, rows, total=self.store.total_rows)
+        """Find the nearest rows that are left; see `Index.search`."""
+        if filtered is None:
+            return self.parts.index.search(vectors, k)
+        return search_among(self.parts.index, vectors, k, filtered.rows)
 
-    def rank(
-        self, vectors: np.ndarray, filter: Filter, *, k: int
-    ) -> list[list[RankedEntry]]:
+    def rank(self, vectors: np.ndarray, filter: Filter, *, k: int) -> list[Ranked]:
         """Find the k best concepts of each vector that a filter leaves, by cosine.
 
         Several rows may belong to one concept, so more rows are searched for the
         vectors that still lack concepts. They only add concepts: which come first does
         not depend on k.
-
-        Args:
-            vectors: Unit vectors in float32. Shape: (n, width).
-
-        Returns:
-            The concepts of each mention; see `rank_concepts`.
         """
         filtered = self.resolve(filter)
-        total = self.store.total_rows
-        most = min(total, MAX_ROWS) if filtered is None else len(filtered.rows)
-        allowed = None if filtered is None else filtered.rows
+        most = min(self.store.total_rows, MAX_ROWS)
+        if filtered is not None:
+            most = int(filtered.rows.sum())
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
         count = min(FIRST_ROWS, most)
         while pending and most:
-            rows, cosines = self.search(vectors[pending], count, allowed)
-            distinct = np.unique(rows)
-            entries = self.store.entries(distinct[distinct >= 0])
-            if filtered is not None:
-                entries = filtered.filter_entries(entries)
+            rows, cosines = self.search(vectors[pending], count, filtered)
+            entries = self.read_entries(rows, filtered)
             near = zip(rows.tolist(), cosines.tolist(), strict=True)
             for number, (near_rows, scores) in zip(pending, near, strict=True):
                 ranked = sort_entries(near_rows, scores, entries)
@@ -152,34 +130,38 @@ class Nearest:
             count = min(count * MORE_ROWS, most)
         return results
 
+    def read_entries(
+        self, rows: np.ndarray, filtered: FilterResult | None
+    ) -> dict[int, list[Entry]]:
+        """Return the names on rows (−1 = none) that are left, by row."""
+        distinct = np.unique(rows)
+        entries = self.store.entries(distinct[distinct >= 0])
+        if filtered is None:
+            return entries
+        left = {r: [*filter(filtered.matches, some)] for r, some in entries.items()}
+        return {row: names for row, names in left.items() if names}
+
     def find_names(
         self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS
     ) -> Iterator[list[FoundName]]:
         """Yield the names nearest to each mention that a filter leaves, in no order.
 
-        Args:
-            rows: How many rows are searched for by cosine, and as many by 3-grams if
-                they are indexed.
+        So many rows are searched for by cosine, and as many by 3-grams if there are.
         """
         filtered = self.resolve(filter)
-        allowed = None if filtered is None else filtered.rows
-        count = min(rows, self.store.total_rows if allowed is None else len(allowed))
+        total = self.store.total_rows
+        count = min(rows, total if filtered is None else int(filtered.rows.sum()))
         if not count:
             yield from ([] for _ in mentions.texts)
             return
-        near = self.search(mentions.vectors, count, allowed)
+        near = self.search(mentions.vectors, count, filtered)
         if self.parts.manifest.ngrams:
-            mask = None if filtered is None else filtered.mask(self.store.total_rows)
-            united = self.add_ngram_rows(mentions, near, mask, filter.is_english)
+            allowed = None if filtered is None else filtered.rows
+            united = self.add_ngram_rows(mentions, near, allowed, filter.is_english)
         else:
-            united = [
-                (r[r >= 0], c[r >= 0], np.zeros((r >= 0).sum()))
-                for r, c in zip(*near, strict=True)
-            ]
-        distinct = np.unique(np.concatenate([rows for rows, _, _ in united]))
-        entries = self.store.entries(distinct)
-        if filtered is not None:
-            entries = filtered.filter_entries(entries)
+            united = [(r, c, np.zeros(len(r))) for r, c in zip(*near, strict=True)]
+        every = np.concatenate([rows for rows, _, _ in united])
+        entries = self.read_entries(every, filtered)
         for some, cosines, similarities in united:
             values = zip(
                 some.tolist(),
@@ -202,13 +184,9 @@ class Nearest:
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Search by 3-grams, and compute both scores of what either search found.
 
-        Args:
-            near: Rows (−1 = none) and cosines of the index. Shape: (n, m) each.
-            allowed: Mask of the rows that 3-grams may add; None = all. Shape: (rows,).
-            english: Whether only names that may be in English count.
-
-        Returns:
-            For each mention rows, ascending, cosines and similarities, (r,) each.
+        `near` has rows (−1 = none) and cosines of the index, (n, m) each, and `allowed`
+        masks the rows that 3-grams may add. Returns for each mention rows, ascending,
+        cosines and similarities, (r,) each.
         """
         rows, scores = near
         ngrams = self.parts.english_ngrams if english else self.parts.ngrams

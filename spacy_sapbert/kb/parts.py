@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
+from .agreement import WordTable
 from .database import Database
 from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES, WORDS
 from .folder.versions import Version
-from .indexes.backend import Index
-from .indexes.layered import LayeredIndex
-from .indexes.registry import index_files, load_index
-from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
+from .indexes.exact import LayeredIndex
+from .indexes.registry import Index, index_files, load_index
+from .ngrams import NgramIndex, load_ngrams
 from .store import Store
-from .words import WordTable, load_words
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -54,7 +53,7 @@ class loaded_once(Generic[Part]):
 
 
 class Parts:
-    """Encoder, index, 3-grams and learned order of a version, whose files are verified.
+    """Store, encoder, index, 3-grams, words and learned order of a verified version.
 
     Args:
         old: Parts of another version of the folder. What has equal files is shared.
@@ -70,6 +69,7 @@ class Parts:
         self.version = version
         self.manifest = version.manifest
         self.config = config
+        self.store = open_store(version)
         self.lock = ProcessLock()  # while something is loaded
         self.ranker = version.manifest.ranker
         self.detects_names = old is not None and "name_index" in vars(old)
@@ -122,7 +122,7 @@ class Parts:
         if overlay is None or not overlay.rows:
             return self.base_index
         added = self.load_layer(f"{OVERLAY}/", "exact", {}, overlay.rows)
-        return LayeredIndex([(0, self.base_index), (self.manifest.counts.rows, added)])
+        return LayeredIndex(self.base_index, added, self.manifest.counts.rows)
 
     def load_layer(
         self, folder: str, backend: str, settings: dict[str, int], rows: int
@@ -137,45 +137,37 @@ class Parts:
         )
 
     @loaded_once
-    def ngrams(self) -> NgramIndex | NgramLayers:
+    def ngrams(self) -> NgramIndex:
         """The character 3-grams of all names, mapped."""
         return self.open_ngrams(english=False)
 
     @loaded_once
-    def english_ngrams(self) -> NgramIndex | NgramLayers:
+    def english_ngrams(self) -> NgramIndex:
         """The character 3-grams of the names that may be in English, mapped."""
         return self.open_ngrams(english=True)
 
-    def open_ngrams(self, *, english: bool) -> NgramIndex | NgramLayers:
-        """Map 3-grams; see `load_ngrams`."""
-        if not self.manifest.ngrams:
-            raise SapbertError(
-                "E340",
-                "Expected a knowledge base with character 3-grams, but it has none. "
-                "Build it with `--order names`.",
-            )
-        counts, overlay = self.manifest.counts, self.manifest.overlay
-        base = self.map_ngrams(NGRAMS, counts.rows, english)
-        if overlay is None or not overlay.rows:
-            return base
-        added = self.map_ngrams(f"{OVERLAY}/{NGRAMS}", overlay.rows, english)
-        return NgramLayers(base, added)
-
-    def map_ngrams(self, folder: str, rows: int, english: bool) -> NgramIndex:
-        """Map the 3-grams in a folder."""
-        files = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
-        return load_ngrams(files, rows=rows, english=english)
+    def open_ngrams(self, *, english: bool) -> NgramIndex:
+        folders = {NGRAMS: self.manifest.counts.rows}
+        overlay = self.manifest.overlay
+        if overlay is not None and overlay.rows:
+            folders[f"{OVERLAY}/{NGRAMS}"] = overlay.rows
+        layers = []
+        for folder, rows in folders.items():
+            paths = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
+            layers.append(load_ngrams(paths, rows=rows, english=english))
+        return NgramIndex(*layers)
 
     @loaded_once
     def name_index(self) -> NameIndex:
         """The keys of the names, for `sapbert_mentions`."""
+        # Of a connection of its own: the others do not wait until all are read.
         return NameIndex.from_keys(open_store(self.version).keys())
 
     @loaded_once
     def words(self) -> WordTable:
         """The words of the names of each concept, mapped."""
         paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
-        return load_words(paths, open_store(self.version))
+        return WordTable(paths, self.store)
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""

@@ -1,26 +1,25 @@
 """Mentions → links, one stage after the other: the page to read first.
 
-    text      mentions without signs around them               linking.text
-    embed     their vectors                                    .embedding
-    nearest   the names that they are, and those near them     .naming, .nearest
-    veto      numerals, opposites and letters that disagree    .agreement
-    order     by cosine, or as learned; a probability          .ordering
-    decide    one threshold, one reason for no concept         .decision
-    links     ties broken by evidence, candidates written      linking.link
-
-The result of a mention depends on the mention, the options and the version of the
-knowledge base, and on nothing else.
+text      mentions without signs around them               linking.text
+embed     their vectors                                    .embedding
+nearest   the names that they are, and those near them     .naming, .nearest
+veto      numerals, opposites and letters that disagree    .agreement
+order     by cosine, or as learned; a probability          here
+decide    one threshold, one reason for no concept         here
+links     ties broken by evidence, candidates written      linking.link
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..io.cache import LruCache
+from ..linking.candidates import Entry, RankedEntry
+from ..linking.features import Features, Pool, Provenance, all_excluded, pool_concepts
 from ..linking.filters import Filter
 from ..linking.link import (
+    EXCLUDED,
     TRUNCATED,
     ConceptInfo,
     Linked,
@@ -30,36 +29,44 @@ from ..linking.link import (
     make_queries,
 )
 from ..linking.options import LinkOptions
-from ..linking.ranking import has_text
-from ..linking.text import read_mention
-from .agreement import Agreement
-from .decision import choose_threshold, decide
-from .embedding import embed_texts
+from ..linking.ranker import Ranker
+from ..linking.ranking import has_text, rank_concepts
+from ..linking.scores import round_score
+from ..linking.text import name_form, read_mention
+from ..vocabularies.concepts import ANNOTATED
+from .agreement import FEWEST_CONCEPTS, WordTable
+from .embedding import EmbeddedTexts, embed_texts
 from .filters import check_sources_of_codes, choose_codes
+from .folder.records import Manifest
 from .naming import NameFinder
-from .nearest import FILTER_CACHE, Mentions, Nearest
-from .ordering import Ordering
+from .nearest import Mentions, Nearest
 from .parts import Parts
-from .store import Store
 
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
+VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 
 
 class MentionSearch:
-    """Finds the concepts of mentions, and caches what it found."""
+    """Finds the concepts of mentions, and caches what it found.
 
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self.store = store
+    The result of a mention depends on the mention, the options and the version of the
+    knowledge base, and on nothing else.
+    """
+
+    def __init__(self, parts: Parts) -> None:
         self.parts = parts
+        self.store = parts.store
         self.results: LruCache[Any, SearchResult] = LruCache(SEARCH_CACHE)
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
-        self.names = NameFinder(store)
-        self.nearest = Nearest(store, parts, self.names)
-        self.agreement = Agreement(store, parts)
-        self.ordering = Ordering(store, parts, self.nearest, self.agreement)
-        self.check_codes = cache(lambda codes: check_sources_of_codes(store, codes))
+        self.names = NameFinder(parts.store)
+        self.nearest = Nearest(parts, self.names)
+        self.provenance = {
+            number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
+            for number, values in parts.store.origins("source").items()
+            if ANNOTATED in values
+        }
 
     def link(
         self,
@@ -69,24 +76,25 @@ class MentionSearch:
         options: LinkOptions,
     ) -> list[Linked]:
         """Link mentions to concepts; see `KnowledgeBase.link`."""
-        if options.codes:
-            self.check_codes(options.codes)
-        self.nearest.filters.size = max(FILTER_CACHE, 2 * len(options.label_types))
+        check_sources_of_codes(self.store, options.codes)
         queries = make_queries(mentions, labels, options)
         results = self.find(queries, options)
-        info = self.load_info(results.values(), options)
-        calibrated, logistic = self.parts.manifest.calibration, None
-        if calibrated and calibrated.by == "cosine":
-            logistic = calibrated.logistic
+        calibrated = self.parts.manifest.calibration
+        by_cosine = calibrated is not None and calibrated.by == "cosine"
         return link_results(
             queries,
             results,
-            info,
+            self.load_info(results.values(), options),
             options,
             labels=labels,
             documents=documents,
-            logistic=logistic,
+            logistic=calibrated.logistic if calibrated and by_cosine else None,
         )
+
+    @property
+    def agreement(self) -> WordTable:
+        """The words of names, loaded when a mention is first compared."""
+        return self.parts.words
 
     def find(
         self, queries: Sequence[MentionQuery], options: LinkOptions
@@ -110,33 +118,45 @@ class MentionSearch:
         texts = {q.text: read_mention(q.text) for q in queries if has_text(q.text)}
         if not texts:
             return results
-        read = [*dict.fromkeys(texts.values())]
-        embedded = embed_texts(self.store, self.parts, read)
-        numbers = {text: number for number, text in enumerate(read)}
+        distinct = [*dict.fromkeys(texts.values())]
+        embedded = embed_texts(self.parts, distinct)
+        numbers = {text: number for number, text in enumerate(distinct)}
         by_filter: dict[Filter, dict[int, list[MentionQuery]]] = {}
         for query in queries:
-            number = numbers.get(texts.get(query.text, ""))
-            if number is not None:
-                if embedded.readable[number]:
-                    results[query] = SearchResult([], "no_vector")
-                same = by_filter.setdefault(query.filter, {})
-                same.setdefault(number, []).append(query)
-        for filter, some in by_filter.items():
-            for start in range(0, len(some), MENTIONS_AT_ONCE):
-                batch = [*some][start : start + MENTIONS_AT_ONCE]
-                mentions = self.nearest.name(
-                    [read[n] for n in batch], embedded.vectors[batch], filter
-                )
-                # A name may have signs that the encoder cannot read in the mention.
-                findable = mentions.named | embedded.usable[batch]
-                kept = np.flatnonzero(findable).tolist()
-                noted = self.decide_mentions(mentions.take(kept), filter, options)
-                for place, result in zip(kept, noted, strict=True):
-                    number = batch[place]
-                    if embedded.truncated[number] and result.note is None:
-                        result = result._replace(note=TRUNCATED)
-                    results.update(dict.fromkeys(some[number], result))
+            if query.text in texts:
+                of_filter = by_filter.setdefault(query.filter, {})
+                of_filter.setdefault(numbers[texts[query.text]], []).append(query)
+        for filter, of_filter in by_filter.items():
+            for start in range(0, len(of_filter), MENTIONS_AT_ONCE):
+                batch = [*of_filter][start : start + MENTIONS_AT_ONCE]
+                some = [distinct[number] for number in batch]
+                found = self.find_batch(some, embedded.take(batch), filter, options)
+                for number, result in zip(batch, found, strict=True):
+                    results.update(dict.fromkeys(of_filter[number], result))
         return results
+
+    def find_batch(
+        self,
+        texts: Sequence[str],
+        embedded: EmbeddedTexts,
+        filter: Filter,
+        options: LinkOptions,
+    ) -> Iterator[SearchResult]:
+        """Yield the concepts of distinct mentions that a filter leaves."""
+        mentions = self.nearest.name(texts, embedded.vectors, filter)
+        # A name may have signs that the encoder cannot read in the mention.
+        findable = mentions.named | embedded.usable
+        searched = mentions.take(np.flatnonzero(findable).tolist())
+        found = iter(self.decide_mentions(searched, filter, options))
+        for number, is_findable in enumerate(findable.tolist()):
+            if not is_findable:
+                note = "no_vector" if embedded.readable[number] else "empty"
+                yield SearchResult([], note)
+                continue
+            result = next(found)
+            if embedded.truncated[number] and result.note is None:
+                result = result._replace(note=TRUNCATED)
+            yield result
 
     def decide_mentions(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
@@ -147,7 +167,7 @@ class MentionSearch:
         concepts that the filter excludes.
         """
         threshold = choose_threshold(self.parts.manifest, options)
-        results = self.ordering.order(mentions, filter, options)
+        results = self.order(mentions, filter, options)
         notes = [
             decide(result, threshold, barred=barred)
             for result, barred in zip(results, mentions.barred.tolist(), strict=True)
@@ -156,7 +176,7 @@ class MentionSearch:
         wider = Filter(document_language=filter.document_language)
         below = [n for n, note in enumerate(notes) if note not in (None, "filtered")]
         if below and filter != wider:
-            free = self.ordering.order(mentions.take(below), wider, options)
+            free = self.order(mentions.take(below), wider, options)
             for number, result in zip(below, free, strict=True):
                 if decide(result, threshold) is None:
                     notes[number] = "filtered"
@@ -164,6 +184,92 @@ class MentionSearch:
             result._replace(note=note)
             for result, note in zip(results, notes, strict=True)
         ]
+
+    def order(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> list[SearchResult]:
+        """Find the best concepts of mentions, in the learned order if there is one.
+
+        An order that was learned from names is not for mentions that are names.
+        """
+        ranker = self.parts.ranker
+        learned = np.zeros(len(mentions.texts), dtype=bool)
+        if ranker is not None:
+            learned = ~mentions.named if ranker.taught is None else ~learned
+        results: dict[int, SearchResult] = {}
+        for chosen, order in (
+            (~learned, self.order_by_cosine),
+            (learned, self.order_by_ranker),
+        ):
+            numbers = np.flatnonzero(chosen).tolist()
+            if numbers:
+                ordered = order(mentions.take(numbers), filter, options)
+                results.update(zip(numbers, ordered, strict=True))
+        return [results[number] for number in range(len(learned))]
+
+    def order_by_cosine(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> Iterator[SearchResult]:
+        """Find the concepts of mentions by cosine; with a probability if there is one.
+
+        The probability does not depend on `k`.
+        """
+        ranker, counts = self.parts.ranker, self.count_annotations(mentions.texts)
+        most = max(options.k, FEWEST_CONCEPTS)
+        ranked = self.nearest.rank(mentions.vectors, filter, k=most)
+        for number, concepts in enumerate(ranked):
+            probability, excluded = None, False
+            if ranker is not None and ranker.known is not None:
+                cosines = np.array([c.score for c in concepts[:FEWEST_CONCEPTS]])
+                probability = ranker.name_probability(cosines) if concepts else 0.0
+            if not mentions.named[number]:
+                concepts, excluded = self.agreement.put_excluded_last(
+                    mentions.texts[number], concepts, filter
+                )
+            best = rank_concepts(concepts, k=options.k)
+            yield SearchResult(best, None, counts[number], probability, excluded)
+
+    def order_by_ranker(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> Iterator[SearchResult]:
+        """Find the concepts of mentions in the learned order."""
+        ranker = self.parts.ranker
+        assert ranker is not None
+        texts, counts = mentions.texts, self.count_annotations(mentions.texts)
+        found = self.nearest.find_names(mentions, filter)
+        pools = [pool_concepts(names, self.find_provenance) for names in found]
+        more = [n for n, pool in enumerate(pools) if len(pool.near) < options.k]
+        others = self.nearest.rank(mentions.vectors[more], filter, k=options.k)
+        ranked = dict(zip(more, others, strict=True))
+        taught = self.parts.manifest.taught is not None
+        cuis = {cui for pool in pools for cui in pool.near}
+        totals = self.store.annotated_concepts(cuis) if taught else {}
+        for number, pool in enumerate(pools):
+            features = self.agreement.features(
+                texts[number],
+                pool,
+                filter,
+                counts=counts[number] if taught else None,
+                concept_counts=totals,
+            )
+            ordered, probability = order_pool(
+                ranker, pool, features, ranked.get(number, ())
+            )
+            best = rank_concepts(ordered, k=options.k)
+            excluded = bool(pool.near) and all_excluded(features)
+            yield SearchResult(best, None, counts[number], probability, excluded)
+
+    def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
+        """Return how often each mention was annotated with each concept."""
+        if self.parts.manifest.taught is None:
+            return [{} for _ in texts]
+        forms = [name_form(text) for text in texts]
+        known = self.store.annotated(forms)
+        return [known.get(form, {}) for form in forms]
+
+    def find_provenance(self, entry: Entry) -> Provenance:
+        """Return whether a name is of the vocabulary, or an annotated mention."""
+        return self.provenance.get(entry.origin, VOCABULARY_NAME)
 
     def load_info(
         self, results: Iterable[SearchResult], options: LinkOptions
@@ -186,3 +292,75 @@ class MentionSearch:
             parents=self.store.parents(cuis) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
         )
+
+
+def order_pool(
+    ranker: Ranker, pool: Pool, features: Features, others: Sequence[RankedEntry]
+) -> tuple[list[RankedEntry], float]:
+    """Order the concepts of a pool anew, before others in their order.
+
+    Returns them with the score of the ranker as sort key, and the probability that the
+    first is right, 0 without concepts.
+    """
+    if not pool.near:
+        return [], 0.0
+    scores = ranker.scores(features)
+    near, keys = [*pool.near.values()], scores.tolist()
+    ordered = [
+        RankedEntry(near[number].cosine, near[number].nearest, keys[number])
+        for number in np.argsort(-scores, kind="stable").tolist()
+    ]
+    last = ordered[-1].key
+    # Sort keys are in −1 … 1, so that these come after the pool.
+    ordered += [
+        candidate._replace(key=last - 2 + candidate.key)
+        for candidate in others
+        if candidate.entry.cui not in pool.near
+    ]
+    return ordered, ranker.probability(features, scores)
+
+
+class Threshold(NamedTuple):
+    """What the first candidate must reach.
+
+    Attributes:
+        cosine: None = the probability counts.
+        probability: 0 = any.
+    """
+
+    cosine: float | None
+    probability: float
+
+
+def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
+    """Return the threshold that is in force.
+
+    A cosine of the options comes first, then the probability that was learned from
+    annotations, then a cosine of the knowledge base, then the probability of the order
+    that was learned from names.
+    """
+    cosine = options.threshold
+    if cosine is None and not manifest.has_ranker:
+        cosine = manifest.threshold
+    ranker = manifest.ranker
+    return Threshold(cosine, ranker.threshold if ranker is not None else 0.0)
+
+
+def decide(
+    result: SearchResult, threshold: Threshold, *, barred: bool = False
+) -> str | None:
+    """Return why a mention has no concept; None = it is linked to the first candidate.
+
+    `barred` = it is a name only of concepts that the filter excludes.
+    """
+    if barred:
+        return "filtered"
+    if result.excluded:
+        return EXCLUDED
+    if not result.ranked:
+        return "below_threshold"
+    if threshold.cosine is not None:
+        reached = round_score(result.ranked[0].score) >= threshold.cosine
+    else:
+        reached = (result.probability or 0) >= threshold.probability
+    return None if reached else "below_threshold"

@@ -1,6 +1,6 @@
 """Changes of a knowledge base that need no new build: settings, threshold, engine."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,9 @@ from ..errors import SapbertError, check_range
 from ..io.writing import link_file
 from .folder.layout import ENCODER, EXPORTED
 from .folder.publication import change_manifest, draft_version, lock_kb, lock_version
-from .folder.records import Calibration, Manifest
+from .folder.records import Calibration, IndexRecord, Manifest
 from .folder.versions import Version, read_version, verify_files
-from .indexes.registry import change_settings
+from .indexes.registry import make_backend
 from .knowledge_base import open_version
 from .probe import measure_recall
 
@@ -37,12 +37,27 @@ def change_kb(
             changes = {"threshold": threshold, "calibration": None}
         if index:
             record = manifest.index
-            settings = change_settings(record.backend, record.settings, index)
+            settings = change_settings(record, index)
             changes["index"] = record.model_copy(update={"settings": settings})
             changed = manifest.model_copy(update=changes)
             opened = open_version(replace(version, manifest=changed))
             changes["recall"] = measure_recall(opened)
         return change_manifest(version, **changes).manifest
+
+
+def change_settings(record: IndexRecord, changes: dict[str, int]) -> dict[str, int]:
+    """Return the settings of an index, some changed that need no new build."""
+    changed = make_backend(record.backend, {**record.settings, **changes})
+    known = sorted(i.name for i in fields(changed) if i.metadata["changeable"])
+    for name, value in changes.items():
+        if name not in known and value != record.settings[name]:
+            raise SapbertError(
+                "E356",
+                f"Expected a setting of the index {record.backend} that can change "
+                f"without a new build ({known or 'none'}), but got {name}. Build the "
+                f"knowledge base again with `--setting {name}=…`.",
+            )
+    return changed.settings
 
 
 def write_calibration(version: Version, calibration: Calibration) -> Manifest:

@@ -5,6 +5,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,14 @@ import numpy as np
 from ..linking.candidates import Entry
 from ..linking.text import Rules, rules_of
 from ..vocabularies.concepts import Concept
-from .database import Database, is_encodable
+from .database import KINDS, Database, is_encodable
 from .folder.records import Counts, OverlayRecord
-from .schema import KINDS
 
 QUERY_VALUES = 500  # values in one SQL statement
+ENTRIES = (
+    "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
+    "JOIN concepts ON concepts.id = aliases.concept WHERE "
+)
 OF_CONCEPTS = (
     "SELECT cui, {0} FROM {1} JOIN concepts ON id = concept "
     "WHERE cui IN ({{}}) ORDER BY {0}"
@@ -38,21 +42,17 @@ def group_pairs(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
 
 
 class NameOfKey(NamedTuple):
-    """One name of one concept; the numbers are those of `Entry`.
-
-    Attributes:
-        row: None = the encoder cannot read it.
-    """
+    """One name of one concept; the numbers are those of `Entry`."""
 
     alias: str
-    row: int | None
+    row: int | None  # None = the encoder cannot read it
     concept: int
     origin: int
 
 
-def sort_by_alias(name: NameOfKey) -> tuple[str, int]:
-    """Return a sort key that does not depend on the order of a build's input."""
-    return name.alias, name.concept
+def read_entry(row: int, cui: str, name: str, alias: str, *numbers: int) -> Entry:
+    place, concept, origin = numbers
+    return Entry(row, cui, name, alias, place == 0, concept, origin)
 
 
 class Store:
@@ -109,24 +109,16 @@ class Store:
         They are in the order of CUI and alias; rows without names are left out.
         """
         by_row: dict[int, list[Entry]] = defaultdict(list)
-        for row, cui, name, alias, place, *numbers in self.query_many(
-            "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
-            "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
-            map(int, rows),
-        ):
-            by_row[row].append(Entry(row, cui, name, alias, place == 0, *numbers))
+        for values in self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows)):
+            by_row[values[0]].append(read_entry(*values))
         for entries in by_row.values():
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(by_row)
 
     def entries_of(self, cui: str) -> list[Entry]:
-        """Return the names of a concept that are on rows of the index."""
-        sql = (
-            "SELECT row FROM aliases JOIN concepts ON id = concept "
-            "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
-        )
-        by_row = self.entries(self.column(sql, cui))
-        return [entry for row in by_row.values() for entry in row if entry.cui == cui]
+        """Return the names of a concept that are on rows of the index, by row."""
+        sql = f"{ENTRIES} cui = ? AND row IS NOT NULL ORDER BY row, alias"
+        return [read_entry(*values) for values in self.query(sql, [cui])]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""
@@ -197,7 +189,8 @@ class Store:
             keys,
         ):
             names[key].append(NameOfKey(*values))
-        return {key: sorted(same, key=sort_by_alias) for key, same in names.items()}
+        order = attrgetter("alias", "concept")
+        return {key: sorted(same, key=order) for key, same in names.items()}
 
     def keys(self) -> Iterator[int]:
         """Yield the keys of the names of all origins."""
@@ -356,11 +349,8 @@ class Store:
     def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
         """Return form, cui, preferred name and name of names that have some words.
 
-        Words are beginnings of those of the name. All names are read, in about 1 µs
-        each; the shortest are first.
-
-        Args:
-            words: Normalised as `text.name_form` does it.
+        Words, as `text.name_form` folds them, are beginnings of those of the name. All
+        names are read, in about 1 µs each; the shortest are first.
         """
         have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
         sql = (
@@ -408,8 +398,7 @@ class Store:
     def list_codes(self, sources: Sequence[str], most: int, first: int) -> list[str]:
         """Return distinct codes of vocabularies in order; of none ids of concepts.
 
-        Args:
-            first: The place of the first, from 0.
+        `first` is the place of the first, from 0.
         """
         if not sources:
             sql = "SELECT cui FROM concepts ORDER BY cui LIMIT ? OFFSET ?"

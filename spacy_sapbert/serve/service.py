@@ -10,6 +10,7 @@ from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.entities import LinkedEntity, describe_entities
 from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
+from ..kb.filters import check_sources_of_codes
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
 from ..linking.options import change_options
@@ -167,7 +168,7 @@ class Service:
         if options.filter:  # also if no mention is found
             self.kb.resolve_filter(options.filter)
         if options.codes:
-            self.kb.searcher.check_codes(options.codes)
+            check_sources_of_codes(self.kb.store, options.codes)
         self.metrics.linked.labels(kind).inc(len(items))
         if kind == MENTIONS:
             kb = self.kb

@@ -139,7 +139,7 @@ def test_backend_that_is_none_is_left_out_with_a_warning(
 ) -> None:
     install(backends.PLUGINS, ("bad", value), ("brute", "Brute"))
     with pytest.warns(UserWarning, match=f"W024.*'bad'.*{reason}"):
-        assert list_backends() == {**BACKENDS, "brute": Brute}
+        assert [*list_backends()] == [*BACKENDS, "brute"]
 
 
 def test_names_of_ours_and_of_the_first_package_stay(install: Install) -> None:
@@ -153,7 +153,7 @@ def test_names_of_ours_and_of_the_first_package_stay(install: Install) -> None:
         assert list_readers() == READERS
     install(backends.PLUGINS, ("hnsw", "Brute"))
     with pytest.warns(UserWarning, match="W024.*'hnsw'.*is taken"):
-        assert list_backends() == BACKENDS
+        assert [*list_backends()] == [*BACKENDS]
 
 
 def test_endings_of_ours_stay(
@@ -213,7 +213,7 @@ def test_backend_without_its_library_is_an_error_when_it_is_used(
     build = ("kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder)
     result = invoke(*build, "--backend", "brute", code=1)
     assert not (tmp_path / "kb").exists()
-    assert "E390" in result.output
+    assert "E521" in result.output
     invoke(*build, "--backend", "exact", code=0)
     with pytest.raises(SapbertError, match="E302.*brute"):
         backends.make_backend("brutal")

@@ -149,7 +149,6 @@ def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> N
         {"encoder__more": 1},
         {"index__backend": "../x"},
         {"index__backend": "exact"},
-        {"index__settings": {}},
         {"index__settings__M": 0},
         {"index__settings__ef": 0},
         {"threshold": 1e300},

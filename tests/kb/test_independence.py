@@ -142,7 +142,7 @@ def test_added_names_have_nearly_the_3_grams_of_built_ones(
         scores: list[dict[str, float]] = []
         for kb in (built, edited):
             near = [np.zeros(0, dtype=int)]
-            rows, found = kb.ngrams.unite([mention], near, kb.rows)[0]
+            rows, found = kb.parts.ngrams.unite([mention], near, kb.rows)[0]
             names = kb.entries(rows)
             scores.append(
                 {

@@ -37,7 +37,7 @@ def kb(
 
 def find_named(kb: KnowledgeBase, mention: str, lang: str = "") -> list[Any]:
     """The concepts of which a mention is a name, with how far it is written so."""
-    found = kb.searcher.names.find_named([mention], lang).get(mention, [])
+    found = kb.searcher.names.find_named([mention], lang)[mention]
     cuis = [*kb]
     return sorted((cuis[n.name.concept], n.name.alias, n.likeness) for n in found)
 

@@ -4,11 +4,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import spacy_sapbert.kb.ngrams.build
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import ngrams
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names, write_ngrams
-from spacy_sapbert.kb.ngrams.index import FILES, NgramIndex, list_paths, load_ngrams
+from spacy_sapbert.kb.ngrams import (
+    FILES,
+    NgramIndex,
+    Postings,
+    build_ngrams,
+    iter_names,
+    load_ngrams,
+    write_ngrams,
+)
 from spacy_sapbert.linking.text import fold_letters
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -19,7 +26,11 @@ def write(names: Iterable[str], folder: Path) -> None:
     write_ngrams(((name, name.isascii()) for name in names), folder)
 
 
-def load(folder: Path, rows: int) -> NgramIndex:
+def list_paths(folder: Path) -> dict[str, Path]:
+    return {name: folder / f"{name}.npy" for name in FILES}
+
+
+def load(folder: Path, rows: int) -> Postings:
     return load_ngrams(list_paths(folder), rows=rows, english=False)
 
 
@@ -54,7 +65,7 @@ def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
 ) -> None:
     write(NAMES, tmp_path / "one")
     for size in (1, 4, 7):
-        monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", size)
+        monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", size)
         write(NAMES, tmp_path / str(size))
         assert read_bytes(tmp_path / str(size)) == read_bytes(tmp_path / "one")
 
@@ -70,15 +81,15 @@ def test_build_ngrams_without_names_is_empty(tmp_path: Path, names: list[str]) -
 def test_build_ngrams_needs_memory_for_one_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 10)
+    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 10)
     sizes: list[int] = []
-    extract = spacy_sapbert.kb.ngrams.build.extract_ngrams
+    extract = ngrams.extract_ngrams
 
     def count(names: list[str]) -> object:
         sizes.append(len(names))
         return extract(names)
 
-    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "extract_ngrams", count)
+    monkeypatch.setattr(ngrams, "extract_ngrams", count)
     write((f"name {number}" for number in range(25)), tmp_path)
     assert sizes == [10, 10, 5]
 
@@ -88,7 +99,7 @@ def test_iter_names_returns_one_alias_of_each_row(
 ) -> None:
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
-    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 4)
+    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 4)
     names = list(iter_names(kb.store, range(rows)))
     entries = kb.entries(range(rows))
     assert names == [(entries[row][0].alias, True) for row in range(rows)]
@@ -117,7 +128,7 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
     build_ngrams(kb.store, range(rows), tmp_path)
-    index = load(tmp_path, rows)
+    index = NgramIndex(load(tmp_path, rows))
     mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]
     united = index.unite(mentions, [np.zeros(0, dtype=int)] * len(mentions), 1)
     found = [kb.entries(best)[best[0]][0].cui for best, _ in united]
@@ -134,6 +145,6 @@ def test_ngrams_whose_files_contradict_each_other_are_a_named_error(
     path = list_paths(tmp_path)[name]
     array = np.load(path)
     np.save(path, array[:2] if name == "weights" else array + 1_000_000)
-    index = load(tmp_path, 2)
+    index = NgramIndex(load(tmp_path, 2))
     with pytest.raises(SapbertError, match="E591.*contradict"):
         index.unite(["heart"], [np.zeros(0, dtype=int)], 2)

@@ -17,7 +17,7 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import nearest, search
+from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
     discard_edits,
@@ -262,9 +262,10 @@ def test_knowledge_bases_opened_with_one_config_keep_their_encoders(
 
 
 def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
-    kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "FILTER_CACHE", 1)
+    monkeypatch.setattr(nearest, "FILTERS_KEPT", 1)
+    kb = load_kb(sample_kb)
     ids = [f"C000000{number}" for number in range(1, 9)]
 
     def work(first: int) -> None:
@@ -279,14 +280,14 @@ def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
             list(threads.map(work, range(6)))  # which raises what they raise
     finally:
         sys.setswitchinterval(interval)
-    assert len(kb.searcher.nearest.filters.values) == 1
+    assert kb.searcher.nearest.resolve_filter.cache_info().currsize == 1
 
 
 def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> None:
     for _ in range(2):
         with pytest.raises(SapbertError, match="E332"):
             kb.link(["fever"], filter={"types": ["T999"]})
-    assert not kb.searcher.nearest.filters.values
+    assert not kb.searcher.nearest.resolve_filter.cache_info().currsize
 
 
 def test_resolve_filter_is_called_once_a_label(
@@ -308,10 +309,9 @@ def test_resolve_filter_is_called_once_a_label(
         return resolve(*arguments)
 
     monkeypatch.setattr(nearest, "resolve_filter", count)
-    monkeypatch.setattr(search, "FILTER_CACHE", 2)
     for mention in ("fever", "heart", "pain"):
         kb.link([mention] * 20, labels=labels, label_types=label_types)
-    assert distinct <= len(resolved) <= 20
+    assert len(resolved) == distinct
 
 
 def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> None:

@@ -1,7 +1,7 @@
 """The words of concepts, held against numbers computed by hand."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.agreement import Without, WordTable
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -18,14 +19,13 @@ from spacy_sapbert.kb.words import (
     NEGATION,
     NUMERAL,
     OTHER,
-    MentionWords,
-    Without,
     build_words,
     kind_of,
     list_real_words,
-    load_words,
 )
-from spacy_sapbert.linking.text import Rules, hash_word, list_words
+from spacy_sapbert.linking.features import Shared
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.text import hash_word
 from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
@@ -45,22 +45,25 @@ def kb(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
     return load_kb(make_kb(tmp_path_factory.mktemp("words"), CONCEPTS))
 
 
-def read(kb: KnowledgeBase, text: str, *, english: bool = True) -> MentionWords:
-    rules: list[Rules] = ["english"] if english else ["romance", "english"]
-    folded = [list_words(text, each) for each in rules]
-    return kb.parts.words.read_mention(folded, english=english)
-
-
-def numbers(kb: KnowledgeBase) -> list[int]:
-    return [*kb.store.numbers_of_cuis(kb).values()]
+def compare(
+    kb: KnowledgeBase,
+    text: str,
+    cuis: Iterable[str] = (),
+    *,
+    english: bool = True,
+    without: Sequence[Without] = (),
+) -> Shared:
+    """Compare a mention with concepts, in an English text or in a Spanish one."""
+    known = kb.store.numbers_of_cuis(cuis)
+    concepts = [known[cui] for cui in cuis]
+    filter = Filter(document_language="en" if english else "es")
+    return kb.parts.words.compare(text, concepts, filter, without=without)
 
 
 def find_excluded(kb: KnowledgeBase, text: str, *, english: bool = True) -> set[str]:
     """The concepts that a mention excludes."""
     cuis = [*kb]
-    table, known = kb.parts.words, kb.store.numbers_of_cuis(cuis)
-    words = read(kb, text, english=english)
-    compared = table.compare(words, [known[cui] for cui in cuis], english=english)
+    compared = compare(kb, text, cuis, english=english)
     return {cui for cui, out in zip(cuis, compared.excluded, strict=True) if out}
 
 
@@ -73,13 +76,13 @@ def test_weights_are_the_rarity_of_words_by_hand(kb: KnowledgeBase) -> None:
     table = kb.parts.words
     # 10 names may be English: all but "tipo 2", "fiebre aguda" and "acute".
     assert table.totals == [10, 13]
-    words = read(kb, "acute velmor xyzzy")
+    words = compare(kb, "acute velmor xyzzy")
     # "acute" is in one English name, "velmor" in three.
     expected = [math.log(12 / 2), math.log(12 / 4), math.log(12 / 1)]
     assert words.weights == pytest.approx(expected)
     # The Spanish "acute" is folded in another way: of both counts the larger one.
     expected = [math.log(15 / 2), math.log(15 / 4), math.log(15 / 1)]
-    every = read(kb, "acute velmor xyzzy", english=False)
+    every = compare(kb, "acute velmor xyzzy", english=False)
     assert every.weights == pytest.approx(expected)
     assert table.most(english=True) == pytest.approx(math.log(12))
     weights = table.weigh(["velmor", "fiebre"], english=True)
@@ -89,16 +92,15 @@ def test_weights_are_the_rarity_of_words_by_hand(kb: KnowledgeBase) -> None:
 
 
 def test_real_words_are_those_of_names_and_of_the_encoder(kb: KnowledgeBase) -> None:
-    words = read(kb, "velmor diabetes xyzzy 77 fiebre")
-    assert [word.word for word in words.words][:3] == ["velmor", "diabete", "xyzzy"]
+    words = compare(kb, "velmor diabetes xyzzy 77 fiebre")
+    assert [*words.words][:3] == ["velmor", "diabete", "xyzzy"]
     # "diabetes" is a token of the encoder; a numeral always counts.
     assert words.real.tolist() == [True, True, False, True, False]
-    assert read(kb, "fiebre", english=False).real.tolist() == [True]
+    assert compare(kb, "fiebre", english=False).real.tolist() == [True]
 
 
 def test_covered_words_are_those_of_any_name(kb: KnowledgeBase) -> None:
-    words = read(kb, "velmor type one rash")
-    compared = kb.parts.words.compare(words, numbers(kb), english=True)
+    compared = compare(kb, "velmor type one rash", CUIS)
     expected = [
         [1, 1, 1, 0],  # C0
         [1, 1, 0, 0],
@@ -114,10 +116,8 @@ def test_covered_words_are_those_of_any_name(kb: KnowledgeBase) -> None:
 def test_words_of_names_in_other_languages_do_not_count_in_english(
     kb: KnowledgeBase,
 ) -> None:
-    (spanish,) = kb.store.numbers_of_cuis(["C3"]).values()
     for english, covered in ((True, [False, False]), (False, [True, True])):
-        words = read(kb, "fiebre acute", english=english)
-        compared = kb.parts.words.compare(words, [spanish], english=english)
+        compared = compare(kb, "fiebre acute", ["C3"], english=english)
         assert compared.covered.tolist() == [covered]
 
 
@@ -156,7 +156,7 @@ def test_opposite_of_one_letter_counts_if_the_word_is_real(
 
 
 def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
-    table, store = kb.parts.words, kb.store
+    store = kb.store
     (concept,) = store.numbers_of_cuis(["C2"]).values()
     rows = {alias: row for alias, _, row in store.names_of_concept(concept)}
     for left, acute, zinc in (
@@ -164,14 +164,12 @@ def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
         (frozenset([rows["acute rash"]]), False, True),
     ):
         without = [Without(concept, left)]
-        folded = [list_words("acute hyperzincemia", "english")]
-        words = table.read_mention(folded, english=True, without=without)
-        assert words.real.tolist() == [True, zinc]  # "acute" is a token
+        shared = compare(kb, "acute hyperzincemia", ["C2"], without=without)
+        assert shared.real.tolist() == [True, zinc]  # "acute" is a token
         expected = [math.log(12), math.log(12 / (1 + zinc))]
-        assert words.weights == pytest.approx(expected)
+        assert shared.weights == pytest.approx(expected)
         if left is not None:  # of a concept without names, nothing is compared
-            compared = table.compare(words, [concept], english=True, without=without)
-            assert compared.covered.tolist() == [[acute, zinc]]
+            assert shared.covered.tolist() == [[acute, zinc]]
 
 
 def test_names_in_other_languages_that_are_left_out_do_not_count_twice(
@@ -179,10 +177,8 @@ def test_names_in_other_languages_that_are_left_out_do_not_count_twice(
 ) -> None:
     """Counts of English names stay if a Spanish one with the word is left out."""
     (concept,) = kb.store.numbers_of_cuis(["C3"]).values()
-    words = kb.parts.words.read_mention(
-        [["acute"]], english=True, without=[Without(concept, None)]
-    )
-    assert words.weights == pytest.approx([math.log(12 / 2)])
+    shared = compare(kb, "acute", without=[Without(concept, None)])
+    assert shared.weights == pytest.approx([math.log(12 / 2)])
 
 
 def test_words_of_edits_are_read_from_their_names(
@@ -192,8 +188,7 @@ def test_words_of_edits_are_read_from_their_names(
     kb = add_concepts(kb, [Concept("X1", ["Velmor type 5"]), Concept("C0", ["Zorb"])])
     assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "X1"}
     assert "X1" not in find_excluded(kb, "velmor type 5")
-    known = kb.store.numbers_of_cuis(["C0", "X1"])
-    compared = kb.parts.words.compare(read(kb, "zorb"), [known["C0"]], english=True)
+    compared = compare(kb, "zorb", ["C0"])
     assert compared.covered.tolist() == [[True]]
     kb = remove_concepts(kb, ["C0"], alias="Velmor type 1")
     kb = remove_concepts(kb, ["C0"], alias="Velmor I")
@@ -201,9 +196,8 @@ def test_words_of_edits_are_read_from_their_names(
 
 
 def test_compare_nothing_is_empty(kb: KnowledgeBase) -> None:
-    table = kb.parts.words
-    assert table.compare(read(kb, "rash"), [], english=True).covered.shape == (0, 1)
-    nothing = table.compare(read(kb, "?"), [0, 1], english=True)
+    assert compare(kb, "rash").covered.shape == (0, 1)
+    nothing = compare(kb, "?", ["C0", "C1"])
     assert nothing.covered.shape == (2, 0)
     assert nothing.excluded.tolist() == [False, False]
 
@@ -260,7 +254,7 @@ def test_load_words_damaged_file_is_an_error(
     build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
     damage(tmp_path / f"{name}.npy")
     with pytest.raises(SapbertError, match="E591"):
-        load_words(list_paths(tmp_path), kb.store)
+        WordTable(list_paths(tmp_path), kb.store)
 
 
 @pytest.mark.parametrize(
@@ -282,4 +276,4 @@ def test_load_words_whose_files_contradict_each_other_are_an_error(
     path = list_paths(tmp_path)[name]
     np.save(path, np.ascontiguousarray(change(np.load(path))))
     with pytest.raises(SapbertError, match="E591"):
-        load_words(list_paths(tmp_path), kb.store)
+        WordTable(list_paths(tmp_path), kb.store)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.indexes import layered as search
+from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import expand_types, make_filter
 from spacy_sapbert.vocabularies.concepts import Concept

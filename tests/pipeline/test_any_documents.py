@@ -342,8 +342,8 @@ def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def embed(store: Any, parts: Any, texts: Any) -> Any:
-        embeddings = embed_texts(store, parts, texts)
+    def embed(parts: Any, texts: Any) -> Any:
+        embeddings = embed_texts(parts, texts)
         embeddings.vectors[-1] = bad
         return embeddings
 

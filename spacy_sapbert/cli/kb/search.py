@@ -15,7 +15,7 @@ from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filt
 from .app import kb_app
 
 if TYPE_CHECKING:
-    from ...kb.related import RelatedConcept
+    from ...kb.knowledge_base import RelatedConcept
     from ...linking.candidates import Candidate
     from ...linking.link import Linked
     from ...vocabularies.concepts import Concept

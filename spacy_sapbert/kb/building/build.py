@@ -48,10 +48,15 @@ from ..folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from ..indexes.backend import Backend, BuildRun
-from ..indexes.registry import check_library, choose_index, make_backend
+from ..indexes.registry import (
+    Backend,
+    BuildRun,
+    check_library,
+    choose_index,
+    make_backend,
+)
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from ..ngrams.build import build_ngrams
+from ..ngrams import build_ngrams
 from ..order.names import learn_order
 from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb
@@ -199,7 +204,7 @@ def build_kb(
         )
 
         link_file(work / STORE_FILE, draft.path / STORE_FILE)
-        index.build(matrix, draft.path, BuildRun(build.threads, build.progress, work))
+        index.build(matrix, draft.path, BuildRun(build.threads, build.progress))
         store = Store(Database(draft.path / STORE_FILE), counts)
         build_words(store, opened.list_tokens(), draft.path / WORDS)
         ngrams = build.order == "names" and counts.rows <= MOST_ROWS

@@ -25,8 +25,7 @@ from ...io.writing import write_json
 from ...vocabularies.concepts import Concept
 from ..folder.publication import lock_file
 from ..folder.records import Counts
-from ..indexes.backend import Backend
-from ..indexes.registry import make_backend
+from ..indexes.registry import Backend, make_backend
 from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
 from ..knowledge_base import KnowledgeBase
 from ..store import name_key
@@ -35,7 +34,7 @@ from .store_writer import create_store, not_readable, split_batches
 ROWS_AT_ONCE = 8_192  # embedded between two flushes to the disk
 TRIAL_PASSES = 8  # with names of all lengths
 # In the work folder. Without the plan the rest is not used.
-STATE, LOCK, VECTORS, INDEX = "plan.json", "lock", "vectors", "index.*"
+STATE, LOCK, VECTORS = "plan.json", "lock", "vectors"
 
 
 @contextmanager
@@ -104,7 +103,7 @@ def check_plan(
             "Repeat the command that began this build, pass `--force` to `kb build` to "
             "begin again, or remove the folder.",
         )
-    for path in (work / STATE, work / VECTORS, *work.glob(INDEX)):
+    for path in (work / STATE, work / VECTORS):
         path.unlink(missing_ok=True)
     return {}
 

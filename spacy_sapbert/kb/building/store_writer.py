@@ -11,7 +11,7 @@ from typing import TypeVar
 from ...errors import SapbertError, not_written
 from ...linking.text import name_form, name_keys, read_mention, rules_of
 from ...vocabularies.concepts import Concept
-from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
+from ..database import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
 UNKNOWN_ORIGIN = -1  # of a name without language and source
 CONCEPTS_AT_ONCE = 2_000  # tokenised together

@@ -54,7 +54,7 @@ from ..folder.versions import Version, find_kb, read_version
 from ..indexes.registry import build_index
 from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase, open_version
-from ..ngrams.build import build_ngrams
+from ..ngrams import build_ngrams
 from ..store import Store, name_key
 
 MOST_NAMES = 5  # of a concept, in an error

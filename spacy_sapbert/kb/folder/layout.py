@@ -99,13 +99,13 @@ PARTS = (
         f"{NGRAMS}/*.npy",
         "character 3-grams of the names, if there is a [learned "
         "order](linker.md#learned-order)",
-        "kb.ngrams.index.load_ngrams",
+        "kb.ngrams.load_ngrams",
         lambda manifest: list_arrays(NGRAMS, NGRAM_FILES) if manifest.ngrams else [],
     ),
     Part(
         f"{WORDS}/*.npy",
         "the words of the names of each concept",
-        "kb.words.load_words",
+        "kb.agreement.WordTable",
         lambda manifest: list_arrays(WORDS, WORD_FILES),
     ),
     Part(
@@ -145,7 +145,7 @@ PARTS = (
     Part(
         f"{OVERLAY}/{NGRAMS}/*.npy",
         "their 3-grams",
-        "kb.ngrams.index.load_ngrams",
+        "kb.ngrams.load_ngrams",
         lambda manifest: (
             list_arrays(f"{OVERLAY}/{NGRAMS}", NGRAM_FILES)
             if has_rows(manifest) and manifest.ngrams

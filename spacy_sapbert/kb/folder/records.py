@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...io.writing import VERSION
 from ...linking.ranker import Ranker
-from ..indexes.registry import check_settings
+from ..indexes.registry import make_backend
 from .layout import ENCODER, EXPORTED, check_files
 
 FORMAT: Literal[7] = 7
@@ -256,6 +256,6 @@ class Manifest(Record):
 
     @model_validator(mode="after")
     def check(self) -> "Manifest":
-        check_settings(self.index.backend, self.index.settings)
+        make_backend(self.index.backend, self.index.settings)
         check_files(self)
         return self

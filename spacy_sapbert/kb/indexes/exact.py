@@ -1,4 +1,4 @@
-"""Exact search: every query against every row, from a memory-mapped file."""
+"""Exact search: of all rows, of some rows of any index, and of those of an overlay."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from .backend import Backend, BuildRun, best_first, check_queries
-from .row_file import Vectors, check_size, name_damage, value_type, write_rows
+from .registry import EXACT_ROWS, Backend, BuildRun, Index, best_first, check_queries
+from .row_file import Vectors, check_size, name_damage, write_rows
 
 FILE = "index.f32"
-EXACT_ROWS = 20_000  # fewer rows are searched exactly
 BLOCK_ROWS = 65_536
 READ_ROWS = 16_384  # rows read at once from another index
+MAX_DEPTH = 4096  # rows that a graph is searched for
+DEEPER = 4  # times as deep for vectors that lack rows
+SLACK = 1.5  # rows searched for, as a multiple of what is expected to suffice
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ class Exact(Backend):
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> "ExactIndex":
         """Map the file; see `Backend.load`."""
-        path, kind = paths[FILE], value_type(compact=False)
+        path = paths[FILE]
         with name_damage(path):
-            check_size(path.stat().st_size, rows * width * kind.itemsize)
-            return ExactIndex(np.memmap(path, kind, mode="r", shape=(rows, width)))
+            check_size(path.stat().st_size, rows * width * 4)
+            return ExactIndex(np.memmap(path, "<f4", mode="r", shape=(rows, width)))
 
 
 class ExactIndex:
@@ -58,6 +60,81 @@ class ExactIndex:
         return np.array(self.matrix[rows], dtype=np.float32)
 
 
+class LayeredIndex:
+    """The index that was built, and that of an overlay, whose rows follow."""
+
+    def __init__(self, base: Index, overlay: Index, first: int) -> None:
+        self.base = base
+        self.overlay = overlay
+        self.first = first  # row of the overlay
+        self.width = base.width
+
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """See `Index.search`."""
+        rows, scores = self.base.search(queries, k)
+        new_rows, new_scores = self.overlay.search(queries, k)
+        rows, scores = best_first(
+            np.concatenate([rows, new_rows + self.first], axis=1),
+            np.concatenate([scores, new_scores], axis=1),
+        )
+        return rows[:, :k], scores[:, :k]
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """See `Index.vectors`."""
+        rows = np.asarray(rows, dtype=np.int64)
+        new = rows >= self.first
+        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        vectors[~new] = self.base.vectors(rows[~new])
+        vectors[new] = self.overlay.vectors(rows[new] - self.first)
+        return vectors
+
+
+def search_among(
+    index: Index, vectors: np.ndarray, k: int, allowed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest of the rows of an index that a mask of all rows allows.
+
+    Few rows are searched exactly. Of many rows the index is searched deep enough that
+    about k of its results are expected to be among them, and deeper for the vectors
+    that still lack rows; for the last of these the search is exact.
+    Shape: (n, width) → (n, up to k) each.
+    """
+    total = int(np.count_nonzero(allowed))
+    k = min(k, total)
+    depth = int(SLACK * k * len(allowed) / max(total, 1))
+    if total <= EXACT_ROWS or depth > MAX_DEPTH:
+        return search_rows(index.vectors, np.flatnonzero(allowed), vectors, k)
+    found = np.full((len(vectors), k), -1, dtype=np.int64)
+    cosines = np.zeros((len(vectors), k), dtype=np.float32)
+    pending = np.arange(len(vectors))
+    while len(pending) and depth <= MAX_DEPTH:
+        nearest, scores = index.search(vectors[pending], depth)
+        kept = (nearest >= 0) & allowed[nearest]
+        order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
+        nearest = np.where(kept, nearest, -1)
+        found[pending] = np.take_along_axis(nearest, order, 1)
+        cosines[pending] = np.take_along_axis(scores, order, 1)
+        pending = pending[(found[pending] < 0).any(axis=1)]
+        depth *= DEEPER
+    if len(pending):
+        rows = np.flatnonzero(allowed)
+        found[pending], cosines[pending] = search_rows(
+            index.vectors, rows, vectors[pending], k
+        )
+    return found, cosines
+
+
+def search_rows(
+    read_vectors: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compare every query with some rows, ascending, of any index."""
+    parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
+    return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
+
+
 def search_blocks(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -75,17 +152,6 @@ def search_blocks(
         scores = np.concatenate([scores, cosines], axis=1)
         rows, scores = keep_best(rows, scores, k)
     return best_first(rows, scores)
-
-
-def search_rows(
-    read_vectors: Callable[[np.ndarray], np.ndarray],
-    rows: np.ndarray,
-    queries: np.ndarray,
-    k: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with some rows, ascending, of any index."""
-    parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
-    return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
 
 
 def keep_best(

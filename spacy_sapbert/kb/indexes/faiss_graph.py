@@ -13,26 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import SapbertError, not_written
+from ...errors import not_written
 from ...io import forks
 from ...io.progress import show_progress
-from ...io.writing import link_file, sync_path
-from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
-from .faiss_file import check_graph, count_rows
-from .projection import fit_projection, project, read_projection, sample_rows
-from .row_file import RowFile, Vectors, damaged_index, write_rows
+from .registry import Backend, BuildRun, Index, best_first, check_queries, setting
+from .row_file import (
+    RowFile,
+    Vectors,
+    check_numbers,
+    check_size,
+    damaged_index,
+    name_damage,
+    write_rows,
+)
 
 FILE = "index.faiss"
 PROJECTION_FILE = "index.pca"
 ROWS_FILE = "index.i16"
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
-PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
+SAMPLE = 100_000  # rows that the directions of `pca` are computed from
+SAMPLE_AT_ONCE = 8192
+LEAST_NORM = np.float32(1e-6)
 # A search begins at one node and may end far from the best: each query has several.
 STARTS = 6
 LEAST_START_NODES = 1000  # that are compared with a query to choose its starts
 SEPARATE_SEARCHES = 1  # a search of its own from each start; SOURCE: search_level_0
-QUERIES_AT_ONCE = 256  # limits memory
-RERANKED_AT_ONCE = 32  # also
+QUERIES_AT_ONCE = 32  # limits memory
+LINKS_AT_ONCE = 1 << 18  # nodes whose links are checked together
+MAX_VALUE = 4.0  # of a range of codes; the values of unit vectors are from −1 to 1
 
 
 @dataclass(frozen=True)
@@ -69,82 +77,54 @@ class Faiss(Backend):
         codes = faiss.ScalarQuantizer.QT_8bit
         return faiss.IndexHNSWSQ(width, codes, self.M, faiss.METRIC_INNER_PRODUCT)
 
-    def check_file(self, path: Path, *, rows: int, width: int) -> None:
-        empty = self.create_graph(width)  # must live while its numbers are copied
-        places = empty.hnsw.cum_nneighbor_per_level
-        links = import_faiss().vector_to_array(places)
-        check_graph(path, rows=rows, width=width, links=links)
-
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Build the graph and write it; see `Backend.build`.
-
-        With one thread the bytes are the same if the build was stopped and continues.
-        """
+        """Build the graph and write it; see `Backend.build`."""
         faiss = import_faiss()
         rows, width = vectors.shape
         write_rows(vectors, folder / ROWS_FILE, compact=True, progress=run.progress)
-        matrix = None
+        matrix, sample, path = None, sample_rows(vectors), folder / FILE
         if self.pca:
-            matrix = fit_projection(sample_rows(vectors), self.pca)
+            matrix = fit_projection(sample, self.pca)
             (folder / PROJECTION_FILE).write_bytes(matrix.tobytes())
-        path = (run.work or folder) / FILE
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(run.threads or before)
         try:
-            short = self.graph_width(width)
-            graph = self.read_part(path, short) if run.work else None
-            if graph is None or graph.ntotal > rows:
-                graph = self.create_graph(short)
-                graph.hnsw.efConstruction = self.ef_construction
-                graph.train(project(sample_rows(vectors), matrix))
-            written = graph.ntotal
+            graph = self.create_graph(self.graph_width(width))
+            graph.hnsw.efConstruction = self.ef_construction
+            graph.train(project(sample, matrix))
+            del sample  # some hundred MB
             with show_progress(
-                total=rows,
-                initial=written,
-                unit="names",
-                desc="Index",
-                quiet=not run.progress,
+                total=rows, unit="names", desc="Index", quiet=not run.progress
             ) as bar:
-                for start in range(written, rows, BLOCK_ROWS):
+                for start in range(0, rows, BLOCK_ROWS):
                     block = vectors[start : start + BLOCK_ROWS]
-                    # A file has no state of the generator, which draws the levels.
-                    graph.hnsw.rng = faiss.RandomGenerator(start)
                     graph.add(project(block, matrix))
                     bar.update(len(block))
-                    if run.work and graph.ntotal - written >= PART_ROWS:
-                        write_graph(graph, path)
-                        written = graph.ntotal
-            write_graph(graph, path)
+            faiss.write_index(graph, str(path))
         except RuntimeError as error:
             raise not_written(path=path, reason=first_line(error)) from None
         finally:
             faiss.omp_set_num_threads(before)
-        if run.work:
-            link_file(path, folder / FILE)
-
-    def read_part(self, path: Path, width: int) -> Any:
-        """Read the graph of a build that was stopped; None = there is none."""
-        try:
-            self.check_file(path, rows=count_rows(path), width=width)
-        except (OSError, SapbertError):
-            return None
-        return import_faiss().read_index(str(path))
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
         """Check and map the graph; see `Backend.load`."""
         faiss = import_faiss()
-        path = paths[FILE]
-        self.check_file(path, rows=rows, width=self.graph_width(width))
+        path, short = paths[FILE], self.graph_width(width)
+        empty = self.create_graph(short)  # must live while its numbers are copied
+        links = faiss.vector_to_array(empty.hnsw.cum_nneighbor_per_level)
+        with name_damage(path):
+            check_graph(path, rows=rows, width=short, links=links)
         try:
             graph = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
-            reason = first_line(error)
-            raise damaged_index(path=path, reason=reason) from None
+            raise damaged_index(path=path, reason=first_line(error)) from None
         graph.hnsw.efSearch = self.ef
         matrix = None
         if self.pca:
-            short = self.graph_width(width)
-            matrix = read_projection(paths[PROJECTION_FILE], full=width, width=short)
+            of_matrix = paths[PROJECTION_FILE]
+            with name_damage(of_matrix):
+                check_size(of_matrix.stat().st_size, 4 * width * short)
+                matrix = np.fromfile(of_matrix, "<f4").reshape(width, short)
         stored = RowFile(paths[ROWS_FILE], rows=rows, width=width)
         return FaissIndex(graph, matrix, stored, self.rerank)
 
@@ -152,14 +132,6 @@ class Faiss(Backend):
 def import_faiss() -> Any:
     """Import faiss, whose type hints lack much of it, when it is used."""
     return import_module("faiss")
-
-
-def write_graph(graph: Any, path: Path) -> None:
-    """Write a graph atomically; a full disk is a RuntimeError."""
-    part = path.with_suffix(".part")
-    import_faiss().write_index(graph, str(part))
-    sync_path(part)
-    part.replace(path)
 
 
 def first_line(error: Exception) -> str:
@@ -191,10 +163,13 @@ class FaissIndex:
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
-        rows = self.search_graph(project(queries, self.matrix), max(k, self.depth))
+        limit_threads()
+        found = min(max(k, self.depth), self.graph.ntotal)
+        rows = np.empty((len(queries), found), dtype=np.int64)
         scores = np.empty(rows.shape, dtype=np.float32)
-        for start in range(0, len(queries), RERANKED_AT_ONCE):
-            part = slice(start, start + RERANKED_AT_ONCE)
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            part = slice(start, start + QUERIES_AT_ONCE)
+            self.search_graph(project(queries[part], self.matrix), rows[part])
             vectors = self.stored[rows[part].ravel()].reshape(*rows[part].shape, -1)
             scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
         rows, scores = best_first(rows, scores)
@@ -204,26 +179,10 @@ class FaissIndex:
         """See `Index.vectors`."""
         return self.stored[np.asarray(rows, dtype=np.int64)]
 
-    def search_graph(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """Return the rows of the nearest short vectors. Shape: (n, up to k)."""
-        limit_threads()
-        k = min(k, self.graph.ntotal)
-        rows = np.empty((len(queries), k), dtype=np.int64)
-        for first in range(0, len(queries), QUERIES_AT_ONCE):
-            part = slice(first, first + QUERIES_AT_ONCE)
-            self.search_part(queries[part], rows[part])
-        # Some node has no way to so many others: any other rows take the free places.
-        for number in np.flatnonzero((rows < 0).any(axis=1)):
-            free = rows[number] < 0
-            others = np.setdiff1d(np.arange(k), rows[number])
-            rows[number, free] = others[: free.sum()]
-        return rows
-
-    def search_part(self, queries: np.ndarray, rows: np.ndarray) -> None:
-        """Search from the nearest start nodes, and write to `rows`."""
+    def search_graph(self, queries: np.ndarray, rows: np.ndarray) -> None:
+        """Find the nearest short vectors, from several starts, and write to `rows`."""
         swig_ptr = import_faiss().swig_ptr
         scores = np.empty(rows.shape, dtype=np.float32)  # of the codes, not used
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
         similar = queries @ self.start_vectors.T
         many = min(STARTS, similar.shape[1])
         nearest = np.argpartition(similar, -many, axis=1)[:, -many:]
@@ -240,6 +199,11 @@ class FaissIndex:
             many,
             SEPARATE_SEARCHES,
         )
+        # Some node has no way to so many others: any other rows take the free places.
+        for number in np.flatnonzero((rows < 0).any(axis=1)):
+            free = rows[number] < 0
+            others = np.setdiff1d(np.arange(rows.shape[1]), rows[number])
+            rows[number, free] = others[: free.sum()]
 
 
 def choose_start_nodes(graph: Any) -> np.ndarray:
@@ -250,3 +214,169 @@ def choose_start_nodes(graph: Any) -> np.ndarray:
         if len(nodes) >= LEAST_START_NODES:
             break
     return nodes
+
+
+# Shorter vectors
+
+
+def sample_rows(vectors: Vectors) -> np.ndarray:
+    """Return vectors spread evenly over all rows. Shape: (up to SAMPLE, width)."""
+    numbers = np.linspace(0, len(vectors) - 1, min(SAMPLE, len(vectors)))
+    return np.asarray(vectors[np.unique(numbers.astype(np.int64))], dtype=np.float32)
+
+
+def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
+    """Compute orthonormal directions that keep most of the cosines of a sample.
+
+    The vectors are not centred: it is their products that are to be kept.
+    Shape: (n, full width) → (full width, width).
+    """
+    moments = np.zeros((sample.shape[1],) * 2)
+    for start in range(0, len(sample), SAMPLE_AT_ONCE):
+        block = sample[start : start + SAMPLE_AT_ONCE].astype(np.float64)
+        moments += block.T @ block
+    directions = np.linalg.eigh(moments)[1][:, ::-1][:, : min(width, len(moments))]
+    # The sign of a direction is arbitrary, and may differ between machines.
+    largest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    return np.ascontiguousarray(directions * signs, dtype="<f4")
+
+
+def project(vectors: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
+    """Return shorter unit vectors. Shape: (n, width); None = unchanged vectors."""
+    if projection is None:
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+    short = vectors @ projection
+    norms = np.linalg.norm(short, axis=1, keepdims=True)
+    return np.asarray(short / np.maximum(norms, LEAST_NORM), dtype=np.float32)
+
+
+# The file of a graph. faiss checks most numbers when it reads one, but not that a link
+# leads to a node of its own level, and it reads any other index that a file may have.
+
+HEADER = [
+    ("kind", "S4"),
+    ("width", "<i4"),
+    ("rows", "<i8"),
+    ("unused", "<i8", (2,)),
+    ("trained", "u1"),
+    ("metric", "<i4"),
+]
+
+
+def describe_start(rows: int, levels: int) -> np.dtype[Any]:
+    """Return the layout of a file up to the links; each array has its length before.
+
+    Of each node it has the number of its levels, and the place of its links.
+    """
+    return np.dtype(
+        [
+            *HEADER,
+            ("chance_count", "<u8"),
+            ("chances", "<f8", (levels,)),
+            ("place_count", "<u8"),
+            ("places", "<i4", (levels + 1,)),  # for links up to each level
+            ("level_count", "<u8"),
+            ("levels", "<i4", (rows,)),
+            ("start_count", "<u8"),
+            ("starts", "<u8", (rows + 1,)),
+            ("link_count", "<u8"),
+        ]
+    )
+
+
+def describe_end(width: int) -> np.dtype[Any]:
+    """Return the layout between the links and the codes."""
+    return np.dtype(
+        [
+            ("entry", "<i4"),
+            ("top", "<i4"),  # the highest level
+            ("search", "<i4", (3,)),
+            *HEADER,
+            ("type", "<i4"),  # 0 = 8 bits, a range for each value
+            ("range", "<i4"),
+            ("argument", "<f4"),
+            ("code_width", "<u8"),
+            ("code_bytes", "<u8"),
+            ("range_count", "<u8"),
+            ("ranges", "<f4", (2 * width,)),
+            ("code_count", "<u8"),
+        ]
+    )
+
+
+def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None:
+    """Check the file of a graph: then faiss reads only inside of what it maps.
+
+    `links` are the places for links of a node up to each level, from 0. Shape: (levels
+    + 1,). SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
+    """
+    size = path.stat().st_size
+    start, end = describe_start(rows, len(links) - 1), describe_end(width)
+    if size < start.itemsize:
+        raise ValueError(f"it is truncated, at {size} bytes")
+    data = np.memmap(path, dtype=np.uint8, mode="r")
+    first = data[: start.itemsize].view(start)[0]
+    levels = first["levels"]
+    header = {"width": width, "rows": rows, "trained": 1, "metric": 0}
+    counts = {
+        "chance_count": len(links) - 1,
+        "place_count": len(links),
+        "level_count": rows,
+        "start_count": rows + 1,
+    }
+    check_numbers(first, {"kind": b"IHNs", **header, **counts})
+    if (first["places"] != links).any():
+        raise ValueError("its numbers of links are of other settings")
+    if not 1 <= levels.min() <= levels.max() < len(links):
+        raise ValueError("the level of a node is out of range")
+    total = int(links[levels].sum(dtype=np.int64))
+    check_numbers(first, {"link_count": total})
+    middle = start.itemsize + 4 * total
+    check_size(size, middle + end.itemsize + rows * width)
+    check_links(
+        data[start.itemsize : middle].view("<i4"), levels, first["starts"], links
+    )
+    last = data[middle : middle + end.itemsize].view(end)[0]
+    codes = {
+        "type": 0,
+        "code_width": width,
+        "code_bytes": width,
+        "range_count": 2 * width,
+        "code_count": rows * width,
+    }
+    check_numbers(last, {"kind": b"IxSQ", **header, **codes, "top": levels.max() - 1})
+    if not 0 <= last["entry"] < rows or levels[last["entry"]] != levels.max():
+        raise ValueError("its first node is not on the highest level")
+    if not (np.abs(last["ranges"]) <= MAX_VALUE).all():  # false for NaN
+        raise ValueError("a range of its codes is not valid")
+
+
+def check_links(
+    links: np.ndarray, levels: np.ndarray, starts: np.ndarray, capacities: np.ndarray
+) -> None:
+    """Check the links of all nodes; −1 = none.
+
+    `levels` has the number of levels of each node, `starts` where its links begin, and
+    `capacities` are the `links` of `check_graph`.
+    """
+    rows = len(levels)
+    begin = 0
+    for first in range(0, rows, LINKS_AT_ONCE):
+        block_levels = levels[first : first + LINKS_AT_ONCE]
+        ends = begin + np.cumsum(capacities[block_levels], dtype=np.int64)
+        expected = np.concatenate([[begin], ends])
+        if (starts[first : first + len(expected)] != expected).any():
+            raise ValueError("the place of the links of a node is wrong")
+        block = links[begin : ends[-1]]
+        begin = int(ends[-1])
+        # As numbers without a sign, −1 is the largest; one more makes it 0.
+        if ((block.view("<u4") + np.uint32(1)) > rows).any():
+            raise ValueError("a link is out of range")
+        # Links of level 0 may lead to any node.
+        for level in range(1, int(block_levels.max())):
+            high = expected[:-1][block_levels > level]
+            slots = np.arange(capacities[level], capacities[level + 1])
+            targets = links[high[:, None] + slots]
+            if (levels[targets[targets >= 0]] <= level).any():
+                raise ValueError("a link leads to a node that is not on its level")

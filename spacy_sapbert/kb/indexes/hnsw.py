@@ -4,17 +4,36 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ...io.progress import show_progress
-from .backend import Backend, BuildRun, Index, best_first, check_queries, setting
-from .hnsw_file import read_graph
-from .row_file import Vectors, damaged_index
+from .registry import Backend, BuildRun, Index, best_first, check_queries, setting
+from .row_file import Vectors, check_numbers, damaged_index, name_damage
 
 FILE = "index.hnsw"
 BLOCK_ROWS = 4096
+BLOCK_BYTES = 1 << 23
+# The file has: this header; for each node its links, its vector and its row; and for
+# each node the size of its links on the upper levels, and these links.
+HEADER = np.dtype(
+    [
+        ("level0", "<u8"),
+        ("capacity", "<u8"),
+        ("count", "<u8"),
+        ("node", "<u8"),  # bytes of the record of a node
+        ("row", "<u8"),  # offsets in it
+        ("vector", "<u8"),
+        ("levels", "<i4"),
+        ("entry", "<u4"),
+        ("upper_links", "<u8"),  # maximum of a node
+        ("links", "<u8"),
+        ("M", "<u8"),
+        ("scale", "<f8"),  # of random levels, used to add nodes
+        ("ef_construction", "<u8"),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -114,3 +133,96 @@ class HnswIndex:
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
         return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
+
+
+def read_graph(
+    path: Path, *, M: int, rows: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Check the file of a graph, and map its vectors.
+
+    hnswlib follows every number of the file without a check: a wrong one reads memory
+    of other objects. After this check it reads only inside of what it allocates. The
+    vectors are mapped because hnswlib makes a Python number of each value. They are in
+    the order of the nodes, and come with the node of each row. SOURCE: hnswlib 0.8,
+    `HierarchicalNSW::saveIndex` and `searchKnn`.
+    """
+    node = np.dtype(
+        [
+            ("links", "<u4", (1 + 2 * M,)),  # their number, and the nodes
+            ("vector", "<f4", (width,)),
+            ("row", "<u8"),
+        ]
+    )
+    expected = {
+        "level0": 0,
+        "capacity": rows,
+        "count": rows,
+        "node": node.itemsize,
+        "row": node.itemsize - 8,
+        "vector": 4 * (1 + 2 * M),
+        "upper_links": M,
+        "links": 2 * M,
+        "M": M,
+    }
+    with name_damage(path), open(path, "rb") as file:
+        size = path.stat().st_size
+        if size < HEADER.itemsize + rows * (node.itemsize + 4) or size % 4:
+            raise ValueError(f"it has {size} bytes")
+        header = np.fromfile(file, HEADER, 1)[0]
+        check_numbers(header, expected)
+        nodes = read_nodes(file, node, rows)
+        check_upper_links(np.fromfile(file, "<u4"), header)
+    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
+    return mapped["vector"].view(np.ndarray), nodes
+
+
+def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
+    """Check the links of all nodes on the lowest level, block by block.
+
+    Returns the node of each row. Shape: (rows,).
+    """
+    nodes = np.full(rows, -1, dtype=np.int64)
+    at_once = max(1, BLOCK_BYTES // node.itemsize)
+    for first in range(0, rows, at_once):
+        block = np.fromfile(file, node, min(at_once, rows - first))
+        links, row = block["links"], block["row"]
+        # The upper bits of the number mark a deleted node; links that are not used
+        # are 0 or were used before.
+        if (links[:, 0] >= links.shape[1]).any() or (links[:, 1:] >= rows).any():
+            raise ValueError("a link is out of range")
+        if (row >= rows).any():
+            raise ValueError("the row of a node is out of range")
+        nodes[row] = np.arange(first, first + len(block))
+    if (nodes < 0).any():
+        raise ValueError("two nodes have the same row")
+    return nodes
+
+
+def check_upper_links(words: np.ndarray, header: Any) -> None:
+    """Check the links on the upper levels: `words` are all numbers after the nodes."""
+    rows, length = int(header["count"]), 1 + int(header["upper_links"])
+    levels = np.zeros(rows, dtype=np.int32)
+    starts: list[int] = []
+    position = 0
+    numbers = words.data  # much faster than an array to read one by one
+    for node in range(rows):
+        size = numbers[position] if position < len(numbers) else 0
+        if size:
+            levels[node], rest = divmod(size, 4 * length)
+            if rest or levels[node] > header["levels"]:
+                raise ValueError("the size of the links of a node is out of range")
+            starts.append(position + 1)
+        position += 1 + size // 4
+    if position != len(numbers):
+        raise ValueError("its length is not that of its links")
+    if header["entry"] >= rows or levels[header["entry"]] != header["levels"]:
+        raise ValueError("its first node is not on the highest level")
+    tops = levels[levels > 0]
+    for level in range(1, 1 + int(header["levels"])):
+        first = np.array(starts)[tops >= level] + (level - 1) * length
+        links = words[first[:, None] + np.arange(length)]  # (nodes, length)
+        if (links[:, 0] >= length).any() or (links[:, 1:] >= rows).any():
+            raise ValueError("a link is out of range")
+        used = np.arange(1, length) <= links[:, :1]
+        if (levels[links[:, 1:][used]] < level).any():
+            raise ValueError("a link leads to a node that is not on its level")

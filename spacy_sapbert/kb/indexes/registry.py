@@ -1,46 +1,139 @@
-"""The backends: one class each, all with the protocol of `Backend`."""
+"""What a backend of indexes is, which there are, and which one is chosen."""
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields
-from importlib import import_module
+from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from ...errors import SapbertError
-from ...io.plugins import load_plugins
-from .backend import Backend, BuildRun, Index
-from .exact import EXACT_ROWS, Exact
-from .faiss_graph import Faiss
-from .hnsw import Hnsw
-from .row_file import Vectors
+import numpy as np
 
-BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Hnsw, Faiss, Exact)}
+from ...errors import SapbertError, check_range
+from ...io.plugins import load_object, load_plugins, require
+from .row_file import COMPACT_SUFFIX, Vectors
+
+BACKENDS = {"hnsw": "hnsw:Hnsw", "faiss": "faiss_graph:Faiss", "exact": "exact:Exact"}
 PLUGINS = "spacy_sapbert_backends"  # entry points of other packages: each a `Backend`
+EXACT_ROWS = 20_000  # fewer rows are searched exactly
 # What hnsw may have in memory by default: 3 million rows of 384 columns. A row needs
 # its vector and some 144 bytes of the graph.
 HNSW_BYTES = 5_040_000_000
 GRAPH_BYTES = 144
 
 
+class Index(Protocol):
+    """An opened index.
+
+    Attributes:
+        width: Columns of its vectors.
+    """
+
+    width: int
+
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the nearest rows.
+
+        Args:
+            queries: Unit vectors in float32. Shape: (n, width).
+            k: Number of rows; there may come fewer, where an index cannot reach them.
+
+        Returns:
+            Rows, int64, and their cosines, float32, best first, equal ones by row.
+            Shape: (n, up to k) each.
+        """
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the vectors of some rows, float32. Shape: (n,) → (n, width)."""
+
+
+def setting(default: int, low: int, high: int, *, changeable: bool = False) -> Any:
+    """Declare a setting of a backend: a field of its class.
+
+    Its values are from `low` to `high`; a changeable one needs no new build.
+    """
+    metadata = {"range": (low, high), "changeable": changeable}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class BuildRun:
+    """How an index is built, whichever it is.
+
+    Attributes:
+        threads: 0 = all. With one, equal vectors give equal bytes.
+        progress: Show a bar.
+    """
+
+    threads: int = 0
+    progress: bool = False
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A search structure; each backend is a subclass whose fields are its settings.
+
+    Attributes:
+        name: By which users choose it.
+        library: The module that it imports; "" = none.
+        package: What to install for this module.
+    """
+
+    name: ClassVar[str]
+    library: ClassVar[str] = ""
+    package: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            check_range(item.name, getattr(self, item.name), *item.metadata["range"])
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """All settings by name."""
+        return asdict(self)
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the files of an index."""
+        raise NotImplementedError
+
+    @property
+    def stores_16_bits(self) -> bool:
+        """Whether an index has the full vectors with 16 bits a value."""
+        return any(name.endswith(COMPACT_SUFFIX) for name in self.files)
+
+    def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
+        """Build an index of unit vectors and write its files. Shape: (rows, width)."""
+        raise NotImplementedError
+
+    def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
+        """Check the files of an index, `paths` by the names in `files`, and open them.
+
+        Whatever is in them, native code reads nothing outside of its memory afterwards.
+        """
+        raise NotImplementedError
+
+
 def list_backends() -> dict[str, type[Backend]]:
     """Return the backends by name, with those of other packages."""
-    others = load_plugins(PLUGINS, Backend, (*BACKENDS,), subclasses=True)
-    return {**BACKENDS, **others}
+    ours = {name: load_object(at, __package__) for name, at in BACKENDS.items()}
+    return {**ours, **load_plugins(PLUGINS, Backend, (*ours,), subclasses=True)}
 
 
 def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backend:
     """Return a backend with some settings; the others have their defaults."""
-    backends = BACKENDS if name in BACKENDS else list_backends()
-    if name not in backends:
+    if name in BACKENDS:
+        kind = load_object(BACKENDS[name], __package__)
+    elif name in (backends := list_backends()):
+        kind = backends[name]
+    else:
         raise SapbertError(
             "E302",
             f"Expected the backend to be one of {sorted(backends)}, but got {name!r}. "
             "Correct `--backend`, or update spacy-sapbert if a newer one made the "
             "knowledge base.",
         )
-    known = sorted(item.name for item in fields(backends[name]))
+    known = sorted(item.name for item in fields(kind))
     given = settings or {}
     if unknown := sorted(given.keys() - {*known}):
         raise SapbertError(
@@ -49,32 +142,22 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
             f"({', '.join(known) or 'none'}), but got {unknown[0]!r}. Correct it, or "
             "leave it out.",
         )
-    return backends[name](**given)
+    backend: Backend = kind(**given)
+    return backend
 
 
 def is_usable(name: str) -> bool:
-    """Return whether the library of a backend is installed."""
-    library = list_backends()[name].library
+    """Return whether the library of a backend of ours is installed."""
     try:
-        return not library or find_spec(library) is not None
-    # in `sys.modules`, and made unusable there; or inside of a package that is missing
-    except (ImportError, ValueError):
+        return find_spec(make_backend(name).library) is not None
+    except ValueError:  # it was made unusable in `sys.modules`
         return False
 
 
 def check_library(backend: Backend) -> None:
     """Raise an error if the library of a backend is not installed."""
-    try:
-        if backend.library:
-            import_module(backend.library)
-    except ImportError:
-        usable = ", ".join(sorted(filter(is_usable, list_backends())))
-        raise SapbertError(
-            "E390",
-            f"Expected the library {backend.library}, which searches this index, but "
-            f"it is not installed. Run `pip install {backend.package}`, or build the "
-            f"knowledge base again with `--backend` one of {usable}.",
-        ) from None
+    if backend.library:
+        require(backend.library, backend.package)
 
 
 def choose_index(rows: int, width: int) -> Backend:
@@ -86,7 +169,7 @@ def choose_index(rows: int, width: int) -> Backend:
     other one is used.
     """
     if rows <= EXACT_ROWS:
-        return Exact()
+        return make_backend("exact")
     size = rows * (4 * width + GRAPH_BYTES)
     graphs = ("hnsw", "faiss") if size <= HNSW_BYTES else ("faiss", "hnsw")
     name = next(filter(is_usable, graphs), "exact")
@@ -104,35 +187,6 @@ def choose_index(rows: int, width: int) -> Backend:
 
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
     return make_backend(backend, settings).files
-
-
-def check_settings(backend: str, settings: Mapping[str, int]) -> None:
-    """Check the settings of meta.json, which has all of them."""
-    known = make_backend(backend).settings
-    if known.keys() != settings.keys():
-        raise SapbertError(
-            "E344",
-            f"Expected the settings {sorted(known)} of the backend {backend}, but got "
-            f"{sorted(settings)}. Copy or build the knowledge base again.",
-        )
-    make_backend(backend, settings)
-
-
-def change_settings(
-    backend: str, settings: Mapping[str, int], changes: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the settings of an index, some changed that need no new build."""
-    changed = make_backend(backend, {**settings, **changes})
-    known = sorted(i.name for i in fields(changed) if i.metadata["changeable"])
-    for name, value in changes.items():
-        if name not in known and value != settings[name]:
-            raise SapbertError(
-                "E356",
-                f"Expected a setting of the index {backend} that can change without a "
-                f"new build ({known or 'none'}), but got {name}. Build the knowledge "
-                f"base again with `--setting {name}=…`.",
-            )
-    return changed.settings
 
 
 def build_index(
@@ -166,3 +220,24 @@ def load_index(
     chosen = make_backend(backend, settings)
     check_library(chosen)
     return chosen.load(paths, rows=rows, width=width)
+
+
+def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort what a library returns, equal scores by row. Shape: (n, k) each."""
+    order = np.lexsort((rows, -scores))
+    return (
+        np.take_along_axis(rows, order, 1).astype(np.int64),
+        np.take_along_axis(scores, order, 1).astype(np.float32),
+    )
+
+
+def check_queries(queries: np.ndarray, width: int) -> None:
+    """Raise an error for a wrong width or NaN, before native code reads them."""
+    finite = np.isfinite(queries).all()
+    if queries.ndim != 2 or queries.shape[1] != width or not finite:
+        got = "NaN or infinity" if not finite else f"shape {queries.shape}"
+        raise SapbertError(
+            "E301",
+            f"Expected finite queries of width {width}, as the index has, but got "
+            f"{got}. Encode them with the encoder of the same knowledge base.",
+        )

@@ -6,10 +6,10 @@ and numpy decodes it several times faster than float16. A cosine changes by less
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -19,9 +19,9 @@ from ...io.forks import ProcessLock
 from ...io.progress import show_progress
 from ...io.writing import link_file
 
+COMPACT_SUFFIX = ".i16"
 SCALE = np.float32(32767)  # a value of 1 in 16 bits
 BLOCK_ROWS = 16_384
-UNIT_TOLERANCE = 1e-3  # of the squared length of a vector
 
 
 class Vectors(Protocol):
@@ -56,9 +56,11 @@ def check_size(size: int, expected: int) -> None:
         raise ValueError(f"it has {size} bytes and not {expected}")
 
 
-def value_type(*, compact: bool) -> np.dtype:
-    """Return the type of a value in a file."""
-    return np.dtype("<i2" if compact else "<f4")
+def check_numbers(record: Any, expected: Mapping[str, object]) -> None:
+    """Raise a ValueError if a record of a file has other values than expected."""
+    for name, value in expected.items():
+        if record[name] != value:
+            raise ValueError(f"`{name}` is {record[name]}, not {value}")
 
 
 def encode_rows(vectors: np.ndarray, *, compact: bool) -> np.ndarray:
@@ -68,25 +70,11 @@ def encode_rows(vectors: np.ndarray, *, compact: bool) -> np.ndarray:
     return np.rint(np.clip(vectors, -1, 1) * SCALE).astype("<i2")
 
 
-def decode_rows(values: np.ndarray) -> np.ndarray:
-    """Return stored values as float32; an array of float32 is not copied."""
-    if values.dtype.kind == "i":
-        return values * (1 / SCALE)
-    return np.asarray(values, dtype=np.float32)
-
-
-def find_bad_vector(vectors: np.ndarray) -> int | None:
-    """Return the first row that is not a finite unit vector, None if all are."""
-    squares = np.einsum("nd,nd->n", vectors, vectors)
-    good = np.abs(squares - 1) < UNIT_TOLERANCE  # false for NaN
-    return None if good.all() else int(np.argmin(good))
-
-
 class RowFile:
     """Vectors in a file, read row by row without mapping it.
 
     A mapped file counts as memory of the process, and ends it with a signal if it is
-    cut; here this is an error, and so is a row that is not a unit vector.
+    cut; here this is an error.
     """
 
     def __init__(
@@ -96,7 +84,7 @@ class RowFile:
         self.shape = (rows, width)
         self.compact = compact
         self.lock = ProcessLock()
-        self.type = value_type(compact=compact)
+        self.type = np.dtype("<i2" if compact else "<f4")
         self.row_bytes = width * self.type.itemsize
         with name_damage(path):
             self.handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -118,22 +106,13 @@ class RowFile:
         """Return some rows in float32."""
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
-        numbers = rows.tolist()
         runs = list_runs(rows)
-        data = b"".join([self.read(numbers[at], end - at) for at, end in runs])
-        if len(data) != len(numbers) * self.row_bytes:
+        data = b"".join([self.read(int(rows[at]), end - at) for at, end in runs])
+        if len(data) != len(rows) * self.row_bytes:
             reason = "it was cut while it was used"
             raise damaged_index(path=self.path, reason=reason)
-        values = np.frombuffer(data, self.type).reshape(len(numbers), self.shape[1])
-        vectors = decode_rows(values)
-        if (bad := find_bad_vector(vectors)) is not None:
-            raise SapbertError(
-                "E391",
-                f"{self.path}: Expected unit vectors, but row {numbers[bad]} has "
-                "none: the file is damaged. Copy or build the knowledge base again; "
-                "`spacy sapbert kb verify` checks all of it.",
-            )
-        return vectors
+        values = np.frombuffer(data, self.type).reshape(len(rows), self.shape[1])
+        return values * (1 / SCALE) if self.compact else values
 
 
 def list_runs(rows: np.ndarray) -> Iterable[tuple[int, int]]:
@@ -162,8 +141,6 @@ def write_rows(vectors: Vectors, path: Path, *, compact: bool, progress: bool) -
             starts, unit="blocks", desc="Write", quiet=not progress
         ):
             block = vectors[start : start + BLOCK_ROWS]
-            if find_bad_vector(block) is not None:
-                raise not_finite()
             file.write(encode_rows(block, compact=compact).tobytes())
 
 

@@ -31,11 +31,11 @@ from ...linking.filters import GROUPS, UNTYPED, Filter
 from ...linking.probability import TopScores
 from ...linking.ranker import OF_NAME, Ranker
 from ...linking.text import fold_piece, hash_word
+from ..agreement import Without
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
-from ..ordering import VOCABULARY_NAME
-from ..search import MENTIONS_AT_ONCE
-from ..words import Without, list_real_words
+from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
+from ..words import list_real_words
 from .fit import (
     Example,
     check_right,

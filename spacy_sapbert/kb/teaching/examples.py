@@ -118,10 +118,8 @@ def make_examples(
     found = dict(zip(texts, nearest, strict=True))
     plain: dict[str, str | None] = {}  # the first answers before anything is taught
     for text, (names, named) in found.items():
-        vocabulary = [
-            n for n in names if searcher.ordering.find_provenance(n.entry).vocabulary
-        ]
-        pool = pool_concepts(vocabulary, searcher.ordering.find_provenance)
+        vocabulary = [n for n in names if searcher.find_provenance(n.entry).vocabulary]
+        pool = pool_concepts(vocabulary, searcher.find_provenance)
         features = searcher.agreement.features(text, pool, Filter())
         plain[text] = first_answer(prior, pool, features, {}, named=named)
     examples: list[TaughtExample] = []
@@ -181,7 +179,7 @@ def hide_fold(
 
     @cache
     def find_provenance(entry: Entry) -> Provenance:
-        provenance = searcher.ordering.find_provenance(entry)
+        provenance = searcher.find_provenance(entry)
         if provenance.annotated:
             others = fold_counts.counts(name_form(entry.alias), fold)
             provenance = provenance._replace(annotated=others[entry.cui] > 0)

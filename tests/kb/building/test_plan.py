@@ -8,9 +8,9 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.building.row_vectors import check_plan, describe_index
-from spacy_sapbert.kb.indexes.backend import Backend
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
 from spacy_sapbert.kb.indexes.hnsw import Hnsw
+from spacy_sapbert.kb.indexes.registry import Backend
 
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
 OTHER = {"concepts_sha256": "1", "engine": "openvino"}

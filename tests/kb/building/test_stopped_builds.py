@@ -18,7 +18,7 @@ def stop_builds(
 ) -> None:
     """Stop a build at many writes, and find the old or the new knowledge base."""
     row_vectors.ROWS_AT_ONCE = 8
-    faiss_graph.BLOCK_ROWS = faiss_graph.PART_ROWS = 8
+    faiss_graph.BLOCK_ROWS = 8
 
     def build(target: Path) -> None:
         build_kb(concepts, target, str(encoder), threads=1, force=True, **index)

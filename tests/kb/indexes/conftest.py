@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_sapbert.kb.indexes.backend import Index
 from spacy_sapbert.kb.indexes.registry import (
-    BACKENDS,
+    Index,
     build_index,
     load_index,
     make_backend,
@@ -54,7 +53,7 @@ def make_index(open_index: MakeIndex) -> MakeIndex:
         threads: int = 1,
         **given: int,
     ) -> Index:
-        if library := BACKENDS[backend].library:
+        if library := make_backend(backend).library:
             pytest.importorskip(library)
         folder.mkdir(exist_ok=True)
         build_index(vectors, folder, backend=backend, settings=given, threads=threads)

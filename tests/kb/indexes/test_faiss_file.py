@@ -1,13 +1,16 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes.backend import Index
-from spacy_sapbert.kb.indexes.faiss_file import CODES, HEADER, SEARCH
+from spacy_sapbert.kb.indexes.faiss_graph import (
+    HEADER,
+    describe_end,
+    describe_start,
+)
+from spacy_sapbert.kb.indexes.registry import Index
 
 pytest.importorskip("faiss")
 MakeIndex = Callable[..., Index]
@@ -19,27 +22,16 @@ class Graph:
     """The parts of the file of a graph, as arrays that can be changed."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.place = bytearray(data), 0
-        self.header = self.take(HEADER, 1)
-        self.chances = self.array("<f8")
-        self.links = self.array("<i4")
-        self.levels = self.array("<i4")
-        self.starts = self.array("<u8")
-        self.found = self.array("<i4")
-        self.search = self.take(SEARCH, 1)
-        self.code_header = self.take(HEADER, 1)
-        self.codes = self.take(CODES, 1)
-        self.ranges = self.array("<f4")
-
-    def take(self, layout: Any, many: int) -> Any:
-        """Return a part that shares memory with the data."""
-        found = np.frombuffer(self.data, layout, many, self.place)
-        self.place += found.nbytes
-        return found
-
-    def array(self, layout: str) -> Any:
-        (length,) = self.take("<u8", 1)
-        return self.take(layout, int(length))
+        self.data = bytearray(data)
+        rows = int(np.frombuffer(data, HEADER, 1)["rows"][0])
+        levels = int(np.frombuffer(data, "<u8", 1, np.dtype(HEADER).itemsize)[0])
+        start, end = describe_start(rows, levels), describe_end(WIDTH)
+        self.first = np.frombuffer(self.data, start, 1)[0]
+        total = int(self.first["link_count"])
+        self.found = np.frombuffer(self.data, "<i4", total, start.itemsize)
+        self.last = np.frombuffer(self.data, end, 1, start.itemsize + 4 * total)[0]
+        self.links, self.levels = self.first["places"], self.first["levels"]
+        self.starts, self.ranges = self.first["starts"], self.last["ranges"]
 
     def slots(self, level: int) -> tuple[int, slice]:
         """Return a node of a level, and the places of its links there."""
@@ -57,9 +49,9 @@ def bend(graph: Graph, case: str) -> None:
     """Change a number as a damage or a hostile author would."""
     level = 1
     if case == "kind":
-        graph.header["kind"] = b"IHN2"
+        graph.first["kind"] = b"IHN2"
     elif case in ("width", "rows", "trained", "metric"):
-        graph.header[case] = graph.header[case] + 1
+        graph.first[case] = graph.first[case] + 1
     elif case == "link":
         graph.found[3] = ROWS
     elif case == "negative link":
@@ -79,19 +71,19 @@ def bend(graph: Graph, case: str) -> None:
     elif case == "last start":
         graph.starts[-1] += 1
     elif case == "entry":
-        graph.search["entry"] = ROWS
+        graph.last["entry"] = ROWS
     elif case == "entry of a lower level":
-        graph.search["entry"] = lower(graph, level)
+        graph.last["entry"] = lower(graph, level)
     elif case == "top":
-        graph.search["top"] += 1
+        graph.last["top"] += 1
     elif case == "links of a level":
         graph.links[2] += 1
     elif case == "code kind":
-        graph.code_header["kind"] = b"IxPQ"
+        graph.last["kind"] = b"IxPQ"
     elif case == "code rows":
-        graph.code_header["rows"] = ROWS - 1
-    elif case in ("type", "code width", "bytes"):
-        graph.codes[case.removeprefix("code ")] += 1
+        graph.last["rows"] = ROWS - 1
+    elif case in ("type", "code_width", "code_bytes", "code_count"):
+        graph.last[case] += 1
     elif case == "range":
         graph.ranges[1] = 1e30
     elif case == "range of NaN":
@@ -100,8 +92,8 @@ def bend(graph: Graph, case: str) -> None:
 
 CASES = """kind, width, rows, trained, metric, link, negative link, link of an upper
 level, link to a lower node, level 0, level, level of a node, start, last start, entry,
-entry of a lower level, top, links of a level, code kind, code rows, type, code width,
-bytes, range, range of NaN"""
+entry of a lower level, top, links of a level, code kind, code rows, type, code_width,
+code_bytes, code_count, range, range of NaN"""
 
 
 @pytest.mark.parametrize("case", " ".join(CASES.split()).split(", "))
