@@ -160,13 +160,13 @@ def read_messages(folder: Path) -> Iterator[tuple[str, str]]:
 
 def list_messages(kind: str) -> str:
     """Return a table of the errors, "E", or the warnings, "W", by code."""
-    messages = dict(sorted({*read_messages(PACKAGE)}, reverse=True))
-    rows = [
-        (code, text.replace("|", "\\|"))
-        for code, text in sorted(messages.items())
-        if code[0] == kind
-    ]
-    return make_table(("code", "text"), *rows)
+    rows: dict[str, list[str]] = {}
+    for code, text in sorted({*read_messages(PACKAGE)}):
+        if code[0] == kind:
+            rows.setdefault(code, []).append(text.replace("|", "\\|"))
+    return make_table(
+        ("code", "texts"), *((c, "<br>".join(t)) for c, t in rows.items())
+    )
 
 
 def list_causes() -> str:

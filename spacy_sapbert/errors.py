@@ -42,7 +42,7 @@ def check_range(setting: str, value: float, low: float, high: float) -> None:
     """Raise an error if a number is not from `low` to `high`."""
     if not low <= value <= high:
         raise SapbertError(
-            "E313",
+            "E331",
             f"Expected {setting} from {low} to {high}, but got {value!r}. Correct "
             f"`{setting}`.",
         )
@@ -52,7 +52,7 @@ def check_choice(setting: str, known: Sequence[Any], value: Any) -> None:
     """Raise a SapbertError if a setting has none of the known values."""
     if value not in known:
         raise SapbertError(
-            "E605",
+            "E331",
             f"Expected {setting} to be one of {known}, but got {value!r}. Correct "
             f"`--{setting}`.",
         )
@@ -75,7 +75,7 @@ def not_written(*, path: object, reason: object) -> SapbertError:
 
 def refused_by_system(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E020",
+        "E004",
         f"Expected to read or write {path}, but the system refused: {reason}. Correct "
         "its permissions, or make space for it.",
     )
@@ -91,7 +91,7 @@ def missing_in_folder(*, file: object, folder: object) -> SapbertError:
 
 def unknown_on_error(*, value: object) -> SapbertError:
     return SapbertError(
-        "E112", f"Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
+        "E331", f"Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
     )
 
 
@@ -113,7 +113,7 @@ def too_long(*, path: object, line: object, limit: object) -> SapbertError:
 
 def blank_mention(*, path: object, line: object) -> SapbertError:
     return SapbertError(
-        "E704",
+        "E117",
         f"{path}:{line}: Expected the text of a mention, but it is blank. Correct the "
         "line, or remove it.",
     )
@@ -121,7 +121,7 @@ def blank_mention(*, path: object, line: object) -> SapbertError:
 
 def no_known_mentions(*, mentions: object) -> SapbertError:
     return SapbertError(
-        "E730",
+        "E106",
         f"Expected mentions that the dictionary knows, but none of {mentions} is "
         "left. Name the dictionary that they were annotated with, or `--aliases`, or "
         "`--prefix`.",

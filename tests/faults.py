@@ -17,7 +17,7 @@ from typing import Any
 
 WRITES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"}
 # What an error of a full disk has; tokenizers and safetensors have no code.
-FULL_DISK = ("[E004]", "[E116]", "[E355]", "(os error")
+FULL_DISK = ("[E004]", "[E004]", "[E355]", "(os error")
 # How a change ended. DESPITE: it did not need the write that failed.
 KILLED, DONE, REFUSED, FAILED, DESPITE = -9, 0, 1, 3, 4
 # how it was stopped → how it may end

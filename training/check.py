@@ -69,7 +69,7 @@ def check_wheels() -> None:
     missing = [name for name in WHEELS if find_spec(name) is None]
     if missing:
         raise SapbertError(
-            "E626",
+            "E521",
             f"Expected the packages that build a wheel, but {' and '.join(missing)} is "
             "not installed. Run `pip install build 'setuptools>=70.1'`.",
         )

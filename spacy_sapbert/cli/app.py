@@ -121,20 +121,20 @@ def name_error(error: BaseException) -> SapbertError:
         return error
     if isinstance(error, MemoryError):
         return SapbertError(
-            "E022",
+            "E004",
             "Expected enough memory, but the system has none left. Close other "
             "programs, pass a smaller `--batch-size` or `--n-process`, or use a "
             "machine with more.",
         )
     if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
         return SapbertError(
-            "E025",
+            "E009",
             "Expected names of files and values on the command line in UTF-8, but "
             "one has other bytes. Rename the file, or type the value again.",
         )
     if isinstance(error, sqlite3.Error):
         return SapbertError(
-            "E023",
+            "E004",
             f"Expected a database that SQLite can read and write, but got: {error}. "
             "Make space on the disk, or copy or build the knowledge base again.",
         )
@@ -254,7 +254,7 @@ def keep_inputs(*outputs: Path | None) -> None:
         for path in inputs:
             if writing.real_place(path).is_relative_to(place):
                 raise SapbertError(
-                    "E016",
+                    "E003",
                     f"Expected to write {output}, but {path}, which is read, would be "
                     "lost. Name another place.",
                 )

@@ -120,7 +120,7 @@ def calibrate(
             ordered = False
     if check and known is None:
         raise SapbertError(
-            "E587",
+            "E582",
             f"Expected a knowledge base with a threshold to check, but {folder} has "
             "none. Calibrate it with `spacy sapbert calibrate` and without `--check` "
             "first.",

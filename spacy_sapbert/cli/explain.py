@@ -153,7 +153,7 @@ def explain(
 
     def fail(what: str, got: str) -> SapbertError:
         return SapbertError(
-            "E540",
+            "E331",
             f'Expected {what}, but got {got}. Write it like `--context "No [[MI]] on '
             'the echo."`.',
         )

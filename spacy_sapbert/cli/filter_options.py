@@ -41,7 +41,7 @@ def read_ids(path: Path) -> list[str]:
             continue
         if len(cui.split()) != 1:
             raise SapbertError(
-                "E516",
+                "E117",
                 f"{path}:{number}: Expected one id, optionally followed by a tab and "
                 "a comment, but got a blank in the id. Correct the line.",
             )
@@ -78,7 +78,7 @@ def gather_filter(
     }
     if allow is not None and not given["allow"]:
         raise SapbertError(
-            "E517",
+            "E106",
             f"Expected at least one id in {allow}, but got none. Add one, or remove "
             "`--allow` to allow every concept.",
         )

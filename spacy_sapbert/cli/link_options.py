@@ -40,7 +40,7 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not name or not equals or not value:
             raise SapbertError(
-                "E541",
+                "E331",
                 "Expected `--setting` as NAME=VALUE, but got something else. Write "
                 "it like `--setting k=5`; a value is a text, or JSON.",
             )

@@ -86,14 +86,14 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
             key = fields[0].strip()[1:]
             if key not in entities:
                 raise SapbertError(
-                    "E720",
+                    "E117",
                     f"{concepts}:{number}: Expected the line to name a mention of "
                     f"{file}, but it names another. Correct the line.",
                 )
             if key in found:
                 first = found[key].line
                 raise SapbertError(
-                    "E721",
+                    "E117",
                     f"{concepts}:{number}: Expected each annotation once, but it has "
                     f"the name of the one in line {first}. Rename one of them.",
                 )

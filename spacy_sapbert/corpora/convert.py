@@ -113,7 +113,7 @@ def make_blank(lang: str) -> "Language":
     except ImportError as error:
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(
-            "E723",
+            "E331",
             "Expected a language that spaCy can make a pipeline for, but got "
             f"{lang!r}: {reason} Correct `--lang`, or install what it needs; `xx` is "
             "any language.",
@@ -163,7 +163,7 @@ def convert_corpus(
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))
         raise SapbertError(
-            "E722",
+            "E110",
             f"Expected an output that ends with one of {known}, but got {output}. "
             "Correct `--output`.",
         )

@@ -43,7 +43,7 @@ def load_reader(format: str) -> Reader:
     if format not in FORMATS:
         known = ", ".join(FORMATS)
         raise SapbertError(
-            "E710",
+            "E110",
             f"Expected one of the corpus formats {known}, but got {format!r}. Correct "
             "`--format`.",
         )
@@ -104,7 +104,7 @@ def read_corpus(
     for option in options:
         if option not in known:
             raise SapbertError(
-                "E711",
+                "E113",
                 f"Expected one of the options of the format {format} "
                 f"({', '.join(known).replace('_', '-') or 'none'}), but got "
                 f"`--{option.replace('_', '-')}`. Remove it.",
@@ -141,7 +141,7 @@ def finish_documents(
         yield document._replace(spans=spans)
     if not seen:
         raise SapbertError(
-            "E707",
+            "E106",
             f"Expected gold mentions in {path}, but it has none. Pass the file that "
             "has them.",
         )

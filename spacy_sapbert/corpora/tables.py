@@ -45,7 +45,7 @@ def check_fields(
     """Raise a SapbertError if a line has another number of fields."""
     if len(fields) != expected:
         raise SapbertError(
-            "E703",
+            "E117",
             f"{path}:{number}: Expected {expected} fields with {separator} between "
             f"them, but got {len(fields)}. Correct the line.",
         )
@@ -106,7 +106,7 @@ def read_tsv(
         codes = sorted(code for code in languages if 0 < len(code) <= LANGUAGE_LETTERS)
         known = ", ".join(codes) or "none"
         raise SapbertError(
-            "E724",
+            "E105",
             f"{path}: Expected mentions with {language!r} in the column `lang`, but "
             f"got none: the languages there are {known}. Correct `--language`.",
         )
@@ -187,7 +187,7 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
         ids, *rest = line.split(BARS, 2)  # a context may have bars
         if not rest or (looks_like_ids(rest[0]) and not looks_like_ids(ids)):
             raise SapbertError(
-                "E715",
+                "E117",
                 f"{path}:{number}: Expected `id||mention` or `id||mention||context`, "
                 "but got something else. Correct the line; `--format tsv` reads "
                 "`mention||id`.",
@@ -200,7 +200,7 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
             inside, _, after = marked.partition(CLOSE)
             if context.count(OPEN) != 1 or marked.count(CLOSE) != 1 or CLOSE in before:
                 raise SapbertError(
-                    "E716",
+                    "E117",
                     f"{path}:{number}: Expected a context with one `<tgt>` and one "
                     "`</tgt>` after it, but got something else. Correct the line.",
                 )
@@ -242,7 +242,7 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
             columns = row
             if not set(wanted) <= set(columns):
                 raise SapbertError(
-                    "E718",
+                    "E117",
                     f"{path}:{number}: Expected a header with tabs and the columns "
                     f"{wanted}, but got another. Name a file of COMETA as it was "
                     "published.",

@@ -97,7 +97,7 @@ class LinkBatches:
             taken = [keep]
         if taken:
             raise SapbertError(
-                "E372",
+                "E331",
                 "Expected `keep` to have columns once, which the rows have not of "
                 f"their own, but got {taken[0]!r}. Correct it, or rename the column.",
             )
@@ -280,7 +280,7 @@ def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
     if table.column_names.count(name) != 1:
         columns = list_columns(sorted(table.column_names))
         raise SapbertError(
-            "E370",
+            "E410",
             f"Expected one column {name!r} in the documents, but they have {columns}. "
             "Pass the names of their columns as `text`, `id` and `keep`.",
         )
@@ -297,7 +297,7 @@ def read_texts(table: pa.Table, name: str, *, numbers: bool = False) -> pa.Array
     if type not in texts and not (numbers and pa.types.is_integer(type)):
         expected = "texts or whole numbers" if numbers else "texts"
         raise SapbertError(
-            "E371",
+            "E410",
             f"Expected {expected} in the column {name!r}, but its type is "
             f"{column.type}. Convert the column, or pass another as `text` or `id`.",
         )

@@ -132,7 +132,7 @@ def read_adapter(folder: Path) -> SavedAdapter:
     except (ValidationError, OSError) as error:
         reason = " ".join(str(error).split())
         raise SapbertError(
-            "E210",
+            "E203",
             f"{path}: Expected the description of an adapter, but: {reason}. Save or "
             "copy the adapter again, or update spacy-sapbert if a newer one made it.",
         ) from None
@@ -162,7 +162,7 @@ def attach_adapter(model: Any, folder: Path) -> None:
 
 def wrong_adapter(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E211",
+        "E203",
         f"{path}: Expected the weights of an adapter, but: {reason} Copy the adapter "
         "again, or put it into the encoder that it was trained in.",
     )

@@ -188,7 +188,7 @@ class Encoder:
         # Libraries read outside of their weights, or raise an error without a name.
         if (largest := int(ids.max())) >= self.engine.vocabulary:
             raise SapbertError(
-                "E232",
+                "E203",
                 f"Expected token ids below {self.engine.vocabulary}, the number that "
                 f"the encoder has, but its tokenizer made {largest}. Copy the encoder "
                 "again, with its own tokenizer.",
@@ -249,7 +249,7 @@ def measure_width(engine: Engine, length: int, name: Path) -> int:
         shape, reason = (), " ".join(str(error).split())[:300]
     if len(shape) != 3 or shape[:2] != ids.shape:
         raise SapbertError(
-            "E231",
+            "E203",
             "Expected token states for a name of `max_length` tokens from the "
             f"encoder {name}, but it failed: {reason} Lower `max_length`, or choose "
             "another encoder.",

@@ -36,7 +36,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(
-            "E224",
+            "E223",
             "Expected vectors like the encoder's own from OpenVINO (cosine above "
             f"{LEAST_COSINE}), but the least cosine is {cosine:.4f}. Use the engine "
             '"torch" for this encoder.',

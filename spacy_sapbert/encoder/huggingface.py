@@ -80,7 +80,7 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
             return asdict(check_settings(json.loads(path.read_text("utf8"))))
         except (ValueError, OSError, RecursionError) as error:
             raise SapbertError(
-                "E201", f"{path}: Expected the settings of an encoder, but: {error}"
+                "E203", f"{path}: Expected the settings of an encoder, but: {error}"
             ) from None
     if has_adapter(folder) and not has_weights(folder):
         find_base(folder)  # names what is wrong with it
@@ -99,7 +99,7 @@ def check_settings(data: Any) -> EncoderSettings:
         or not 3 <= data["max_length"] <= LONGEST
     ):
         raise SapbertError(
-            "E202",
+            "E203",
             f"Expected settings like {expected}, but got something else. Train or "
             "copy the encoder again.",
         )
@@ -169,7 +169,7 @@ def check_encoder_name(name: str) -> None:
     in_folder = path.parent != Path() and path.parent.is_dir()
     if path.is_absolute() or name.startswith(".") or path.exists() or in_folder:
         raise SapbertError(
-            "E208",
+            "E634",
             f"Expected an encoder folder at {path}, but found none. Check the path, "
             "or name a hub id.",
         )
@@ -199,7 +199,7 @@ def find_base(folder: Path) -> Path:
     except ValueError as error:  # SapbertError is one too
         path = folder / ADAPTER_FILE
         raise SapbertError(
-            "E212",
+            "E203",
             f"{path}: Expected the encoder that the adapter was trained in, but: "
             f"{error} Correct `base` in this file to its folder or hub id.",
         ) from None
@@ -333,7 +333,7 @@ def encoder_not_loaded(*, name: object, reason: object) -> SapbertError:
 
 def wrong_sentence_transformer(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E234",
+        "E203",
         f"{path}: Expected an encoder of sentence-transformers with the parts "
         f"`Transformer`, `Pooling` (cls or mean) and `Normalize`, but {reason}. "
         "Choose another encoder; or write `sapbert.json` into its folder, with "

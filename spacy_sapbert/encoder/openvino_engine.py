@@ -53,7 +53,7 @@ def import_openvino() -> Any:
         import openvino
     except ImportError:
         raise SapbertError(
-            "E221",
+            "E521",
             "Expected OpenVINO for this encoder, but it is not installed. Run `pip "
             'install "openvino>=2024.4"`, or choose the engine "torch".',
         ) from None
@@ -195,7 +195,7 @@ class OpenVinoEngine:
 
 def not_exported(*, path: object) -> SapbertError:
     return SapbertError(
-        "E222",
+        "E223",
         f"Expected an encoder exported for OpenVINO in {path}, but found none. Run "
         "`spacy sapbert kb export` on the knowledge base, or choose the engine "
         '"torch".',

@@ -64,7 +64,7 @@ def read_json(path: Path) -> dict[str, Any]:
             raise ValueError("it is not a JSON object")
     except (ValueError, OSError, RecursionError) as error:
         raise SapbertError(
-            "E201", f"{path}: Expected the settings of an encoder, but: {error}"
+            "E203", f"{path}: Expected the settings of an encoder, but: {error}"
         ) from None
     return data
 
@@ -113,7 +113,7 @@ def check_encoder_folder(folder: Path) -> None:
     for name in (CONFIG_FILE, TOKENIZER_FILE):
         if "auto_map" in read_json(folder / name):
             raise SapbertError(
-                "E207",
+                "E225",
                 f"{folder / name}: Expected an encoder that needs no code of its "
                 "own, but it has an `auto_map`. Foreign code is not run; choose "
                 "another encoder.",
@@ -156,7 +156,7 @@ def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
     """Check that weights are trained, and that only the pooler's are `missing`."""
     if needed := sorted(filter(is_needed, missing)):
         raise SapbertError(
-            "E226",
+            "E203",
             f"Expected all weights of the encoder {name}, but {len(needed)} are "
             f"missing, e.g. {needed[0]}. Save the encoder again with "
             "`save_pretrained`; if its weights have a prefix such as `module.`, "
@@ -164,7 +164,7 @@ def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
         )
     if bad := find_bad_weight(model):
         raise SapbertError(
-            "E227",
+            "E203",
             f"Expected trained weights in the encoder {name}, but {bad[0]} is "
             f"{bad[1]}. Train or copy the encoder again.",
         )
@@ -187,7 +187,7 @@ def find_bad_weight(model: Any) -> tuple[str, str] | None:
 
 def no_weights(*, path: object) -> SapbertError:
     return SapbertError(
-        "E206",
+        "E203",
         f"Expected weights in {path}, in safetensors or in `pytorch_model.bin`, but "
         "found none. Copy the encoder again, or save it with `save_pretrained`.",
     )

@@ -49,7 +49,7 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
     path = folder / FILE
     if not path.is_file():
         raise SapbertError(
-            "E205",
+            "E203",
             f"Expected an encoder with a fast tokenizer, but {folder} has none. Save "
             "it once with `AutoTokenizer.from_pretrained(…, "
             "use_fast=True).save_pretrained(…)`.",
@@ -82,7 +82,7 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
 
 def wrong_tokenizer(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E228",
+        "E203",
         f"{path}: Expected a tokenizer that the library tokenizers can run, but "
         f"{reason}. Choose another encoder, or save it again with `save_pretrained`.",
     )

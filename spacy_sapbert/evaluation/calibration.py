@@ -45,7 +45,7 @@ def parse_criterion(text: str) -> tuple[str, float]:
     match = PRECISION.fullmatch(text)
     if text not in ("f1", "accuracy") and not (match and float(level)):
         raise SapbertError(
-            "E581",
+            "E331",
             "Expected `--criterion` to be f1, accuracy or precision=NUMBER with a "
             f"number above 0 and up to 1, but got {text!r}. Correct it, like "
             "`--criterion precision=0.95`.",
@@ -152,7 +152,7 @@ def choose_threshold(top: TopScores, criterion: str) -> float:
     if values.max() < level:
         best = float(values.max())
         raise SapbertError(
-            "E585",
+            "E582",
             f"Expected a threshold with a precision of {level:g}, but the highest "
             f"precision of any is {best:.4f}. Choose a lower precision, or "
             "`--criterion f1`.",
@@ -205,7 +205,7 @@ def calibrate(
     if right.all() or not right.any():
         which = "right" if right.all() else "wrong"
         raise SapbertError(
-            "E583",
+            "E582",
             f"Expected right and wrong answers to {len(scores)} mentions, but all are "
             f"{which}. Name mentions that are annotated with ids of this knowledge "
             "base, or of which it has aliases in `--aliases`.",
@@ -224,7 +224,7 @@ def calibrate(
         logistic = Logistic(slope=curve.slope, intercept=curve.intercept)
         if scores[0] == scores[-1] or logistic.slope <= 0:
             raise SapbertError(
-                "E584",
+                "E582",
                 "Expected right answers to have higher scores than wrong ones, but "
                 "they have not. Check that the mentions are annotated with ids of "
                 "this knowledge base.",

@@ -90,14 +90,14 @@ def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Predict
         if row is None:
             expected = "`file`, `line`, `cuis` and as many `scores`"
             raise SapbertError(
-                "E741",
+                "E117",
                 f"{path}:{number}: Expected a prediction as JSON with {expected}, but "
                 "got something else. Make the file again with `spacy sapbert "
                 "evaluate … --predictions`.",
             )
         if (row.file, row.line) in predictions:
             raise SapbertError(
-                "E742",
+                "E117",
                 f"{path}:{number}: Expected one prediction for each mention, but got "
                 f"a second one for line {row.line} of {row.file}. Make the file again "
                 "with `spacy sapbert evaluate … --predictions`.",
@@ -137,7 +137,7 @@ def check_predictions(
     if missing:
         file, line = missing[0]
         raise SapbertError(
-            "E744",
+            "E743",
             f"{path}: Expected a prediction for each mention that is judged, but got "
             f"none for {len(missing):,} of {len(golds):,}, the first on line {line} of "
             f"{file}. Name the gold files, `--limit` and `--distinct` that the "

@@ -178,7 +178,7 @@ def check_errors_path(path: Path) -> None:
         known = " or ".join(ENDINGS)
         option = "--errors"
         raise SapbertError(
-            "E580",
+            "E110",
             f"Expected `{option}` to end with {known}, but got {path}. Correct it.",
         )
 

@@ -48,7 +48,7 @@ def check_figure(path: Path) -> None:
         known = " or ".join(ENDINGS)
         option = "--figure"
         raise SapbertError(
-            "E580",
+            "E110",
             f"Expected `{option}` to end with {known}, but got {path}. Correct it.",
         )
     open_figure(1, 1)

@@ -53,7 +53,7 @@ def check_names(paths: Sequence[Path]) -> None:
     for number, name in enumerate(names):
         if name in names[:number]:
             raise SapbertError(
-                "E740",
+                "E423",
                 f"Expected files of different names, but got {name} twice. Rename "
                 "one: results name files without their folders.",
             )
@@ -81,7 +81,7 @@ def read_header(path: Path, number: int, line: str) -> list[str] | None:
     if BARS in line:
         return None
     raise SapbertError(
-        "E701",
+        "E117",
         f"{path}:{number}: Expected a header with tabs between the columns and "
         "`mention` and `ids` among them, or lines `mention||id`, but got something "
         "else. Convert the file to one of the two.",
@@ -106,7 +106,7 @@ def split_row(
     fields = line.split(separator)
     if len(fields) != expected:
         raise SapbertError(
-            "E703",
+            "E117",
             f"{path}:{number}: Expected {expected} fields with "
             f"{'tabs' if columns else f'`{BARS}`'} between them, but got "
             f"{len(fields)}. Correct the line.",
@@ -118,7 +118,7 @@ def split_row(
         doc, (mention, ids) = "", fields
         if looks_like_ids(mention) and not looks_like_ids(ids) and ids not in NO_ID:
             raise SapbertError(
-                "E702",
+                "E117",
                 f"{path}:{number}: Expected `mention||id`, but the ids come first. "
                 "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
             )
@@ -170,7 +170,7 @@ def read_mentions(
         yield GoldMention(number, doc, mention, parts)
     if not seen:
         raise SapbertError(
-            "E707",
+            "E106",
             f"Expected gold mentions in {path}, but it has none. Pass the file that "
             "has them.",
         )
@@ -217,14 +217,14 @@ def read_aliases(path: Path) -> dict[str, str]:
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise SapbertError(
-                "E705",
+                "E117",
                 f"{path}:{number}: Expected an id, a tab and the id that it is an "
                 f"alias of, but got {len(fields)} fields. Correct the line.",
             )
         alias, other = fields
         if direct.setdefault(alias, other) != other:
             raise SapbertError(
-                "E706",
+                "E117",
                 f"{path}:{number}: Expected an alias of one id, but an earlier line "
                 "has it for another id. Remove one of the lines.",
             )

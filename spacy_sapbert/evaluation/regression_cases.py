@@ -50,7 +50,7 @@ def read_cases(path: Path) -> Iterator[Case]:
     documents = read_documents(path)
     if not documents or not documents[0].value:
         raise SapbertError(
-            "E568", f"Expected at least one case in {path}, but it has none. Add one."
+            "E106", f"Expected at least one case in {path}, but it has none. Add one."
         )
     if len(documents) > 1:
         raise case_error(path, documents[1], "one list in the file", "a second one")
@@ -69,7 +69,7 @@ def read_documents(path: Path) -> list[Any]:
 
     if path.is_file() and path.stat().st_size > MAX_BYTES:
         raise SapbertError(
-            "E569",
+            "E007",
             f"Expected a file of at most {MAX_BYTES} bytes at {path}, but got a "
             "larger one. Split it; `spacy sapbert regress` reads several files.",
         )
@@ -84,7 +84,7 @@ def read_documents(path: Path) -> list[Any]:
         before = text[: getattr(mark or error, "index" if mark else "position", 0)]
         line = before.count("\n") + 1
         raise SapbertError(
-            "E566",
+            "E117",
             f"{path}:{line}: Expected YAML, but {reason}. Correct it; quotes around "
             "the value often help.",
         ) from None
@@ -94,7 +94,7 @@ def case_error(path: Path, node: Any, expected: str, got: str) -> SapbertError:
     """Return the error of a node."""
     line = node.start_mark.line + 1
     return SapbertError(
-        "E567",
+        "E117",
         f"{path}:{line}: Expected {expected}, but got {got}. Correct the case; `spacy "
         "sapbert regress --help` shows one.",
     )

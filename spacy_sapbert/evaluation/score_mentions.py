@@ -75,7 +75,7 @@ def make_evaluation_settings(
     if composite not in COMPOSITES:
         setting = "composite"
         raise SapbertError(
-            "E605",
+            "E331",
             f"Expected {setting} to be one of {COMPOSITES}, but got {composite!r}. "
             f"Correct `--{setting}`.",
         )
@@ -182,7 +182,7 @@ def list_predictions(
 
 def no_gold_mentions(*, path: object, mentions: object) -> SapbertError:
     return SapbertError(
-        "E708",
+        "E106",
         f"Expected gold mentions with an id in {path}, but got none in {mentions} "
         "mentions. Name another file, or raise `--limit`.",
     )

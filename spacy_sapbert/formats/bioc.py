@@ -312,7 +312,7 @@ def read_collection(
 
     def fail(expected: str) -> SapbertError:
         return SapbertError(
-            "E532",
+            "E117",
             f"{path}: Expected {format}, with {expected}, but document {number} has "
             "another structure. Check `format`, or export the file again.",
         )

@@ -107,7 +107,7 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
         if name in entities:
             first = entities[name].line
             raise SapbertError(
-                "E721",
+                "E117",
                 f"{path}:{number}: Expected each annotation once, but it has the name "
                 f"of the one in line {first}. Rename one of them.",
             )
@@ -133,7 +133,7 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
         _, name, cui = words
         if name not in entities:
             raise SapbertError(
-                "E720",
+                "E117",
                 f"{path}:{number}: Expected the line to name a mention of {path}, but "
                 "it names another. Correct the line.",
             )
@@ -290,7 +290,7 @@ def write_docs(
 
 def wrong_annotation(*, path: object, line: object, expected: object) -> SapbertError:
     return SapbertError(
-        "E719",
+        "E117",
         f"{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "
         "something else. Correct the line.",
     )

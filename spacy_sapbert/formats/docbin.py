@@ -37,7 +37,7 @@ def load_docbin(path: Path) -> bytes:
         rest = unpacker.unconsumed_tail
         if size > max(UNPACKED_BYTES, UNPACKED_RATIO * len(packed)):
             raise SapbertError(
-                "E533",
+                "E007",
                 f"{path}: Expected a `.spacy` file that unpacks to at most "
                 f"{UNPACKED_RATIO} times its size, because it is unpacked in memory, "
                 "but got more. If it is not a damaged or hostile file, write the "
@@ -46,7 +46,7 @@ def load_docbin(path: Path) -> bytes:
     most = max(VALUES, size // BYTES_A_VALUE)
     if not has_few_values(zlib.decompress(packed), most):
         raise SapbertError(
-            "E534",
+            "E007",
             f"{path}: Expected a `.spacy` file of at most {most:,} texts, numbers and "
             "lists, because it is unpacked in memory, but got more. If it is not a "
             "damaged or hostile file, write the documents into several files.",
@@ -125,7 +125,7 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
         except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
             kind = type(error).__name__
             raise SapbertError(
-                "E512",
+                "E150",
                 f"{path}: Expected documents as `DocBin.to_disk` writes them, but "
                 f"document {number} cannot be read ({kind}). Write or copy the file "
                 "again.",

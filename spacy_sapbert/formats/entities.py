@@ -281,7 +281,7 @@ def warn_losses(format: str, losses: Losses) -> None:
 
 def needs_text(*, format: object) -> SapbertError:
     return SapbertError(
-        "E503",
+        "E110",
         f"Expected a format that can leave the text out, but got {format}. Choose "
         "another `--format`, or remove `--no-text`.",
     )

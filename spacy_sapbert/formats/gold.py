@@ -85,7 +85,7 @@ def check_count(path: Path, number: int, mentions: Sized) -> None:
     """
     if len(mentions) >= MENTIONS:
         raise SapbertError(
-            "E535",
+            "E007",
             f"{path}:{number}: Expected at most {MENTIONS:,} mentions in a document, "
             "but got more. Check that the file is what it should be.",
         )
@@ -208,7 +208,7 @@ def mention_not_in_text(
     *, path: object, line: object, start: object, end: object
 ) -> SapbertError:
     return SapbertError(
-        "E713",
+        "E117",
         f"{path}:{line}: Expected the mention from character {start} to {end} of the "
         "text, but something else is there. Correct the offsets or the mention.",
     )
@@ -216,7 +216,7 @@ def mention_not_in_text(
 
 def wrong_offsets(*, path: object, line: object) -> SapbertError:
     return SapbertError(
-        "E714",
+        "E117",
         f"{path}:{line}: Expected two whole numbers as offsets, the start below the "
         "end, but got something else. Correct the line.",
     )

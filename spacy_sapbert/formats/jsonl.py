@@ -67,7 +67,7 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
 
     def fail(expected: str) -> SapbertError:
         return SapbertError(
-            "E531",
+            "E117",
             f"{path}:{line}: Expected `entities` as a list of JSON objects with "
             f"{expected}, but got something else. Correct the line, or write the file "
             "again with `spacy sapbert link … --format jsonl`.",

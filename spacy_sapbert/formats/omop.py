@@ -67,7 +67,7 @@ def write_docs(
             for entity in doc.entities:
                 if first_id > MAX_ROW:
                     raise SapbertError(
-                        "E379",
+                        "E007",
                         f"Expected at most {MAX_ROW:,} as a `note_nlp_id`, which is "
                         "an integer of 32 bits in OMOP, but got more mentions. Pass "
                         "a lower `--first-id`, or empty the table.",

@@ -109,7 +109,7 @@ def read_state(folder: Path) -> OutputState | None:
         if path.is_file():  # reading a pipe would block
             return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
     raise SapbertError(
-        "E562",
+        "E560",
         f"{path}: Expected the state of an output in parts, but it cannot be read. "
         "Pass another `--output`, or remove the folder.",
     )
@@ -175,7 +175,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         if not lock_handle(handle) and fcntl is not None:
             raise SapbertError(
-                "E565",
+                "E550",
                 f"Expected no other run that writes to {folder}, but there is one. "
                 "Wait until it has finished, or pass another `--output`.",
             )
@@ -196,7 +196,7 @@ def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
         state = "there is none" if size is None else f"it has {size}"
         expected = part["bytes"]
         raise SapbertError(
-            "E563",
+            "E560",
             f"Expected {path} with {expected} bytes, as it was written, but {state}. "
             "Restore it, or pass `--force` to start again.",
         )
@@ -263,7 +263,7 @@ def write_parts(
 
 def other_files(*, path: object) -> SapbertError:
     return SapbertError(
-        "E561",
+        "E560",
         f"Expected {path} to be an empty folder, or an output of this command, but it "
         "has other files, which were not changed. Pass another `--output`.",
     )
@@ -271,7 +271,7 @@ def other_files(*, path: object) -> SapbertError:
 
 def other_input(*, path: object) -> SapbertError:
     return SapbertError(
-        "E564",
+        "E560",
         f"Expected the documents from which {path} was written, but the input has "
         "changed. Restore the input, or pass `--force` to start again.",
     )

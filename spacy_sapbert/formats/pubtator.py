@@ -59,7 +59,7 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
         got: What was found; never the text of the line.
     """
     return SapbertError(
-        "E712",
+        "E117",
         f"{path}:{number}: Expected `id|t|title`, `id|a|abstract`, or an id, start, "
         f"end, mention, type and ids with tabs between them, but got {got}. Correct "
         "the line.",

@@ -234,11 +234,11 @@ def load_function(name: str, what: str) -> Any:
         known = sorted(formats)
         if what == "write":
             raise SapbertError(
-                "E501",
+                "E110",
                 f"Expected a format of {known}, but got {name!r}. Correct `--format`.",
             )
         raise SapbertError(
-            "E530",
+            "E110",
             f"Expected a format that can be read, one of {known}, but got {name!r}. "
             "Pass another `format`.",
         )
@@ -293,7 +293,7 @@ def guess_format(path: Path) -> str:
     if suffix not in known:
         formats = [*list_formats("write")]
         raise SapbertError(
-            "E502",
+            "E110",
             f"Expected a file that ends with one of {sorted(known)}, but got {path}. "
             f"Rename it, or choose one of {formats} with `--format`.",
         )
@@ -331,7 +331,7 @@ def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
     if folder_ending := list_formats()[format].folder:
         if path is None:
             raise SapbertError(
-                "E520",
+                "E110",
                 f"Expected a folder as `--output`, because {format} writes files for "
                 "each document, but got none. Pass one.",
             )

@@ -44,7 +44,7 @@ def find_sorted(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def damaged_arrays(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E591",
+        "E306",
         f"{path}: Expected character n-grams of the names of this knowledge base, but "
         f"{reason}. Copy or build the knowledge base again.",
     )

@@ -148,7 +148,7 @@ def text_of(cell: Any) -> str:
 
 def wrong_workbook(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E418",
+        "E150",
         f"{path}: Expected a workbook of Excel, but got: {reason}. Save it as CSV in "
         "UTF-8 and pass that file.",
     )

@@ -66,7 +66,7 @@ def open_to_read(path: Path) -> BinaryIO:
         return open(path, "rb")
     except OSError as error:
         raise SapbertError(
-            "E010",
+            "E004",
             f"Expected to read {path}, but the system refused: {error.strerror}.",
         ) from None
 
@@ -243,7 +243,7 @@ def file_digest(path: Path) -> str:
 
 def not_utf8_but_utf16(*, path: object) -> SapbertError:
     return SapbertError(
-        "E006",
+        "E009",
         f"{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
         "utf-8`.",
     )
@@ -251,7 +251,7 @@ def not_utf8_but_utf16(*, path: object) -> SapbertError:
 
 def damaged_gzip(*, path: object, line: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E008",
+        "E150",
         f"{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
         f"this line ({reason}). Fetch or copy the file again.",
     )
@@ -268,7 +268,7 @@ def not_utf8(*, path: object, line: object, offset: object) -> SapbertError:
 
 def unpacks_to_too_much(*, path: object, ratio: object) -> SapbertError:
     return SapbertError(
-        "E011",
+        "E007",
         f"{path}: Expected a packed file that unpacks to at most {ratio} times its "
         "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
         "with `gunzip`, and pass the unpacked file.",
@@ -277,7 +277,7 @@ def unpacks_to_too_much(*, path: object, ratio: object) -> SapbertError:
 
 def wrong_content(*, path: object, what: object, found: object) -> SapbertError:
     return SapbertError(
-        "E597",
+        "E150",
         f"{path}: Expected {what}, but {found}. Check that this is the right file, or "
         "write or copy it again.",
     )

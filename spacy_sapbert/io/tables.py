@@ -126,7 +126,7 @@ def decode_blocks(
         decoder = codecs.getincrementaldecoder(encoding)()
     except (LookupError, UnicodeError, ValueError):
         raise SapbertError(
-            "E411",
+            "E331",
             "Expected `--encoding` to be a text encoding that Python has, but got "
             f"{encoding[:40]!r}. Pass e.g. `cp1252`, `latin-1` or `utf-16`.",
         ) from None
@@ -140,7 +140,7 @@ def decode_blocks(
             yield text.encode("utf8")
     except UnicodeError:
         raise SapbertError(
-            "E412",
+            "E009",
             f"{path}: Expected text in {encoding}, as `--encoding` says, but got "
             f"other bytes after offset {offset}. Pass the encoding in which the file "
             "was saved.",

@@ -44,7 +44,7 @@ def open_temporary_db() -> Iterator[sqlite3.Connection]:
 
 def no_temporary_space(*, folder: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E116",
+        "E004",
         f"Expected space for temporary files in {folder}, but got: {reason}. Set "
         "`TMPDIR` to a folder with more space.",
     )

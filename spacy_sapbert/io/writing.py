@@ -119,7 +119,7 @@ def check_replaceable(path: Path) -> None:
         linked = path.is_symlink() and Path("/dev") in path.absolute().parents
         if linked or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise SapbertError(
-                "E021",
+                "E003",
                 f"Expected to write a file or folder at {path}, but it is a device, a "
                 "pipe or a socket, which cannot be replaced. Name another place; a "
                 "command without `--output` writes to the standard output.",
@@ -128,7 +128,7 @@ def check_replaceable(path: Path) -> None:
     for folder in (place, *place.parents):
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
             raise SapbertError(
-                "E014",
+                "E003",
                 f"Expected to write outside of {folder}, whose files must not change, "
                 f"but got {path}. Name another place.",
             )
@@ -180,7 +180,7 @@ def check_apart(*paths: Path | None) -> None:
         for other, other_place in places:
             if place.is_relative_to(other_place) or other_place.is_relative_to(place):
                 raise SapbertError(
-                    "E015",
+                    "E003",
                     f"Expected outputs in different places, but {path} and {other} "
                     "are one place, or one is inside of the other. Name another "
                     "place for one of them.",
@@ -220,7 +220,7 @@ def check_name(path: Path) -> None:
     """
     if path.name in ("", ".."):
         raise SapbertError(
-            "E013",
+            "E003",
             f"Expected a path with a name of its own, but got '{path}'. Write the "
             "name, for example `../models/kb`.",
         )
@@ -239,7 +239,7 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     for parent in real_place(path).parents:
         if not kind.nested and (parent / kind.mark).is_file():
             raise SapbertError(
-                "E014",
+                "E003",
                 f"Expected to write outside of {parent}, whose files must not change, "
                 f"but got {path}. Name another place.",
             )
@@ -248,7 +248,7 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     foreign = find_foreign(path, kind)
     if foreign is not None:
         raise SapbertError(
-            "E012",
+            "E003",
             f"Expected {path} to be {kind.name} or an empty folder, but {foreign}, "
             "which would be lost. Name another folder, or remove this one yourself.",
         )

@@ -41,7 +41,7 @@ def make_parser(
 
     def refuse_entity(*_: Any) -> None:
         raise SapbertError(
-            "E152",
+            "E150",
             f"{path}:{parser.CurrentLineNumber}: Expected XML that declares no "
             "entities, but it declares or uses one. Replace each entity by its text.",
         )
@@ -83,7 +83,7 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[b
             parser.Parse(block, False)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES:
                 raise SapbertError(
-                    "E427",
+                    "E007",
                     f"{path}:{parser.CurrentLineNumber}: Expected tags and comments "
                     f"of at most {TOKEN_BYTES >> 20} MiB, but got a larger one. Check "
                     "that the file is what it should be.",

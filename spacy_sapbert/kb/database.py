@@ -190,7 +190,7 @@ class Database:
         """Return the error for a file, "main" or "overlay", that is damaged."""
         path = self.overlay if name == "overlay" else self.path
         return SapbertError(
-            "E349",
+            "E306",
             f"{path}: Expected a whole database of concepts, but {reason}. Copy or "
             "build the knowledge base again.",
         )

@@ -57,7 +57,7 @@ def check_setting(option: str, expected: str, pattern: str, value: str) -> None:
     """Raise an error unless the name or the version of a package has its form."""
     if not re.fullmatch(pattern, value):
         raise SapbertError(
-            "E316", f"Expected {expected}, but got {value!r}. Correct `{option}`."
+            "E331", f"Expected {expected}, but got {value!r}. Correct `{option}`."
         )
 
 

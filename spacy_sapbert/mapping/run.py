@@ -143,7 +143,7 @@ def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
         if error.code != "E332":
             raise
         raise SapbertError(
-            "E445",
+            "E332",
             f"{path}: Expected semantic types and languages of the knowledge base in "
             f"the columns that limit each row, but row {term.row} has another. "
             "Correct the cell, or name another column.",
@@ -253,7 +253,7 @@ def read_reviewed(path: Path) -> Iterator[Reviewed]:
             yield Reviewed(number, term, [] if chosen in NO_ID else split_ids(chosen))
     if empty:
         raise SapbertError(
-            "E444",
+            "E106",
             f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
             "empty. Write an id, or NIL, for each term that you have reviewed.",
         )

@@ -43,7 +43,7 @@ def find_kind(path: Path) -> str:
             return kind
     known = ", ".join(ENDINGS)
     raise SapbertError(
-        "E441",
+        "E110",
         f"Expected a table with an ending of {known}, but got {path}. Rename it.",
     )
 
@@ -106,7 +106,7 @@ def find_columns(
         if name is not None and place is None:
             known = describe_header(header, is_header=is_header)
             raise SapbertError(
-                "E443",
+                "E410",
                 f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
                 "its columns, or write a first row with the names of the columns.",
             )
@@ -174,7 +174,7 @@ def write_workbook(
             units = [len(text.encode("utf-16-le", "replace")) // 2 for text in texts]
             if number > MOST_ROWS or max(units, default=0) > MOST_UNITS:
                 raise SapbertError(
-                    "E442",
+                    "E007",
                     f"{path}: Expected at most {MOST_ROWS - 1:,} rows, and "
                     f"{MOST_UNITS:,} characters in a cell, as Excel can hold, but got "
                     f"more in row {number}. Write CSV or Parquet.",

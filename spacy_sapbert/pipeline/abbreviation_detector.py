@@ -77,7 +77,7 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
 
 def wrong_attribute(*, attr: str, reason: str, setting: str) -> SapbertError:
     return SapbertError(
-        "E552",
+        "E331",
         f"Expected attributes that this component alone sets, but `{attr}` is "
         f"{reason}. Choose another name with {setting}.",
     )

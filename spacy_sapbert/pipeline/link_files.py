@@ -153,7 +153,7 @@ class LinkJob:
             got = f"the folder {output} without `--shard-size`"
         if got is not None:
             raise SapbertError(
-                "E514",
+                "E423",
                 "Expected a file as `--output`, or with `--shard-size` a folder for "
                 f"parts of one file each, but got {got}. Pass a file, or pass "
                 "`--output FOLDER --shard-size 1000`.",
@@ -175,7 +175,7 @@ class LinkJob:
             keeping = list_formats("takes").items()
             known = ", ".join(n for n, other in keeping if "keep" in other.takes)
             raise SapbertError(
-                "E600",
+                "E331",
                 f"Expected `--keep` with a `--format` of {known}, and with fields "
                 "once, which the output does not have itself, but got "
                 f"{wrong[0]!r}. Correct it, or remove `--keep`.",

@@ -491,7 +491,7 @@ def check_labels(labels: Iterable[str]) -> None:
     for label in labels:
         if not LABEL.fullmatch(label):
             raise SapbertError(
-                "E551",
+                "E331",
                 "Expected labels in `label_types` that a config file can hold, "
                 "without `:` or `=` and with a letter or digit first, but got "
                 f"{label!r}. Rename the label, or pass `label_types` with each call.",

@@ -127,7 +127,7 @@ def complete_pipeline(
             nlp.add_pipe(ABBREVIATIONS, before=name)
     elif kb is not None:
         raise SapbertError(
-            "E509",
+            "E423",
             f"Expected no `--kb`, since the linker of the pipeline, {name}, has its "
             "own knowledge base, but got one. Remove `--kb`, or change the linker's "
             "setting `kb`.",
@@ -333,7 +333,7 @@ def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "D
 
 def unknown_language(*, got: object) -> SapbertError:
     return SapbertError(
-        "E601",
+        "E331",
         "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
         f"{got}. Correct it, or remove one of the two.",
     )

@@ -56,7 +56,7 @@ def read_stop_names(path: str | Path) -> list[str]:
             names.append(name)
     if not names:
         raise SapbertError(
-            "E572",
+            "E106",
             f"{path}: Expected names that are not marked, one a line, but got none. "
             "Write the file with `spacy sapbert stop-names`, or leave it out.",
         )

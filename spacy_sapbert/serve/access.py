@@ -92,7 +92,7 @@ def read_tokens(path: Path) -> tuple[Access, ...]:
     whole = len(found) == len(lines) and found
     if not whole or len({access.token for access in found}) < len(found):
         raise SapbertError(
-            "E452",
+            "E450",
             f"{path}: Expected one token, or lines of a role (reader, reviewer or "
             "admin), a token and, if wanted, a name, each token of at least "
             f"{LEAST_TOKEN} letters, digits, `-`, `_` or `.` and only once, but got "

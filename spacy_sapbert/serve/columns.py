@@ -80,7 +80,7 @@ def read_table(name: str, data: bytes) -> Table:
     if data.startswith(BINARY) and ending in TEXTS:
         known, other = ", ".join(ENDINGS), "another"
         raise RequestError(
-            "E441",
+            "E110",
             f"Expected a table with an ending of {known}, but got {other}. Rename it.",
             INVALID,
         )

@@ -15,7 +15,7 @@ INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # messages may have paths.
 TOLD = {"E506", "E513", "E536", "E362"}
 # Of settings of a request; a client is told what was expected, not what it sent.
-OF_SETTINGS = {"E313", "E331", "E332", "E333", "E470"}
+OF_SETTINGS = {"E331", "E332", "E333", "E470"}
 LENGTH = re.compile(r"at (?:most|least) \d+ \w+")  # in a text of pydantic
 MISSING = "E521"  # a library, which is named without the reason
 
@@ -79,7 +79,7 @@ def tell(error: Exception) -> RequestError:
         return failed()
     code, text = error.code, error.text
     if code == MISSING:
-        library, _, rest = text.partition(", but got: ")
+        library, _, rest = text.partition(", but ")
         fix = rest.rpartition(". ")[2]
         return RequestError(code, f"{library}, but it is not. {fix}", NOT_IMPLEMENTED)
     if code in OF_SETTINGS:

@@ -81,7 +81,7 @@ def open_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or error
         raise SapbertError(
-            "E451",
+            "E450",
             f"Expected to listen on {host} port {port}, but the system refused: "
             f"{reason}. Pass another `--port` (0 = any that is free) or another "
             "`--host`.",

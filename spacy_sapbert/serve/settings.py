@@ -54,7 +54,7 @@ def read_limits(given: Iterable[str]) -> Limits:
             names = ", ".join(known)
             got = text[:60]
             raise SapbertError(
-                "E487",
+                "E331",
                 f"Expected `--limit NAME=NUMBER` with one of {names} and a positive "
                 f"whole number, but got {got!r}. Correct it.",
             )
@@ -107,7 +107,7 @@ def read_public_url(given: str | None) -> str | None:
     if parts.scheme not in ("http", "https") or wrong:
         got = given[:60]
         raise SapbertError(
-            "E489",
+            "E331",
             "Expected `--public-url` to be an address such as "
             f"https://terms.example/sapbert, but got {got!r}. Correct it.",
         )

@@ -30,7 +30,7 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
     """
     if not hasattr(os, "fork"):
         raise SapbertError(
-            "E493",
+            "E450",
             "Expected a system that can fork with `--workers`, but this one cannot. "
             "Leave out `--workers`.",
         )

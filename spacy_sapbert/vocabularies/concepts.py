@@ -197,7 +197,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
 
     def fail(expected: str) -> SapbertError:
         return SapbertError(
-            "E101",
+            "E117",
             f"{path}:{number}: Expected a concept as a JSON object with {expected}, "
             "but got something else. Correct the line, or write the file again with "
             "`spacy sapbert concepts`.",
@@ -277,7 +277,7 @@ def check_concept(concept: Concept) -> bytes:
         expected = f"at most {RECORD_BYTES:,} bytes and {RECORD_VALUES:,} values"
     if expected:
         raise SapbertError(
-            "E120",
+            "E117",
             f"Expected a concept with {expected}, but the concept {f'{cui}'[:40]!r} is "
             "another. Correct the concept.",
         )

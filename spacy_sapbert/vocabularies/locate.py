@@ -61,7 +61,7 @@ def unpack_release(path: Path) -> "TemporaryDirectory[str]":
             archive.extractall(folder.name)
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
         raise SapbertError(
-            "E008",
+            "E150",
             f"{path}: Expected a whole zip file without a password, but it cannot be "
             f"unpacked ({type(error).__name__}). Fetch or copy the file again, or "
             "unpack it and pass the folder.",

@@ -104,7 +104,7 @@ class ReadOptions:
                     option = name.replace("_", "-")
                     known = ", ".join(choices)
                     raise SapbertError(
-                        "E115",
+                        "E331",
                         f"Expected `--{option}` to be one of {known}, but got "
                         f"{text!r}.",
                     )
@@ -125,7 +125,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise SapbertError(
-            "E114",
+            "E331",
             f"Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "
             f"{error}.",
         ) from None

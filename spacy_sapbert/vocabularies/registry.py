@@ -252,7 +252,7 @@ def guess_format(path: Path) -> str:
     """Return the format of a file or release folder, by its name or its first bytes."""
     if RF2.match(path.name):
         raise SapbertError(
-            "E125",
+            "E108",
             f"Expected the snapshot of a release of SNOMED CT, but got {path}. Pass "
             "the folder of the release, or its `Snapshot` folder; Full and Delta "
             "also have states of other days.",
@@ -417,7 +417,7 @@ def find_reader(format: str) -> Reader:
     if format not in readers:
         formats = ", ".join(readers)
         raise SapbertError(
-            "E111", f"Expected one of the formats {formats}, but got {format!r}."
+            "E110", f"Expected one of the formats {formats}, but got {format!r}."
         )
     return readers[format]
 

@@ -230,7 +230,7 @@ def print_report(report: Report) -> None:
 
 def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertError:
     return SapbertError(
-        "E121",
+        "E007",
         f"{path}:{line}: Expected elements that are nested at most {limit} deep, but "
         "got a deeper one. Check that this is the right file.",
     )
@@ -238,7 +238,7 @@ def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertErro
 
 def too_many_names(*, limit: int, cui: object) -> SapbertError:
     return SapbertError(
-        "E123",
+        "E007",
         f"Expected a concept of at most {limit:,} names and other values, but {cui!r} "
         "has more. Check that the vocabulary is what it should be.",
     )

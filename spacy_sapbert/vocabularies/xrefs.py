@@ -174,7 +174,7 @@ def store_mapped(
         ids = database.execute("SELECT cui FROM concepts LIMIT 1").fetchone()
         example = ids[0][:40] if ids else "nothing"
         raise SapbertError(
-            "E130",
+            "E106",
             f"Expected concepts in {other.path} that are mapped to ids like "
             f"{repr(example)}, but got none. Pass a vocabulary whose cross references "
             "or codes have such ids, or a file of SSSOM that maps its ids, or remove "

@@ -82,7 +82,7 @@ def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -
 
 
 def test_read_corpus_without_ids_is_an_error(pubtator_file: Path) -> None:
-    with pytest.raises(SapbertError, match="E708"):
+    with pytest.raises(SapbertError, match="E106"):
         read_corpus(pubtator_file, labels=["Chemical"])
 
 

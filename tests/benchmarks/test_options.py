@@ -86,4 +86,4 @@ def test_options_measures_options_in_the_pipeline(
 def test_options_without_known_ids_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     dev = write_corpus(tmp_path / "dev.txt")
     result = run(dev, "--kb", sample_kb, "--prefix", "MESH:", code=1)
-    assert "E730" in str(result.exception)
+    assert "E106" in str(result.exception)

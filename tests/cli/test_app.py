@@ -190,7 +190,7 @@ def test_full_output_is_an_error_in_one_line(program, lines, sample_kb, new_proc
         new_process, program, *sapbert, "link", lines, "--kb", sample_kb
     )
     assert code == 1, stderr
-    error = next(line for line in stderr.splitlines() if "E020" in line)
+    error = next(line for line in stderr.splitlines() if "E004" in line)
     assert "the standard output" in error
     assert "No space left on device" in error
     for unwanted in ("Traceback", "Exception ignored", SENTINEL):
@@ -202,7 +202,7 @@ def test_full_output_of_a_table_is_an_error(sample_kb, new_process):
     """It is printed without a flush."""
     code, stderr = run_full(new_process, "spacy_sapbert", "kb", "info", sample_kb)
     assert code == 1
-    assert re.fullmatch(r"✘ \[E020\] Expected .* the standard output .*\n", stderr)
+    assert re.fullmatch(r"✘ \[E004\] Expected .* the standard output .*\n", stderr)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
@@ -212,7 +212,7 @@ def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
     for force in ((), ("--force",)):
         result = invoke(*link, "--output", tmp_path / "pipe", *force)
         assert (result.exit_code, result.stdout) == (1, "")
-        assert "E021" in result.stderr
+        assert "E003" in result.stderr
     assert (tmp_path / "pipe").is_fifo()
 
 
@@ -245,11 +245,11 @@ def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (OSError(28, "No space left on device", "folder/file"), "E020.*folder/file"),
-        (MemoryError(), "E022"),
-        (Exception("I/O error: File too large (os error 27)"), "E020.*a file, but"),
-        (sqlite3.OperationalError("no such table: aliases"), "E023.*no such table"),
-        (PermissionError(13, "denied", "\x1b[2Jfile"), "E020.*\ufffd\\[2Jfile"),
+        (OSError(28, "No space left on device", "folder/file"), "E004.*folder/file"),
+        (MemoryError(), "E004"),
+        (Exception("I/O error: File too large (os error 27)"), "E004.*a file, but"),
+        (sqlite3.OperationalError("no such table: aliases"), "E004.*no such table"),
+        (PermissionError(13, "denied", "\x1b[2Jfile"), "E004.*\ufffd\\[2Jfile"),
     ],
 )
 def test_errors_of_the_system_have_codes(error, expected):

@@ -70,7 +70,7 @@ def test_calibrate_checks_on_other_mentions(
 ) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
     arguments = (annotated_file, "--kb", own_kb, "--check")
-    assert "E587" in invoke("calibrate", *arguments, code=1).output
+    assert "E582" in invoke("calibrate", *arguments, code=1).output
     invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
     before = read_version(own_kb)
     other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
@@ -125,10 +125,10 @@ def test_calibrate_uses_aliases_and_a_limit(
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--criterion", "recall"], "E581"),
-        (["--figure", "calibration.pdf"], "E580"),
+        (["--criterion", "recall"], "E331"),
+        (["--figure", "calibration.pdf"], "E110"),
         (["--limit", "20"], "E582"),
-        (["--criterion", "nonsense", "--kb", "nowhere"], "E581"),
+        (["--criterion", "nonsense", "--kb", "nowhere"], "E331"),
         (["--kb", "nowhere"], "E310"),
     ],
 )
@@ -152,7 +152,7 @@ def test_calibrate_changes_only_the_version_that_was_scored(
 
     monkeypatch.setattr(calibration, "score_top1", publish_meanwhile)
     done = invoke("calibrate", annotated_file, "--kb", own_kb, code=1)
-    assert "[E338]" in done.output
+    assert "[E550]" in done.output
     assert read_version(own_kb).name == "v2"
 
 

@@ -124,11 +124,11 @@ def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) 
     ("options", "code"),
     [
         (["--sources", "MSH"], "E113"),
-        (["--ids", "other"], "E115"),
-        (["--format", "owl"], "E111"),
-        (["--on-error", "ignore"], "E112"),
+        (["--ids", "other"], "E331"),
+        (["--format", "owl"], "E110"),
+        (["--on-error", "ignore"], "E331"),
         (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
-        (["--format", "jsonl"], "E101"),
+        (["--format", "jsonl"], "E117"),
     ],
 )
 def test_concepts_error_leaves_no_file(
@@ -198,7 +198,7 @@ def test_concepts_without_a_mapped_concept_is_an_error(
     own = tmp_path / "own.jsonl"
     own.write_text('{"cui": "Y:1", "name": "Febris"}\n', "utf8")
     result = run(own, "--xrefs", obo, "--output", tmp_path / "concepts.jsonl", code=1)
-    assert "E130" in result.output
+    assert "E106" in result.output
     assert not (tmp_path / "concepts.jsonl").exists()
 
 

@@ -187,7 +187,7 @@ def test_evaluate_compared_with_itself_has_no_difference(
 
 @pytest.mark.parametrize(
     ("cuis", "file", "code"),
-    [(OTHER[:4], "gold.tsv", "E744"), ([*OTHER, "C1"], "gold.tsv", "E743")]
+    [(OTHER[:4], "gold.tsv", "E743"), ([*OTHER, "C1"], "gold.tsv", "E743")]
     + [(OTHER, "other.tsv", "E743")],
 )
 def test_evaluate_refuses_predictions_for_other_mentions(
@@ -203,7 +203,7 @@ def test_evaluate_refuses_two_files_of_one_name(
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / gold_file.name
     twin.write_text(GOLD, "utf8")
-    assert "E740" in run(sample_kb, gold_file, twin, code=1).output
+    assert "E423" in run(sample_kb, gold_file, twin, code=1).output
 
 
 def test_evaluate_of_ids_in_another_form_is_an_error(

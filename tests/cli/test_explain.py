@@ -90,10 +90,10 @@ def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ((), "E540"),
-        (("fever", "--context", "a secret cough"), "E540"),
-        (("--context", "a secret [[cough"), "E540"),
-        *((("fever", "--setting", wrong), "E541") for wrong in ("k", "=1", "k=")),
+        ((), "E331"),
+        (("fever", "--context", "a secret cough"), "E331"),
+        (("--context", "a secret [[cough"), "E331"),
+        *((("fever", "--setting", wrong), "E331") for wrong in ("k", "=1", "k=")),
         (("fever", "--setting", "secret=1"), "E333"),
         (("fever", "--setting", "k=no"), "E331"),
         (("fever", "--types", "T999"), "E332"),
@@ -112,7 +112,7 @@ def test_explain_refuses_bad_input_in_one_line(
 def test_explain_refuses_a_mention_that_is_no_text(
     sample_kb: Path, mention: str
 ) -> None:
-    assert "E540" in run(mention, "--kb", sample_kb, code=1).output
+    assert "E331" in run(mention, "--kb", sample_kb, code=1).output
 
 
 def test_explain_setting_of_lists_without_end_is_an_error(sample_kb: Path) -> None:

@@ -26,13 +26,13 @@ def test_read_ids_reads_one_id_a_line(tmp_path):
 def test_read_ids_invalid_line_is_an_error_with_its_number(tmp_path, line):
     path = tmp_path / "ids.txt"
     path.write_text(f"C1\n{line}\n")
-    with pytest.raises(SapbertError, match="E516|ids.txt:2"):
+    with pytest.raises(SapbertError, match="E117|ids.txt:2"):
         read_ids(path)
 
 
 def test_gather_filter_empty_allow_list_is_an_error(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_text("# none\n")
-    with pytest.raises(SapbertError, match="E517"):
+    with pytest.raises(SapbertError, match="E106"):
         gather_filter(allow=path)
     assert gather_filter(deny=path) == {}

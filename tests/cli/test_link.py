@@ -141,7 +141,7 @@ def test_link_with_a_saved_linker_writes_its_span_group(saved_pipeline, note, tm
 
 def test_link_kb_for_a_pipeline_with_a_linker_is_an_error(saved_pipeline, note):
     result = run(note, "--pipeline", saved_pipeline, "--kb", "other", code=1)
-    assert "E509" in result.output
+    assert "E423" in result.output
 
 
 def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path):
@@ -157,13 +157,13 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
     ("arguments", "code"),
     [
         (["--pipeline", "not_there"], "E507"),
-        (["--format", "xml"], "E501"),
-        (["--output", "linked.docx"], "E502"),
+        (["--format", "xml"], "E110"),
+        (["--output", "linked.docx"], "E110"),
         (["--kb", "not_there"], "E310"),
         (["missing.txt"], "E001"),
-        (["--engine", "onnx"], "E605"),
-        (["--precision", "int8"], "E605"),
-        (["--engine", "openvino"], "E222"),
+        (["--engine", "onnx"], "E331"),
+        (["--precision", "int8"], "E331"),
+        (["--engine", "openvino"], "E223"),
     ],
 )
 def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments, code):
@@ -190,7 +190,7 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
     result = run(
         lines, "--kb", sample_kb, "--output", output, "--batch-size", 1, code=1
     )
-    assert "E504" in result.output
+    assert "E117" in result.output
     assert "notes.jsonl:2:" in "".join(result.output.split())
     assert SENTINEL not in result.output
     assert list(output.parent.iterdir()) == []

@@ -204,8 +204,8 @@ def test_link_folder_skips_hidden_files_and_models(
 def test_link_unknown_input_format_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "notes.jsonl", {"text": ""})
     options = ("--kb", sample_kb, "--input-format")
-    assert "E595" in run(path, *options, "conll", code=1).stderr
-    assert "E595" in run("-", *options, "biocxml", code=1).stderr
+    assert "E110" in run(path, *options, "conll", code=1).stderr
+    assert "E110" in run("-", *options, "biocxml", code=1).stderr
 
 
 @pytest.fixture
@@ -238,11 +238,11 @@ def test_link_csv_with_columns_to_keep(
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (("--text-field", "notes"), "E599"),
-        (("--text-field", "note", "--keep", "bed"), "E599"),
-        (("--keep", "score"), "E600"),
-        (("--keep", "ward,ward"), "E600"),
-        (("--keep", "ward", "--format", "html"), "E600"),
+        (("--text-field", "notes"), "E410"),
+        (("--text-field", "note", "--keep", "bed"), "E410"),
+        (("--keep", "score"), "E331"),
+        (("--keep", "ward,ward"), "E331"),
+        (("--keep", "ward", "--format", "html"), "E331"),
     ],
 )
 def test_link_wrong_columns_are_an_error(
@@ -304,15 +304,15 @@ def test_link_on_error_skip_leaves_out_bad_lines(
     path.write_text(f'{{"text": "fever"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "linked.jsonl"
     options = ("--kb", sample_kb, "--output", output)
-    assert "E504" in run(path, *options, code=1).stderr
-    assert "E112" in run(path, *options, "--on-error", "ignore", code=1).stderr
+    assert "E117" in run(path, *options, code=1).stderr
+    assert "E331" in run(path, *options, "--on-error", "ignore", code=1).stderr
     result = run(path, *options, "--on-error", "skip")
     assert [data["id"] for data in read_lines(output)] == ["a.jsonl:1"]
-    assert f"Skipped: [E504] {path}:2: Expected" in result.stderr
+    assert f"Skipped: [E117] {path}:2: Expected" in result.stderr
     assert "; 1 skipped; " in result.stderr
     output.unlink()
     path.write_text("{}\n{}\n")
-    assert "E504" in run(path, *options, "--on-error", "skip", code=1).stderr
+    assert "E117" in run(path, *options, "--on-error", "skip", code=1).stderr
     assert not output.exists()
 
 
@@ -350,10 +350,10 @@ def test_link_lang_is_that_of_the_blank_pipeline(
     path = write_lines(tmp_path / "a.jsonl", {"text": "aspirin del 1.º"})
     options = ("--kb", sample_kb, "--lang")
     run(path, *options, "es")
-    assert "E601" in run(path, *options, "xyz", code=1).stderr
+    assert "E331" in run(path, *options, "xyz", code=1).stderr
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     more = ("--pipeline", tmp_path / "pipeline")
-    assert "E601" in run(path, *options, "es", *more, code=1).stderr
+    assert "E331" in run(path, *options, "es", *more, code=1).stderr
 
 
 def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:

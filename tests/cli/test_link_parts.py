@@ -253,10 +253,10 @@ def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, 
 
 def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
     options = ("--kb", str(sample_kb), "--shard-size", "2")
-    assert "E514" in invoke("link", lines, *options, code=1).output
+    assert "E423" in invoke("link", lines, *options, code=1).output
     (tmp_path / "full").mkdir()
     options = ("--kb", str(sample_kb), "--output", str(tmp_path / "full"))
-    assert "E514" in invoke("link", lines, *options, code=1).output
+    assert "E423" in invoke("link", lines, *options, code=1).output
 
 
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):

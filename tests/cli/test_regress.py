@@ -57,9 +57,9 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "code"),
     [
-        ("- {mention: x, expect: C1}\n", (), "E567"),
-        ("- 'x\n", (), "E566"),
-        ("", (), "E568"),
+        ("- {mention: x, expect: C1}\n", (), "E117"),
+        ("- 'x\n", (), "E117"),
+        ("", (), "E106"),
         ("- {mention: x, expected: C1}\n", ("--kb", "not_there"), "E310"),
         ("- {mention: x, expected: C1}\n", ("--pipeline", "not_there"), "E507"),
     ],

@@ -113,7 +113,7 @@ def test_convert_corpus_without_text_has_a_doc_for_each_mention(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("name", "lang", "code"),
-    [("gold.json", "en", "E722"), ("gold.spacy", "nolanguage", "E723")],
+    [("gold.json", "en", "E110"), ("gold.spacy", "nolanguage", "E331")],
 )
 def test_convert_corpus_with_a_bad_output_writes_nothing(
     tmp_path: Path, name: str, lang: str, code: str
@@ -136,9 +136,9 @@ def test_convert_prints_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--format", "bioc"], "E710"),
-        (["--format", "pubtator", "--fold", "1"], "E711"),
-        (["--format", "tsv"], "E701"),
+        (["--format", "bioc"], "E110"),
+        (["--format", "pubtator", "--fold", "1"], "E113"),
+        (["--format", "tsv"], "E117"),
     ],
 )
 def test_convert_prints_errors(tmp_path: Path, options: list[str], code: str) -> None:

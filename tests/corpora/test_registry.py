@@ -29,7 +29,7 @@ def test_read_corpus_changes_prefixes(tmp_path: Path) -> None:
 def test_read_corpus_without_a_mention_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("1|t|A title.\n1|a|\n", "utf8")
-    with pytest.raises(SapbertError, match="E707"):
+    with pytest.raises(SapbertError, match="E106"):
         list(read_corpus(path, "pubtator"))
 
 

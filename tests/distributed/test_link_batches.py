@@ -202,12 +202,12 @@ def test_link_batches_ids_become_texts(sample_kb: Path, ids: Any) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "match"),
     [
-        ({"id": [1]}, {}, "E370.*'text'.*have id"),
-        ({"text": ["a"]}, {}, "E370.*'id'"),
-        ({"id": [1], "text": ["a"]}, {"keep": ["ward"]}, "E370.*'ward'"),
-        ({"id": [1], "text": [1]}, {}, "E371.*texts in the column 'text'.*int64"),
-        ({"id": [1], "text": [b"a"]}, {}, "E371.*'text'.*binary"),
-        ({"id": [0.5], "text": ["a"]}, {}, "E371.*'id'.*double"),
+        ({"id": [1]}, {}, "E410.*'text'.*have id"),
+        ({"text": ["a"]}, {}, "E410.*'id'"),
+        ({"id": [1], "text": ["a"]}, {"keep": ["ward"]}, "E410.*'ward'"),
+        ({"id": [1], "text": [1]}, {}, "E410.*texts in the column 'text'.*int64"),
+        ({"id": [1], "text": [b"a"]}, {}, "E410.*'text'.*binary"),
+        ({"id": [0.5], "text": ["a"]}, {}, "E410.*'id'.*double"),
     ],
 )
 def test_link_batches_columns_that_do_not_fit_are_an_error(
@@ -222,11 +222,11 @@ def test_link_batches_columns_that_do_not_fit_are_an_error(
     [
         ({"treshold": 0.5}, "E333.*'threshold'.*'treshold'"),
         ({"detection": False}, "E333"),
-        ({"keep": ["a", "a"]}, "E372"),
-        ({"keep": "ward"}, "E372.*'ward'"),
-        ({"keep": ["score"]}, "E372.*'score'"),
-        ({"max_chars": 1_000_001}, "E313.*max_chars"),
-        ({"batch_size": 0}, "E313.*batch_size"),
+        ({"keep": ["a", "a"]}, "E331"),
+        ({"keep": "ward"}, "E331.*'ward'"),
+        ({"keep": ["score"]}, "E331.*'score'"),
+        ({"max_chars": 1_000_001}, "E331.*max_chars"),
+        ({"batch_size": 0}, "E331.*batch_size"),
     ],
 )
 def test_link_batches_settings_are_checked_at_once(options: Any, match: str) -> None:
@@ -243,7 +243,7 @@ def test_link_batches_setting_that_no_worker_could_read_is_an_error() -> None:
 def test_link_batches_wrong_setting_is_an_error_before_a_worker_starts(
     settings: dict[str, Any],
 ) -> None:
-    with pytest.raises(SapbertError, match="E313|E33[13]"):
+    with pytest.raises(SapbertError, match="E331|E33[13]"):
         LinkBatches(**settings)
 
 

@@ -346,7 +346,7 @@ def test_load_adapter_unusable_base_is_an_error(
     save_apart(base, tmp_path / "apart")
     folder = str(tmp_path / "apart")
     (base / "model.safetensors").unlink()
-    with pytest.raises(SapbertError, match=r"adapter.json: .*E206"):
+    with pytest.raises(SapbertError, match=r"adapter.json: .*E203"):
         load_encoder(folder)
     shutil.rmtree(base)
     with pytest.raises(SapbertError, match=r"adapter.json: .*found none"):

@@ -180,7 +180,7 @@ def test_openvino_damaged_export_is_an_error(
 ) -> None:
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
     (folder / "openvino" / file).write_text(text, "utf8")
-    with pytest.raises(SapbertError, match="E223|E228|E231"):
+    with pytest.raises(SapbertError, match="E223|E203"):
         Encoder.open(folder, OPENVINO)
 
 
@@ -351,7 +351,7 @@ def test_build_runs_in_torch_what_openvino_cannot_run(
     monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_COSINE", 2)
     manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     assert manifest.engines == ["torch"]
-    with pytest.raises(SapbertError, match="E224"):
+    with pytest.raises(SapbertError, match="E223"):
         build_kb(
             concepts_file, tmp_path / "other", str(tiny_encoder), engine="openvino"
         )

@@ -199,7 +199,7 @@ def test_open_encoder_of_a_pickle_without_weights_is_an_error(
 ) -> None:
     folder, _ = masked_bert
     torch.save(data, folder / "pytorch_model.bin")
-    with pytest.raises(SapbertError, match="E203|E226"):
+    with pytest.raises(SapbertError, match="E203"):
         vectors_of(folder)
 
 
@@ -225,7 +225,7 @@ def cut_one(weights: dict[str, torch.Tensor]) -> None:
     weights[key] = weights[key][:, :-1].clone()
 
 
-@pytest.mark.parametrize(("change", "code"), [(remove_one, "E226"), (cut_one, "E203")])
+@pytest.mark.parametrize(("change", "code"), [(remove_one, "E203"), (cut_one, "E203")])
 def test_open_encoder_of_pickled_weights_that_do_not_fit_is_an_error(
     masked_bert: tuple[Path, BertForMaskedLM],
     change: Callable[[dict[str, torch.Tensor]], None],
@@ -345,7 +345,7 @@ def test_read_settings_of_a_pooling_without_equivalent_is_an_error(
 ) -> None:
     folder, _ = masked_bert
     make_modules(folder, "", given)
-    with pytest.raises(SapbertError, match=r"E234.*1_Pooling"):
+    with pytest.raises(SapbertError, match=r"E203.*1_Pooling"):
         read_settings(folder)
     # what the error advises
     (folder / "sapbert.json").write_text(
@@ -370,7 +370,7 @@ def test_open_encoder_of_other_modules_is_an_error(
     folder, model = masked_bert
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
     write_json(folder / "modules.json", modules)
-    with pytest.raises(SapbertError, match=r"E234.*modules\.json"):
+    with pytest.raises(SapbertError, match=r"E203.*modules\.json"):
         vectors_of(folder)
 
 

@@ -162,7 +162,7 @@ def test_open_encoder_with_another_config_is_an_error(
     folder: Path, key: str, value: Any, load: Load
 ) -> None:
     change_json(folder / "config.json", **{key: value})
-    with pytest.raises(SapbertError, match=r"E203|E226|E231"):
+    with pytest.raises(SapbertError, match=r"E203"):
         load(folder)
 
 
@@ -198,7 +198,7 @@ def test_open_encoder_with_renamed_weights_is_an_error(
     folder: Path, prefix: str, load: Load
 ) -> None:
     change_weights(folder, lambda w: {prefix + key: v for key, v in w.items()})
-    with pytest.raises(SapbertError, match=r"E226.* are missing, e\.g\. "):
+    with pytest.raises(SapbertError, match=r"E203.* are missing, e\.g\. "):
         load(folder)
 
 
@@ -207,7 +207,7 @@ def test_open_encoder_with_one_missing_weight_is_an_error(
     folder: Path, load: Load
 ) -> None:
     change_weights(folder, lambda w: {k: v for k, v in w.items() if k != MATRIX})
-    with pytest.raises(SapbertError, match=rf"E226.* 1 are missing, e\.g\. {MATRIX}"):
+    with pytest.raises(SapbertError, match=rf"E203.* 1 are missing, e\.g\. {MATRIX}"):
         load(folder)
 
 
@@ -239,7 +239,7 @@ def test_open_encoder_with_bad_weights_is_an_error(
 
     change_weights(folder, change)
     what = "all zero" if value == 0 else "not finite"
-    with pytest.raises(SapbertError, match=f"E227.*{MATRIX} is {what}"):
+    with pytest.raises(SapbertError, match=f"E203.*{MATRIX} is {what}"):
         load(folder)
 
 
@@ -251,7 +251,7 @@ def test_open_encoder_with_bad_adapter_weights_is_an_error(
     with torch.no_grad():
         adapter["layers"][0][0].weight[0, 0] = float("nan")
     save_encoder(tmp_path, tokenizer, model, EncoderSettings())
-    with pytest.raises(SapbertError, match="E227"):
+    with pytest.raises(SapbertError, match="E203"):
         load_encoder(str(tmp_path))
 
 
@@ -297,7 +297,7 @@ def test_open_encoder_with_a_damaged_tokenizer_is_an_error(
     folder: Path, text: str
 ) -> None:
     (folder / "tokenizer.json").write_text(text)
-    with pytest.raises(SapbertError, match="E228.*tokenizer.json"):
+    with pytest.raises(SapbertError, match="E203.*tokenizer.json"):
         open_with_mean(folder)
 
 
@@ -305,7 +305,7 @@ def test_open_encoder_without_a_fast_tokenizer_is_an_error(
     folder: Path,
 ) -> None:
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(SapbertError, match="E205"):
+    with pytest.raises(SapbertError, match="E203"):
         open_with_mean(folder)
 
 
@@ -330,7 +330,7 @@ def test_load_encoder_opens_no_other_tokenizer(folder: Path) -> None:
     )
     assert len(open_with_mean(folder).tokenize(["fever"])[0][0]) == 3
     change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
-    with pytest.raises(SapbertError, match="E228.*special token"):
+    with pytest.raises(SapbertError, match="E203.*special token"):
         open_with_mean(folder)
 
 
@@ -339,7 +339,7 @@ def test_encode_of_another_tokenizer_are_an_error(folder: Path) -> None:
     model = json.loads(path.read_text("utf8"))["model"]
     change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})
     changed = open_with_mean(folder)
-    with pytest.raises(SapbertError, match=r"E232.* below 155, .* made 155"):
+    with pytest.raises(SapbertError, match=r"E203.* below 155, .* made 155"):
         changed.embed(["fever"])
 
 

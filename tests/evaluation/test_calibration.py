@@ -79,7 +79,7 @@ def sample_scores(mentions: int, *, seed: int = 0, slope: float = 12) -> TopScor
     + ["precision=-1", "precision=nan", "precision=0.9 "],
 )
 def test_parse_criterion_refuses_others(text: str) -> None:
-    with pytest.raises(SapbertError, match=r"E581.*accuracy or precision"):
+    with pytest.raises(SapbertError, match=r"E331.*accuracy or precision"):
         parse_criterion(text)
 
 
@@ -145,7 +145,7 @@ def test_choose_threshold_reaches_the_criterion_and_none_is_better(
         assert measures[name][chosen] == measures[name].max()
     precision = measures["precision"]
     if precision.max() < level:
-        with pytest.raises(SapbertError, match="E585"):
+        with pytest.raises(SapbertError, match="E582"):
             choose_threshold(top, f"precision={level}")
     else:
         threshold = choose_threshold(top, f"precision={level}")
@@ -258,10 +258,10 @@ def rising(right: list[bool]) -> TopScores:
     [
         (sample_scores(49), "E582.*at least 50.*49"),
         (sort_scores([(None, False, True)] * 60), "E582.*got 0"),
-        (rising([True] * 60), "E583.*60 mentions.*all are right"),
-        (rising([False] * 60), "E583.*all are wrong"),
-        (rising([True] * 30 + [False] * 30), "E584"),
-        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E584"),
+        (rising([True] * 60), "E582.*60 mentions.*all are right"),
+        (rising([False] * 60), "E582.*all are wrong"),
+        (rising([True] * 30 + [False] * 30), "E582"),
+        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E582"),
     ],
 )
 def test_calibrate_refuses_answers_that_decide_nothing(
@@ -276,7 +276,7 @@ def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
     scores = [0.5 + 0.1 * hit for hit in right]
     scores[0] = 0.6  # one of the wrong ones is among the highest
     top = sort_scores([(s, r, True) for s, r in zip(scores, right, strict=True)])
-    with pytest.raises(SapbertError, match=r"E585.*of 0\.99.*is 0\.9783"):
+    with pytest.raises(SapbertError, match=r"E582.*of 0\.99.*is 0\.9783"):
         calibrate(top, {}, "precision=0.99")
 
 

@@ -62,10 +62,10 @@ def test_parse_prediction_refuses_other_lines(line: str) -> None:
 
 def test_read_predictions_names_the_bad_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", ROW, {"file": "dev"})
-    with pytest.raises(SapbertError, match=r"E741.*a\.jsonl:2"):
+    with pytest.raises(SapbertError, match=r"E117.*a\.jsonl:2"):
         read_predictions(path, {})
     path = write(tmp_path / "a.jsonl", ROW, ROW)
-    with pytest.raises(SapbertError, match=r"E742.*a\.jsonl:2.*line 2 of dev"):
+    with pytest.raises(SapbertError, match=r"E117.*a\.jsonl:2.*line 2 of dev"):
         read_predictions(path, {})
 
 
@@ -77,7 +77,7 @@ def test_check_predictions_needs_all_and_no_other() -> None:
         check_predictions(path, predict(2, 3, 4), gold(2, 3), partial=False)
     with pytest.raises(SapbertError, match=r"E743.*line 2 of other"):
         check_predictions(path, predict(2, file="other"), gold(2), partial=True)
-    with pytest.raises(SapbertError, match=r"E744.*for 2 of 3.*line 3 of dev"):
+    with pytest.raises(SapbertError, match=r"E743.*for 2 of 3.*line 3 of dev"):
         check_predictions(path, predict(2), gold(2, 3, 4), partial=True)
 
 

@@ -227,5 +227,5 @@ def test_error_report_is_the_same_each_time(sample_kb: Path, gold_file: Path) ->
 
 def test_error_report_refuses_other_endings(sample_kb: Path, gold_file: Path) -> None:
     result = run(sample_kb, gold_file, "--errors", "errors.pdf", code=1)
-    assert "E580" in result.output
+    assert "E110" in result.output
     assert "--errors" in result.output

@@ -112,7 +112,7 @@ def test_read_mentions_names_file_line_and_fix(
 
 @pytest.mark.parametrize("text", ["", "\n\n", HEADER])
 def test_read_mentions_refuses_a_file_without_any(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SapbertError, match="E707"):
+    with pytest.raises(SapbertError, match="E106"):
         list(read_mentions(write(tmp_path / "gold.tsv", text)))
 
 
@@ -124,7 +124,7 @@ def test_read_aliases_follows_chains_and_closes_circles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("A\tB\nA\n", "E705"), ("A\tB\nA\t\n", "E705"), ("A\tB\nA\tC\n", "E706")],
+    [("A\tB\nA\n", "E117"), ("A\tB\nA\t\n", "E117"), ("A\tB\nA\tC\n", "E117")],
 )
 def test_read_aliases_names_the_bad_line(tmp_path: Path, text: str, code: str) -> None:
     path = write(tmp_path / "aliases.tsv", text)
@@ -175,7 +175,7 @@ def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:
 def test_read_mentions_refuses_real_files_with_the_ids_first(
     data_folder: Path,
 ) -> None:
-    with pytest.raises(SapbertError, match="E702"):
+    with pytest.raises(SapbertError, match="E117"):
         list(read_mentions(data_folder / "eval-text" / "es_1k_test_query.txt.gz"))
 
 

@@ -85,7 +85,7 @@ def test_select_mentions_counts_the_others(tmp_path: Path) -> None:
 def test_select_mentions_refuses_a_file_without_ids(tmp_path: Path) -> None:
     path = tmp_path / "gold.txt"
     path.write_text("fever||-1\n", "utf8")
-    with pytest.raises(SapbertError, match="E708"):
+    with pytest.raises(SapbertError, match="E106"):
         select_mentions(path, EvaluationSettings())
 
 

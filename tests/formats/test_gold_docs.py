@@ -111,7 +111,7 @@ def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> No
     ((key, doc),) = read_docs(tmp_path / "a.txt", NLP)
     assert (key, describe(doc.ents)) == ("a", [(0, 5, "X", "M:1")])
     (tmp_path / "b.txt").write_text("fever")
-    with pytest.raises(SapbertError, match="E530.*'text'"):
+    with pytest.raises(SapbertError, match="E110.*'text'"):
         read_docs(tmp_path / "b.txt", NLP)
 
 

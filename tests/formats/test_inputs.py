@@ -60,7 +60,7 @@ def test_detect_format_by_the_ending_else_the_content(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     if expected is None:
-        with pytest.raises(SapbertError, match="E505.*--input-format"):
+        with pytest.raises(SapbertError, match="E110.*--input-format"):
             detect_format(tmp_path / name)
     else:
         assert detect_format(tmp_path / name) == expected
@@ -167,14 +167,14 @@ def test_csv_header_that_cannot_be_read_is_an_error(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{header}\n1,fever\n", "utf8")
-    with pytest.raises(SapbertError, match="E599"):
+    with pytest.raises(SapbertError, match="E410"):
         list(read_documents(list_inputs([path], "csv"), longest=1_000))
 
 
 def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('text\nfever\n"' + f"{SENTINEL}\n" * 99_999)
-    with pytest.raises(SapbertError, match=r"E598.*:3: Expected 1 fields") as caught:
+    with pytest.raises(SapbertError, match=r"E117.*:3: Expected 1 fields") as caught:
         list(read_documents(list_inputs([path], "csv"), longest=1_000))
     assert SENTINEL not in str(caught.value)
 
@@ -185,10 +185,10 @@ def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"text": ["a" * (130 << 20)]})
     pq.write_table(table, path, compression="zstd", write_statistics=False)
-    with pytest.raises(SapbertError, match="E011"):
+    with pytest.raises(SapbertError, match="E007"):
         list(read_documents(list_inputs([path]), longest=1_000))
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(SapbertError, match="E597.*cannot be read"):
+    with pytest.raises(SapbertError, match="E150.*cannot be read"):
         list(read_documents(list_inputs([path]), longest=1_000))
 
 
@@ -251,14 +251,14 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
         ("n2", "", {"ward": "B"}),
     ]
     assert counts == {"without text": 1}
-    with pytest.raises(SapbertError, match="E599.*'note'.*columns id, text, ward"):
+    with pytest.raises(SapbertError, match="E410.*'note'.*columns id, text, ward"):
         read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "id"))
-    with pytest.raises(SapbertError, match="E599.*'note'.*3 cells") as caught:
+    with pytest.raises(SapbertError, match="E410.*'note'.*3 cells") as caught:
         read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "nr"))
     assert "ward" not in str(caught.value)  # without a header it could be a text
     book.active.append([3, "cold", "C", "more"])
     book.save(tmp_path / "notes.xlsx")
-    with pytest.raises(SapbertError, match="xlsx:4.*E598|E598.*xlsx:4"):
+    with pytest.raises(SapbertError, match="xlsx:4.*E117.*xlsx:4"):
         read_linked(tmp_path / "notes.xlsx", columns=columns)
 
 
@@ -271,20 +271,20 @@ def test_read_documents_in_another_encoding(name: str, tmp_path: Path) -> None:
     assert document.text == "Übelkeit"
     with pytest.raises(SapbertError, match="UTF-8.*--encoding"):
         read_linked(tmp_path / name)
-    with pytest.raises(SapbertError, match="E411"):
+    with pytest.raises(SapbertError, match="E331"):
         read_linked(tmp_path / name, encoding="utf-9")
 
 
 def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text("note_id;body\n1;fever\n")
-    with pytest.raises(SapbertError, match="E599.*'bed'.*columns note_id, body"):
+    with pytest.raises(SapbertError, match="E410.*'bed'.*columns note_id, body"):
         read_linked(path, columns=Columns("body", keep=("bed",)))
-    with pytest.raises(SapbertError, match="E599.*'text'.*columns note_id, body"):
+    with pytest.raises(SapbertError, match="E410.*'text'.*columns note_id, body"):
         read_linked(path, columns=Columns(id="note_id"))
     for line in ("He has fever, SENTINELTEXT", "17;SENTINELTEXT;fever", "SENTINELTEXT"):
         path.write_text(f"{line}\n")
-        with pytest.raises(SapbertError, match="E599.*'text'.*cell") as caught:
+        with pytest.raises(SapbertError, match="E410.*'text'.*cell") as caught:
             read_linked(path)
         assert not re.search("SENTINEL|fever", str(caught.value))
 

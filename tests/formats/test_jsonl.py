@@ -108,17 +108,17 @@ def test_jsonl_reads_lines_with_less_in_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entities", "code"),
     [
-        (7, "E531"),
-        ([7], "E531"),
-        ([{}], "E531"),
-        ([{"start": 0}], "E531"),
-        ([{"start": 0, "end": 9}], "E531"),
-        ([{"start": 1, "end": 1}], "E531"),
-        ([{"start": -1, "end": 1}], "E531"),
-        ([{"start": False, "end": True}], "E531"),
-        ([{"start": 0, "end": 1, "label": 7}], "E531"),
-        ([{"start": 0, "end": 1, "cui": ["C1"]}], "E531"),
-        ([{"start": 0, "end": 1, "text": "b"}], "E713"),
+        (7, "E117"),
+        ([7], "E117"),
+        ([{}], "E117"),
+        ([{"start": 0}], "E117"),
+        ([{"start": 0, "end": 9}], "E117"),
+        ([{"start": 1, "end": 1}], "E117"),
+        ([{"start": -1, "end": 1}], "E117"),
+        ([{"start": False, "end": True}], "E117"),
+        ([{"start": 0, "end": 1, "label": 7}], "E117"),
+        ([{"start": 0, "end": 1, "cui": ["C1"]}], "E117"),
+        ([{"start": 0, "end": 1, "text": "b"}], "E117"),
     ],
 )
 def test_jsonl_a_bad_line_is_named_and_not_quoted(
@@ -135,5 +135,5 @@ def test_jsonl_that_was_written_without_texts_is_an_error(
 ) -> None:
     path = tmp_path / "linked.jsonl"
     path.write_bytes(write([("n1", doc)], include_text=False))
-    with pytest.raises(SapbertError, match="E504.*a text as `text`"):
+    with pytest.raises(SapbertError, match="E117.*a text as `text`"):
         list(read_gold(path))

@@ -68,7 +68,7 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(doc: Doc) -> None:
     rows = write([(2_148, doc), (2**40, doc)], first_id=2**31 - 4)
     assert [int(row["note_nlp_id"]) for row in rows] == [*range(2**31 - 4, 2**31)]
     assert rows[2]["note_id"] == str(2**40)
-    with pytest.raises(SapbertError, match="E379.*--first-id"):
+    with pytest.raises(SapbertError, match="E007.*--first-id"):
         write([(1, doc)], first_id=2**31 - 1)
 
 

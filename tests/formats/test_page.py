@@ -470,12 +470,12 @@ def test_page_addresses_are_a_setting_and_quoted() -> None:
 def test_page_addresses_that_are_invalid_are_an_error(
     pattern: str, address: str
 ) -> None:
-    with pytest.raises(SapbertError, match="E523"):
+    with pytest.raises(SapbertError, match="E331"):
         write_one("a", links={pattern: address})
 
 
 def test_page_without_text_is_an_error(doc: Doc) -> None:
-    with pytest.raises(SapbertError, match="E503"):
+    with pytest.raises(SapbertError, match="E110"):
         write(*describe_docs([("n1", doc)]), include_text=False)
 
 

@@ -163,9 +163,9 @@ def test_parts_force_removes_a_part_that_no_state_lists_yet(tmp_path: Path) -> N
 def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "part-00000.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(SapbertError, match="E561"):
+        with pytest.raises(SapbertError, match="E560"):
             run(tmp_path, force=force)
-    with pytest.raises(SapbertError, match="E561"):
+    with pytest.raises(SapbertError, match="E560"):
         run(tmp_path / "part-00000.txt")
     assert contents(tmp_path) == {"part-00000.txt": b"mine"}
 
@@ -198,7 +198,7 @@ def test_parts_damaged_state_is_a_named_error(
     path = tmp_path / "out" / STATE_FILE
     path.write_text(damage(json.loads(path.read_text())))
     for force in (False, True):
-        with pytest.raises(SapbertError, match="E562"):
+        with pytest.raises(SapbertError, match="E560"):
             run(tmp_path / "out", force=force)
     assert (tmp_path / "other.txt").exists()
 
@@ -207,10 +207,10 @@ def test_parts_missing_or_truncated_part_is_an_error(tmp_path: Path) -> None:
     run(tmp_path)
     part = tmp_path / "part-00001.txt"
     part.write_text("cut")
-    with pytest.raises(SapbertError, match="E563.*part-00001.*it has 3"):
+    with pytest.raises(SapbertError, match="E560.*part-00001.*it has 3"):
         run(tmp_path)
     part.unlink()
-    with pytest.raises(SapbertError, match="E563.*there is none"):
+    with pytest.raises(SapbertError, match="E560.*there is none"):
         run(tmp_path)
 
 
@@ -227,14 +227,14 @@ def test_parts_missing_or_truncated_part_is_an_error(tmp_path: Path) -> None:
 def test_parts_changed_input_is_an_error(tmp_path: Path, documents: Any) -> None:
     run(tmp_path)
     before = contents(tmp_path)
-    with pytest.raises(SapbertError, match="E564"):
+    with pytest.raises(SapbertError, match="E560"):
         run(tmp_path, documents)
     assert contents(tmp_path) == before
 
 
 def test_parts_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     pytest.importorskip("fcntl", reason="this system has no such locks")
-    with lock_folder(tmp_path), pytest.raises(SapbertError, match="E565"):
+    with lock_folder(tmp_path), pytest.raises(SapbertError, match="E550"):
         run(tmp_path)
     run(tmp_path)
 
@@ -259,4 +259,4 @@ def test_parts_state_that_is_a_pipe_is_an_error(
         "from spacy_sapbert.formats.parts import read_state\n"
         "read_state(Path(sys.argv[1]))"
     )
-    assert "E562" in new_process.python(code, tmp_path, timeout=60).stderr
+    assert "E560" in new_process.python(code, tmp_path, timeout=60).stderr

@@ -96,7 +96,7 @@ def test_formats_name_the_command_for_a_library_that_is_missing(
 
 def test_formats_of_folders_need_a_path() -> None:
     with (
-        pytest.raises(SapbertError, match="E520.*--output"),
+        pytest.raises(SapbertError, match="E110.*--output"),
         open_target(None, "brat"),
     ):
         pass
@@ -124,7 +124,7 @@ def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["html", "omop", "pubtator", "brat"])
 def test_formats_that_need_the_text_raise_an_error(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SapbertError, match=f"E503.*{name}"):
+    with pytest.raises(SapbertError, match=f"E110.*{name}"):
         write_linked([], tmp_path / "out", format=name, include_text=False)
     assert list(tmp_path.iterdir()) == []
 
@@ -142,7 +142,7 @@ def test_formats_without_text_do_not_write_it(name: str, tmp_path: Path) -> None
 
 
 def test_formats_that_are_not_read_are_an_error() -> None:
-    with pytest.raises(SapbertError, match="E530.*jsonl.*'html'"):
+    with pytest.raises(SapbertError, match="E110.*jsonl.*'html'"):
         load_reader("html")
 
 
@@ -175,7 +175,7 @@ def any_docs() -> list[Doc]:
 
 
 def test_formats_unknown_name_is_an_error() -> None:
-    with pytest.raises(SapbertError, match="E501.*jsonl.*'xml'"):
+    with pytest.raises(SapbertError, match="E110.*jsonl.*'xml'"):
         load_writer("xml")
 
 
@@ -199,7 +199,7 @@ def test_formats_are_guessed_from_the_ending(path: Path, expected: Any) -> None:
 
 @pytest.mark.parametrize("path", ["a", "a.gz", "a.docx", "jsonl"])
 def test_formats_that_cannot_be_guessed_are_an_error(path: Path) -> None:
-    with pytest.raises(SapbertError, match="E502.*--format"):
+    with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(Path(path))
 
 

@@ -215,5 +215,5 @@ def test_backend_without_its_library_is_an_error_when_it_is_used(
     assert not (tmp_path / "kb").exists()
     assert "E521" in result.output
     invoke(*build, "--backend", "exact", code=0)
-    with pytest.raises(SapbertError, match="E302.*brute"):
+    with pytest.raises(SapbertError, match="E331.*brute"):
         backends.make_backend("brutal")

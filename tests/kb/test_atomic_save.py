@@ -99,7 +99,7 @@ def test_write_folder_atomically_replaces_only_its_own_kind(
         (target / name).write_text("of hours", "utf8")
     before = contents(target)
     with (
-        pytest.raises(SapbertError, match=f"E012.*it has {files[-1]}"),
+        pytest.raises(SapbertError, match=f"E003.*it has {files[-1]}"),
         write_folder_atomically(target, FOLDER),
     ):
         pytest.fail("nothing is made for a folder that is not replaced")
@@ -117,7 +117,7 @@ def put_a_file_meanwhile(target: Path) -> None:
 def test_write_folder_atomically_checks_again_before_it_replaces(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(SapbertError, match="E012"):
+    with pytest.raises(SapbertError, match="E003"):
         put_a_file_meanwhile(tmp_path / "folder")
     assert [path.name for path in tmp_path.rglob("*")] == ["folder", "notes.csv"]
 
@@ -129,7 +129,7 @@ def test_write_folder_atomically_needs_a_name(
     (tmp_path / "x").mkdir()
     monkeypatch.chdir(tmp_path / "x")
     with (
-        pytest.raises(SapbertError, match="E013"),
+        pytest.raises(SapbertError, match="E003"),
         write_folder_atomically(Path(name), FOLDER),
     ):
         pass

@@ -212,7 +212,7 @@ def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
-    with pytest.raises(SapbertError, match="E308.*found none"):
+    with pytest.raises(SapbertError, match="E310.*found none"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")

@@ -146,5 +146,5 @@ def test_ngrams_whose_files_contradict_each_other_are_a_named_error(
     array = np.load(path)
     np.save(path, array[:2] if name == "weights" else array + 1_000_000)
     index = NgramIndex(load(tmp_path, 2))
-    with pytest.raises(SapbertError, match="E591.*contradict"):
+    with pytest.raises(SapbertError, match="E306.*contradict"):
         index.unite(["heart"], [np.zeros(0, dtype=int)], 2)

@@ -81,7 +81,7 @@ def test_store_unreadable_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_store_is_read_only(store: Store) -> None:
-    with pytest.raises(SapbertError, match="E349.*readonly"):
+    with pytest.raises(SapbertError, match="E306.*readonly"):
         store.query("DELETE FROM concepts")
 
 

@@ -360,7 +360,7 @@ def test_change_of_a_version_that_is_not_used_any_more_is_an_error(
 ) -> None:
     kb = load_kb(own_kb)
     add(load_kb(own_kb), "ward 1")
-    with pytest.raises(SapbertError, match="E338"):
+    with pytest.raises(SapbertError, match="E550"):
         change(kb)
     assert list_versions(own_kb) == ["v1", "v2"]
     assert not [*own_kb.glob(".version*")]

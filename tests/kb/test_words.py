@@ -253,7 +253,7 @@ def test_load_words_damaged_file_is_an_error(
 ) -> None:
     build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
     damage(tmp_path / f"{name}.npy")
-    with pytest.raises(SapbertError, match="E591"):
+    with pytest.raises(SapbertError, match="E306"):
         WordTable(list_paths(tmp_path), kb.store)
 
 
@@ -275,5 +275,5 @@ def test_load_words_whose_files_contradict_each_other_are_an_error(
     build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
     path = list_paths(tmp_path)[name]
     np.save(path, np.ascontiguousarray(change(np.load(path))))
-    with pytest.raises(SapbertError, match="E591"):
+    with pytest.raises(SapbertError, match="E306"):
         WordTable(list_paths(tmp_path), kb.store)

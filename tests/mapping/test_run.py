@@ -114,7 +114,7 @@ def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb, cells
     rows = [["fever", "T047", ""], ["a; b", "", ""], ["fever", *cells]]
     write_table(tmp_path / "bad.csv", ["term", "types", "lang"], rows)
     columns = TermColumns("term", "types", "lang", ";")
-    with pytest.raises(SapbertError, match=r"E445.*bad\.csv.* row 4 ") as caught:
+    with pytest.raises(SapbertError, match=r"E332.*bad\.csv.* row 4 ") as caught:
         map_table(kb, tmp_path / "bad.csv", tmp_path / "b.csv", columns, LinkOptions())
     assert "Zqxwvut" not in str(caught.value)  # a cell of any column
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
@@ -191,7 +191,7 @@ def test_reviewed_table_is_annotated(kb, table, tmp_path, ending):
 
 def test_reviewed_table_without_choices_is_an_error(kb, table, tmp_path):
     map_table(kb, table, tmp_path / "m.csv", COLUMNS, LinkOptions(k=1))
-    with pytest.raises(SapbertError, match=r"E444.*match_chosen"):
+    with pytest.raises(SapbertError, match=r"E106.*match_chosen"):
         list(read_mentions(tmp_path / "m.csv"))
 
 
@@ -218,7 +218,7 @@ def test_write_table_refuses_cells_that_excel_would_cut(tmp_path, letter):
     write_table(path, ["nr", "text"], rows[:2])
     assert [*read_rows(path)][1] == ["1", longest]
     path.unlink()
-    with pytest.raises(SapbertError, match="E442.*row 4") as caught:
+    with pytest.raises(SapbertError, match="E007.*row 4") as caught:
         write_table(path, ["nr", "text"], rows)
     assert "SENTINEL" not in str(caught.value)
     assert not path.exists()
@@ -236,13 +236,13 @@ def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
 
 
 def test_read_rows_of_other_files_is_an_error(tmp_path):
-    with pytest.raises(SapbertError, match=r"E441.*\.xlsx"):
+    with pytest.raises(SapbertError, match=r"E110.*\.xlsx"):
         list(read_rows(tmp_path / "t.docx"))
     with pytest.raises(SapbertError, match=r"E001.*t\.xlsx"):
         list(read_rows(tmp_path / "t.xlsx"))
     for name in ("t.xlsx", "t.parquet"):
         (tmp_path / name).write_bytes(b"PK nothing")
-        with pytest.raises(SapbertError, match="E418|E597"):
+        with pytest.raises(SapbertError, match="E150"):
             list(read_rows(tmp_path / name))
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-9])
     with pytest.raises(SapbertError, match=r"t\.csv\.gz"):
@@ -269,9 +269,9 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--column", "nope"], r"E443.*'nope', but it has 3 cells in the first row"),
-        (["--column", "Term", "--type-column", "x"], r"E443.*'x'.*nr, term, ward"),
-        (["--column", "term", "--encoding", "klingon"], r"E411.*klingon"),
+        (["--column", "nope"], r"E410.*'nope', but it has 3 cells in the first row"),
+        (["--column", "Term", "--type-column", "x"], r"E410.*'x'.*nr, term, ward"),
+        (["--column", "term", "--encoding", "klingon"], r"E331.*klingon"),
     ],
 )
 def test_map_command_with_wrong_settings_is_an_error(
@@ -290,7 +290,7 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
     write_table(path, ["17", "Zqxwvut", "asthma"], [["18", "Patientname", "fever"]])
     options = ("--kb", sample_kb, "-o", tmp_path / "o.csv", "--column", "term")
     output = run(path, *options, code=1).output
-    assert "E443" in output
+    assert "E410" in output
     assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
 
 
@@ -298,7 +298,7 @@ def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path)
     result = run(
         table, "--column", "term", "--kb", sample_kb, "-o", tmp_path / "o.json", code=1
     )
-    assert "E441" in result.output
+    assert "E110" in result.output
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet"])

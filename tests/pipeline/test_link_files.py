@@ -75,9 +75,9 @@ SPEED = ("batch_size", "n_process", "force")
 @pytest.mark.parametrize(
     ("values", "code"),
     [
-        ({"on_error": "ignore"}, "E112"),
-        ({"shard_size": 0}, "E313"),
-        ({"n_process": 0}, "E313"),
+        ({"on_error": "ignore"}, "E331"),
+        ({"shard_size": 0}, "E331"),
+        ({"n_process": 0}, "E331"),
     ],
 )
 def test_link_job_value_that_is_not_possible_is_an_error(

@@ -314,7 +314,7 @@ def test_linker_needs_a_kb_only_to_link(
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     nlp("no entities, no knowledge base needed")
-    with pytest.raises(SapbertError, match="E308.*found none"):
+    with pytest.raises(SapbertError, match="E310.*found none"):
         nlp.initialize()
     linker.opened.choose(tmp_path / "missing", pin=None)
     with pytest.raises(SapbertError, match="missing"):
@@ -357,11 +357,11 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
         ({"ambiguous": "yes"}, "ambiguous"),
         ({"encoder": {"precision": "int8"}}, "precision"),
         *(
-            ({"label_types": {x: []}}, "E551")
+            ({"label_types": {x: []}}, "E331")
             for x in ("a:b", "a = b", "#x", "[x]", "")
         ),
-        ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
-        ({"codes_attr": "cui"}, "E552.*cui` is named twice"),
+        ({"cui_attr": "candidates"}, "E331.*candidates` is named twice"),
+        ({"codes_attr": "cui"}, "E331.*cui` is named twice"),
         ({"filter": {"tuis": []}}, "E333.*tuis"),
     ],
 )
@@ -376,7 +376,7 @@ def test_linker_attribute_with_a_getter_is_an_error() -> None:
     Span.set_extension("computed", getter=len)
     try:
         config = {"cui_attr": "computed"}
-        with pytest.raises(SapbertError, match="E552.*computed` is computed"):
+        with pytest.raises(SapbertError, match="E331.*computed` is computed"):
             spacy.blank("en").add_pipe("sapbert_linker", config=config)
     finally:
         Span.remove_extension("computed")

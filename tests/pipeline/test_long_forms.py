@@ -158,5 +158,5 @@ def test_doc_abbreviations_are_the_spans_with_a_long_form():
 @pytest.mark.parametrize("how", [{"default": []}, {"getter": len}])
 def test_set_extension_of_another_component_is_an_error(how):
     Doc.set_extension("test_taken", force=True, **how)
-    with pytest.raises(SapbertError, match="E552.*test_taken.*abbreviations_attr"):
+    with pytest.raises(SapbertError, match="E331.*test_taken.*abbreviations_attr"):
         set_extensions("test_long", "test_taken")

@@ -290,7 +290,7 @@ def test_detector_keeps_the_attributes_of_a_span_group(overwrite):
 
 @pytest.mark.parametrize("setting", ["max_tokens", "min_length"])
 def test_detector_number_out_of_range_is_an_error(setting):
-    with pytest.raises(SapbertError, match=f"E313.*{setting}"):
+    with pytest.raises(SapbertError, match=f"E331.*{setting}"):
         SapbertMentions(None, **{setting: 0})
 
 
@@ -375,7 +375,7 @@ def test_detector_without_a_kb_is_an_error(monkeypatch):
     monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions")
-    with pytest.raises(SapbertError, match="E308") as caught:
+    with pytest.raises(SapbertError, match="E310") as caught:
         nlp("SENTINELTEXT of a patient")
     assert "SENTINELTEXT" not in str(caught.value)
 

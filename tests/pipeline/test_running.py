@@ -48,7 +48,7 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
     assert (options.k, options.threshold) == (3, 0.5)
     complete_pipeline(nlp, mentions="names")  # which it has now
     assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
-    with pytest.raises(SapbertError, match="E605"):
+    with pytest.raises(SapbertError, match="E331"):
         complete_pipeline(nlp, mentions="ner")
 
 

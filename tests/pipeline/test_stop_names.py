@@ -123,7 +123,7 @@ def test_list_is_saved_with_the_pipeline(sample_kb: Path, tmp_path: Path) -> Non
 def test_list_without_names_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "stop_names.txt"
     path.write_text("# nothing\n")
-    with pytest.raises(SapbertError, match="E572"):
+    with pytest.raises(SapbertError, match="E106"):
         read_stop_names(path)
 
 

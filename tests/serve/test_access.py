@@ -229,7 +229,7 @@ def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
 def test_a_bad_file_of_tokens_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tokens"
     path.write_text(text)
-    with pytest.raises(SapbertError, match="E452") as caught:
+    with pytest.raises(SapbertError, match="E450") as caught:
         read_tokens(path)
     assert READER not in str(caught.value)
 
@@ -263,7 +263,7 @@ def test_limits_are_read_from_the_command_line() -> None:
     assert (limits.seconds, limits.of_client) == (120.0, 1_000)
     assert limits.body == DEFAULT_LIMITS.body
     for bad in ("seconds", "seconds=-1", "seconds=0", "second=1", "body=x"):
-        with pytest.raises(SapbertError, match="E487"):
+        with pytest.raises(SapbertError, match="E331"):
             read_limits([bad])
 
 

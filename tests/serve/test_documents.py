@@ -481,4 +481,4 @@ def test_documents_need_a_file_of_reviews(new_process: Any, tmp_path: Path) -> N
     command = [sys.executable, "-m", "spacy_sapbert", "serve", "--documents", tmp_path]
     done = new_process.run([*command, "--port", "0"])
     assert done.returncode == 1
-    assert "[E492]" in done.stderr
+    assert "[E423]" in done.stderr

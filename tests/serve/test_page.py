@@ -181,4 +181,4 @@ def test_a_concept_has_its_path_from_the_top(service: Client) -> None:
 
 def test_a_document_that_is_no_table_is_refused(service: Client) -> None:
     answer = service.send("POST", "/column/read?name=a.docx", b"PK\x03\x04", BYTES)
-    assert (answer.status, answer.code) == (422, "E441")
+    assert (answer.status, answer.code) == (422, "E110")

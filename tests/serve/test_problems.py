@@ -25,7 +25,7 @@ from .conftest import Client, Start
             "E331",
         ),
         (not_written(path="/srv/kb", reason="full"), 500, "E465"),
-        (SapbertError("E349", "/srv/kb: Expected a database, but x."), 500, "E465"),
+        (SapbertError("E306", "/srv/kb: Expected a database, but x."), 500, "E465"),
         (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
     ],
 )

@@ -161,7 +161,7 @@ def test_links_open_the_page_of_a_concept_behind_a_proxy(
     "given", ["terms.example", "ftp://a.example", "https://a.example?x=1", "https://"]
 )
 def test_a_public_address_is_checked(given: str) -> None:
-    with pytest.raises(SapbertError, match="E489"):
+    with pytest.raises(SapbertError, match="E331"):
         read_public_url(given)
     assert read_public_url("https://a.example/") == "https://a.example"
     assert read_public_url(None) is None

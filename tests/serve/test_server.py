@@ -40,7 +40,7 @@ def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
 def test_a_file_without_one_token_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "token"
     path.write_text(text, "utf8")
-    with pytest.raises(SapbertError, match="E452"):
+    with pytest.raises(SapbertError, match="E450"):
         read_tokens(path)
 
 
@@ -60,7 +60,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
             [sys.executable, "-m", "spacy_sapbert", *command], timeout=120
         )
     assert done.returncode == 1
-    assert "[E451]" in done.stderr
+    assert "[E450]" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -61,7 +61,7 @@ def test_read_biosyn_invalid_line_is_an_error_or_counted(
     tmp_path: Path, line: str
 ) -> None:
     path = write(tmp_path, "D1||pain", line)
-    with pytest.raises(SapbertError, match=r"E119.*dictionary\.txt:2: ") as error:
+    with pytest.raises(SapbertError, match=r"E117.*dictionary\.txt:2: ") as error:
         read(path)
     assert "fever" not in str(error.value)
     concepts, report = read(path, on_error="skip")

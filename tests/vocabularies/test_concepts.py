@@ -129,7 +129,7 @@ def test_write_concepts_refuses_what_read_concepts_would(
     tmp_path: Path, concept: Concept
 ) -> None:
     path = write(tmp_path / "c.jsonl", "old")
-    with pytest.raises(SapbertError, match="E120") as caught:
+    with pytest.raises(SapbertError, match="E117") as caught:
         write_concepts(path, [Concept("C0", ["Pain"]), concept])
     assert "Fever" not in str(caught.value)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old\n"]
@@ -141,7 +141,7 @@ def test_write_concepts_refuses_a_line_that_is_too_large(
     concept = Concept("C1", ["x" * (2 << 20)])
     assert len(check_concept(concept)) > 2 << 20
     monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
-    with pytest.raises(SapbertError, match="E120.*bytes"):
+    with pytest.raises(SapbertError, match="E117.*bytes"):
         write_concepts(tmp_path / "c.jsonl", [concept])
 
 
@@ -185,7 +185,7 @@ def test_read_concepts_invalid_large_line_is_an_error(
     tmp_path: Path, field: str, expected: str
 ) -> None:
     line = f'{{"cui": "C1", "name": "{"Fever" * 300_000}", {field}}}'
-    with pytest.raises(SapbertError, match="E101.*:1: ") as caught:
+    with pytest.raises(SapbertError, match="E117.*:1: ") as caught:
         list(read_concepts(write(tmp_path / "c.jsonl", line)))
     assert expected in str(caught.value)
     assert "Fever" not in str(caught.value)
@@ -281,7 +281,7 @@ def test_parse_concept_invalid_places_are_an_error(
 ) -> None:
     line = f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}'
     path = write(tmp_path / "c.jsonl", line)
-    with pytest.raises(SapbertError, match=f"E101.*:1: .*places in `aliases`.*`{key}`"):
+    with pytest.raises(SapbertError, match=f"E117.*:1: .*places in `aliases`.*`{key}`"):
         list(read_concepts(path))
 
 
@@ -352,8 +352,8 @@ def test_source_that_marks_taught_names_is_an_error_in_a_vocabulary(
     tmp_path: Path,
 ) -> None:
     concept = Concept("C1", ["fever"], sources={"annotated": [0]})
-    with pytest.raises(SapbertError, match="E120.*other than `annotated`"):
+    with pytest.raises(SapbertError, match="E117.*other than `annotated`"):
         check_concept(concept)
     path = write(tmp_path / "c.jsonl", json.dumps(concept_to_json(concept)))
-    with pytest.raises(SapbertError, match="E101.*c.jsonl:1.*`annotated`"):
+    with pytest.raises(SapbertError, match="E117.*c.jsonl:1.*`annotated`"):
         list(read_concepts(path))

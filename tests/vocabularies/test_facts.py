@@ -126,7 +126,7 @@ def test_build_concepts_too_many_facts_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(facts, "VALUES", 3)
-    with pytest.raises(SapbertError, match="E123.*'A'"):
+    with pytest.raises(SapbertError, match="E007.*'A'"):
         build(*named("A"), *(Fact("A", CODE, f"{n}", 0, "S") for n in range(4)))
-    with pytest.raises(SapbertError, match="E123.*'A'"):
+    with pytest.raises(SapbertError, match="E007.*'A'"):
         build(*named("A"), *(Fact(f"x{n}", REPLACED_BY, "A") for n in range(4)))

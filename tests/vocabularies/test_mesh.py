@@ -294,7 +294,7 @@ def test_read_mesh_invalid_record_is_an_error_or_counted(
 ) -> None:
     path = write(tmp_path, as_xml(record("D1") + "\n" + bad + record("D2")))
     error = fail(path)
-    assert error.startswith(f"[E153] {path}:6: ")
+    assert error.startswith(f"[E117] {path}:6: ")
     assert "Fever" not in error
     concepts, report = read(path, on_error="skip")
     assert [concept.cui for concept in concepts] == ["MESH:D1", "MESH:D2"]
@@ -310,9 +310,9 @@ def test_read_mesh_invalid_record_is_an_error_or_counted(
         (HALF, "E150", HALF.count("\n") + 1),
         (as_xml(record()) + "<more/>", "E150", 6),
         (as_xml("<DescriptorRecord>\n</String>"), "E150", 5),
-        ("<?xml version='1.0'?>\n<PubmedArticleSet/>", "E151", 2),
-        ("<QualifierRecordSet/>", "E151", 1),
-        (as_xml(record(heading="&fever;")), "E152", 4),
+        ("<?xml version='1.0'?>\n<PubmedArticleSet/>", "E117", 2),
+        ("<QualifierRecordSet/>", "E117", 1),
+        (as_xml(record(heading="&fever;")), "E150", 4),
     ],
     ids=range(8),
 )
@@ -352,7 +352,7 @@ def test_read_mesh_declared_entity_is_an_error(
     text = f"<!DOCTYPE DescriptorRecordSet [\n{declaration}]>\n"
     text += f"<DescriptorRecordSet>{record(heading='&b;')}</DescriptorRecordSet>"
     path = write(tmp_path, text)
-    assert fail(path, on_error=on_error).startswith(f"[E152] {path}:2: ")
+    assert fail(path, on_error=on_error).startswith(f"[E150] {path}:2: ")
 
 
 def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
     path.write_bytes(xml.encode("latin-1"))
     assert fail(path).startswith(f"[E150] {path}:4: ")
     path.write_bytes(xml.encode("utf-16"))
-    assert fail(path).startswith("[E006]")
+    assert fail(path).startswith("[E009]")
     path.write_bytes(xml.encode("utf-8-sig"))
     assert read(path)[0] == [mesh_concept("D000001", ["Sjögren"])]
 

@@ -288,7 +288,7 @@ def test_read_obo_option_of_an_unknown_value_is_an_error(
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1"))
     name = option.replace("_", "-")
-    with pytest.raises(SapbertError, match=f"E115.*Expected `--{name}`"):
+    with pytest.raises(SapbertError, match=f"E331.*Expected `--{name}`"):
         read(path, **{option: value})
 
 

@@ -169,7 +169,7 @@ def test_read_obographs_invalid_node_is_an_error_or_counted(
     tmp_path: Path, node: Any
 ) -> None:
     path = write_graph(tmp_path, make_node("X_1"), node)
-    assert fail(path).startswith(f"[E118] {path}: Expected an OBO Graph")
+    assert fail(path).startswith(f"[E117] {path}: Expected an OBO Graph")
     assert "node 2" in fail(path)
     concepts, report = read(path, on_error="skip")
     assert [concept.cui for concept in concepts] == ["X:1"]
@@ -197,7 +197,7 @@ def test_read_obographs_file_that_is_no_graph_is_an_error(
 ) -> None:
     path = tmp_path / "vocabulary.json"
     path.write_bytes(data)
-    assert fail(path).startswith(f"[E118] {path}: ")
+    assert fail(path).startswith(f"[E117] {path}: ")
 
 
 def test_read_obographs_invalid_json_is_an_error_with_the_line(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_read_obographs_gzip_bomb_is_an_error(
     monkeypatch.setattr(reading, "UNPACKED_BYTES", 1000)
     path = tmp_path / "vocabulary.json.gz"
     path.write_bytes(gzip.compress(b" " * 100_000, 9))
-    assert fail(path).startswith(f"[E011] {path}: ")
+    assert fail(path).startswith(f"[E007] {path}: ")
 
 
 # --- properties and real files ---

@@ -156,27 +156,27 @@ def test_read_rdf_hostile_files_are_errors(tmp_path: Path) -> None:
     bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">'
     for declared in (bomb, '<!ENTITY c SYSTEM "file:///etc/passwd">'):
         path.write_text(OWL.replace("<!ENTITY obo", declared + "<!ENTITY obo"))
-        assert fail(path).startswith("[E152]")
+        assert fail(path).startswith("[E150]")
     # expat itself limits what one entity expands to
     many = f'<!ENTITY z "{"z" * (1 << 19)}"><!ENTITY obo'
     path.write_text(OWL.replace("<!ENTITY obo", many).replace("blueness", "&z;" * 300))
     assert fail(path).startswith("[E150]")
     path.write_text(OWL.replace("<rdfs:label>fever", "<a>" * 10_000))
-    assert fail(path).startswith("[E121]")
+    assert fail(path).startswith("[E007]")
     path.write_text(OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1))
-    assert fail(path).startswith("[E427]")
+    assert fail(path).startswith("[E007]")
     path.write_text(OWL[:-20])
     assert fail(path).startswith("[E150]")
     turtle = tmp_path / "x.ttl"
     turtle.write_text(SKOS + "x:1 x:p " + "[ x:p " * 5000)
-    assert fail(turtle).startswith("[E421]")
+    assert fail(turtle).startswith("[E150]")
     turtle.write_text("secret words")
     assert "secret" not in fail(turtle)
     turtle.write_text("")
     assert fail(turtle).startswith("[E106]")
     packed = tmp_path / "x.ttl.gz"
     packed.write_bytes(gzip.compress(b"a")[:-3])
-    assert fail(packed).startswith("[E008]")
+    assert fail(packed).startswith("[E150]")
 
 
 @settings(max_examples=60, deadline=None)

@@ -81,7 +81,7 @@ EXAMPLES = {
         "MRCONSO.RRF",
         ROW,
         "C0000002|ENG|fever|\n",
-        "E102",
+        "E117",
         "rows of MRCONSO with a wrong number of fields",
         "rows of MRCONSO that are not UTF-8",
     ),
@@ -92,18 +92,18 @@ EXAMPLES = {
         "x.json",
         '{"id": "X:1", "lbl": "pain", "type": "CLASS"}',
         '{"id": 5, "lbl": "fever", "type": "CLASS"}',
-        "E118",
+        "E117",
         "bad nodes",
         "",
         '{"graphs": [{"nodes": [{}]}]}',
         ",",
     ),
-    "biosyn": Example("x.txt", "X:1||pain\n", "fever\n", "E119", "bad lines"),
+    "biosyn": Example("x.txt", "X:1||pain\n", "fever\n", "E117", "bad lines"),
     "jsonl": Example(
         "x.jsonl",
         '{"cui": "X:1", "name": "pain"}\n',
         '{"name": "fever"}\n',
-        "E101",
+        "E117",
         "bad lines",
     ),
     "scispacy": Example(
@@ -138,7 +138,7 @@ EXAMPLES = {
         "desc2024.xml",
         MESH_RECORD,
         MESH_RECORD.replace("pain", "fever").replace("D1", " "),
-        "E153",
+        "E117",
         "bad records",
         "",
         "<DescriptorRecordSet>{}</DescriptorRecordSet>",
@@ -147,7 +147,7 @@ EXAMPLES = {
         "RXNCONSO.RRF",
         "1|ENG||||||A1||||RXNORM|IN|1|pain||N||\n",
         "2|ENG|fever|\n",
-        "E102",
+        "E117",
         "rows of RXNCONSO with a wrong number of fields",
         "rows of RXNCONSO that are not UTF-8",
     ),
@@ -237,9 +237,9 @@ def test_read_vocabulary_truncated_gzip_is_an_error(
     path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
     packed = path.with_name(f"{path.name}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes())[:-12])
-    assert fail(packed, format, on_error=on_error).startswith(f"[E008] {packed}:")
+    assert fail(packed, format, on_error=on_error).startswith(f"[E150] {packed}:")
     packed.write_bytes(path.read_bytes())  # not packed at all
-    assert fail(packed, format, on_error=on_error).startswith(f"[E008] {packed}:")
+    assert fail(packed, format, on_error=on_error).startswith(f"[E150] {packed}:")
 
 
 @every_format
@@ -370,8 +370,8 @@ def test_read_vocabularies_one_invalid_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "options", "error"),
     [
-        ("word", {}, "E111.*'word'"),
-        (None, {"on_error": "ignore"}, "E112.*'ignore'"),
+        ("word", {}, "E110.*'word'"),
+        (None, {"on_error": "ignore"}, "E331.*'ignore'"),
         (None, {"multi_xref": "all"}, "E113.*rrf.*--multi-xref"),
     ],
 )
@@ -502,11 +502,11 @@ def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(
 def test_damaged_zip_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     path.write_bytes(b"PK\x03\x04 not really")
-    with pytest.raises(SapbertError, match=r"E008.*x\.zip"):
+    with pytest.raises(SapbertError, match=r"E150.*x\.zip"):
         read_vocabulary(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.obo", b"\0" * (1 << 29))
-    with pytest.raises(SapbertError, match="E011"):
+    with pytest.raises(SapbertError, match="E007"):
         read_vocabulary(path)
 
 

@@ -410,7 +410,7 @@ def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None
     for letters in ("aa", "ac"):
         (tmp_path / f"MRCONSO.RRF.{letters}.gz").write_bytes(b"")
     error = fail(tmp_path)
-    assert error.startswith("[E107]")
+    assert error.startswith("[E108]")
     assert "MRCONSO.RRF.ab.gz" in error
 
 
@@ -428,7 +428,7 @@ def test_read_rrf_concept_of_too_many_rows_is_an_error(
 ) -> None:
     monkeypatch.setattr(mrconso, "VALUES", 20_000)
     write_conso(tmp_path, *(atom(HEART, f"heart {n}") for n in range(30_000)))
-    assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20,000 ")
+    assert fail(tmp_path).startswith("[E007] Expected a concept of at most 20,000 ")
 
 
 def test_read_rrf_rows_of_too_many_languages_are_an_error(
@@ -436,7 +436,7 @@ def test_read_rrf_rows_of_too_many_languages_are_an_error(
 ) -> None:
     monkeypatch.setattr(mrconso, "KEYS", 20)
     write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
-    assert fail(tmp_path).startswith("[E124] Expected rows of MRCONSO ")
+    assert fail(tmp_path).startswith("[E007] Expected rows of MRCONSO ")
 
 
 def test_read_rrf_concept_of_too_many_facts_is_an_error(
@@ -446,7 +446,7 @@ def test_read_rrf_concept_of_too_many_facts_is_an_error(
     types = [make_row("MRSTY", CUI=HEART, TUI=f"T{n:03}") for n in range(30)]
     write_table(tmp_path, "MRSTY", *types)
     write_conso(tmp_path, atom(HEART, "heart"))
-    assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20 ")
+    assert fail(tmp_path).startswith("[E007] Expected a concept of at most 20 ")
 
 
 # --- bad rows ---
@@ -459,14 +459,14 @@ def test_read_rrf_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
 
 
 BAD_ROWS = [
-    (atom(PAIN, "a|b").encode(), "E102", "a wrong number of fields"),
-    (atom(PAIN, "Pain").encode()[:-5], "E102", "a wrong number of fields"),
-    (b"Pain", "E102", "a wrong number of fields"),
-    (atom(PAIN, "Pain")[:-2].encode() + b"|x", "E102", "a wrong number of fields"),
+    (atom(PAIN, "a|b").encode(), "E117", "a wrong number of fields"),
+    (atom(PAIN, "Pain").encode()[:-5], "E117", "a wrong number of fields"),
+    (b"Pain", "E117", "a wrong number of fields"),
+    (atom(PAIN, "Pain")[:-2].encode() + b"|x", "E117", "a wrong number of fields"),
     (atom(PAIN, "P%").encode().replace(b"%", b"\xff"), "E009", "not UTF-8"),
     (atom(PAIN, "P%").encode().replace(b"%", b"\xed\xa0\x80"), "E009", "not UTF-8"),
-    (atom("C03", "Pain").encode(), "E103", "malformed id"),
-    (atom("", "Pain").encode(), "E103", "malformed id"),
+    (atom("C03", "Pain").encode(), "E117", "malformed id"),
+    (atom("", "Pain").encode(), "E117", "malformed id"),
 ]
 
 
@@ -531,7 +531,7 @@ def test_read_rrf_ids_out_of_order_are_an_error_with_the_command(
 ) -> None:
     path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
     error = fail(tmp_path)
-    assert error.startswith(f"[E104] {path}:{len(cuis)}: ")
+    assert error.startswith(f"[E117] {path}:{len(cuis)}: ")
     assert "LC_ALL=C sort -t'|' -k1,1 -s" in error
     assert fail(tmp_path, on_error="skip") == error
 
@@ -539,7 +539,7 @@ def test_read_rrf_ids_out_of_order_are_an_error_with_the_command(
 def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom("MESH:D006321", "Heart"))
     error = fail(tmp_path)
-    assert error.startswith(f"[E103] {path}:1: ")
+    assert error.startswith(f"[E117] {path}:1: ")
     assert "--cui-pattern" in error
     names = names_of(tmp_path, cui_pattern=r"MESH:[A-Z]\d+")
     assert names == {"MESH:D006321": ["Heart"]}
@@ -547,7 +547,7 @@ def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -
 
 def test_read_rrf_pattern_that_is_invalid_is_an_error(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
-    assert fail(tmp_path, cui_pattern="C(").startswith("[E114]")
+    assert fail(tmp_path, cui_pattern="C(").startswith("[E331]")
 
 
 # --- properties ---

@@ -95,7 +95,7 @@ def read_plainly(
             continue
         if len(fields) != len(COLUMN) + 1 or fields[-1]:
             dropped[f"rows of MRCONSO with {FIELDS}"] += 1
-            errors.setdefault("E102", number)
+            errors.setdefault("E117", number)
             continue
         row = dict(zip(COLUMN, fields[:-1], strict=True))
         if languages and row["LAT"].decode() not in languages:
@@ -111,10 +111,10 @@ def read_plainly(
             dropped["names without a letter or digit"] += 1
         elif not re.fullmatch(cui_pattern, cui := row["CUI"].decode()):
             dropped["rows with a malformed id"] += 1
-            errors.setdefault("E103", number)
+            errors.setdefault("E117", number)
         else:
             if cui < last or (cui != last and cui in kept):
-                errors.setdefault("E104", number)
+                errors.setdefault("E117", number)
             last = cui
             lat, sab, code = (row[key].decode() for key in ("LAT", "SAB", "CODE"))
             order = languages or ["ENG"]
@@ -185,8 +185,8 @@ def test_read_rrf_equals_a_reader_of_single_lines(
             skipping = read_vocabulary(
                 path, "rrf", on_error="skip", report=report, **options
             )
-            if "E104" in errors:
-                assert fail(skipping).startswith(f"[E104] {path}:{errors['E104']}: ")
+            if "E117" in errors:
+                assert fail(skipping).startswith(f"[E117] {path}:{errors['E117']}: ")
             else:
                 found = list(skipping)
                 assert found == concepts

@@ -87,7 +87,7 @@ def test_read_rxnorm_trade_names_and_filters(tmp_path: Path) -> None:
 
 def test_read_rxnorm_bad_rows_are_an_error_or_counted(tmp_path: Path) -> None:
     path = write(tmp_path, RXNSTY="20|T121\n")
-    with pytest.raises(SapbertError, match=r"E102.*RXNSTY\.RRF:1"):
+    with pytest.raises(SapbertError, match=r"E117.*RXNSTY\.RRF:1"):
         read(path)
     _, report = read(path, on_error="skip")
     assert report.dropped["rows of RXNSTY with a wrong number of fields"] == 1

@@ -230,7 +230,7 @@ def test_read_snomed_full_or_delta_asks_for_the_snapshot(
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text("id\teffectiveTime\tactive\n")
-    with pytest.raises(SapbertError, match="E125"):
+    with pytest.raises(SapbertError, match="E108"):
         guess_format(tmp_path / name)
 
 

@@ -113,16 +113,16 @@ def test_read_table_columns_by_place_have_no_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "columns", "code"),
     [
-        ("a,b", None, "E415"),
-        ("code,words", None, "E415.*the columns code, words"),
-        ("a,b", "id=a", "E413"),
-        ("a,b", "id=a,name=c", "E416.*the columns a, b"),
-        ("a,b", "id=1,name=3", "E416"),
-        ("a,b,b", "id=a,name=b", "E417"),
-        ("a,b", "id=a,name=a,name=b", "E414"),
-        ("a,b", "id=a,colour=b", "E413"),
-        ("a,b", "", "E413"),
-        ("id," + "x," * 20_000 + "name", None, "E419"),
+        ("a,b", None, "E410"),
+        ("code,words", None, "E410.*the columns code, words"),
+        ("a,b", "id=a", "E331"),
+        ("a,b", "id=a,name=c", "E410.*the columns a, b"),
+        ("a,b", "id=1,name=3", "E410"),
+        ("a,b,b", "id=a,name=b", "E410"),
+        ("a,b", "id=a,name=a,name=b", "E331"),
+        ("a,b", "id=a,colour=b", "E331"),
+        ("a,b", "", "E331"),
+        ("id," + "x," * 20_000 + "name", None, "E007"),
     ],
 )
 def test_read_table_wrong_columns_are_an_error(
@@ -151,10 +151,10 @@ def test_read_table_encoding_is_assumed_or_named(tmp_path: Path) -> None:
     assert read(path, encoding="cp1252")[0][0].name == "Übelkeit"
     path.write_bytes("id\tname\nX\tÜbelkeit\n".encode("utf-16"))
     assert read(path, encoding="utf-16")[0][0].name == "Übelkeit"
-    with pytest.raises(SapbertError, match="E412"):
+    with pytest.raises(SapbertError, match="E009"):
         read(path, encoding="ascii")
     for name in ("zip", "nonsense", "\0"):
-        with pytest.raises(SapbertError, match="E411"):
+        with pytest.raises(SapbertError, match="E331"):
             read(path, encoding=name)
 
 
@@ -221,7 +221,7 @@ def test_read_table_of_excel_refuses_what_is_hostile(
     monkeypatch.setattr(excel, "ROWS", 1000)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     change_part(path, sheet, b"<worksheet", b'<!DOCTYPE x [<!ENTITY a "b">]><worksheet')
-    with pytest.raises(SapbertError, match="E418.*declares"):
+    with pytest.raises(SapbertError, match="E150.*declares"):
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     change_part(path, sheet, b'<row r="2"', b'<row r="99999999999"')
@@ -229,27 +229,27 @@ def test_read_table_of_excel_refuses_what_is_hostile(
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     change_part(path, sheet, b"<sheetData>", b"<sheetData>" + b"<a>" * 90_000)
-    with pytest.raises(SapbertError, match="E418.*damaged"):
+    with pytest.raises(SapbertError, match="E150.*damaged"):
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     for hostile in (b"<c/>" * (1 << 19), b"<!--" + b" " * (1 << 22) + b"-->"):
         path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
         change_part(path, sheet, b"</row>", hostile + b"</row>")
-        with pytest.raises(SapbertError, match="E418.*too large"):
+        with pytest.raises(SapbertError, match="E150.*too large"):
             read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     monkeypatch.setattr(excel, "SHARED_BYTES", 10)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("xl/sharedStrings.xml", b"<sst><si><t>fever</t></si></sst>")
-    with pytest.raises(SapbertError, match="E418.*CSV"):
+    with pytest.raises(SapbertError, match="E150.*CSV"):
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     change_part(path, sheet, b"</worksheet>", b"</worksheet>" + b" " * (1 << 21))
-    with pytest.raises(SapbertError, match="E011"):
+    with pytest.raises(SapbertError, match="E007"):
         read(path)
     path.write_bytes(b"PK nothing")
-    with pytest.raises(SapbertError, match="E418"):
+    with pytest.raises(SapbertError, match="E150"):
         read(path)
 
 
@@ -276,7 +276,7 @@ def test_read_table_of_excel_whose_directory_is_elsewhere_is_an_error(
     offset = int.from_bytes(data[place : place + 4], "little")
     data[place : place + 4] = (offset + 9).to_bytes(4, "little")
     path.write_bytes(data)
-    with pytest.raises(SapbertError, match="E418"):
+    with pytest.raises(SapbertError, match="E150"):
         read(path)
 
 

@@ -73,7 +73,7 @@ def preprocess_concepts(
             yield changed
     if not counts["concepts written"]:
         raise SapbertError(
-            "E731",
+            "E106",
             "Expected at least one name with more than punctuation, but got none in "
             f"{counts['concepts']} concepts. Name the concepts.jsonl of a vocabulary.",
         )
@@ -223,7 +223,7 @@ def biosyn_mentions_command(
     counts: Counter[str] = Counter()
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
-            "E722",
+            "E110",
             f"Expected an output that ends with one of {', '.join(TABLE_SUFFIXES)}, "
             f"but got {output}. Correct `--output`.",
         )

@@ -160,7 +160,7 @@ def write_arrays(
         last, pairs, names = labels[-1], pairs + len(records), names + len(texts)
     if not pairs:
         raise SapbertError(
-            "E604",
+            "E106",
             f"Expected pairs in {pairs_path}, but it is empty. Make it with `python "
             "-m training pairs`.",
         )
@@ -188,7 +188,7 @@ def read_meta(folder: Path) -> DatasetMeta | None:
         return DatasetMeta.model_validate_json((folder / META_FILE).read_bytes())
     except (OSError, ValidationError):
         raise SapbertError(
-            "E621",
+            "E560",
             f"Expected tokenised pairs or nothing at {folder}, but got something "
             "else, which is not replaced. Remove it, or name another place.",
         ) from None
@@ -251,7 +251,7 @@ def build_dataset(
 
 def wrong_tokens(*, path: object, reason: object, folder: object) -> SapbertError:
     return SapbertError(
-        "E620",
+        "E560",
         f"Expected whole tokenised pairs, but {path} is missing, cut or changed: "
         f"{reason}. Remove the folder {folder}; the next run makes it again from the "
         "pairs.",

@@ -112,7 +112,7 @@ def write_families(
             pairs,
             families,
             lambda: SapbertError(
-                "E756",
+                "E106",
                 f"Expected concepts in {concepts} with parents or siblings in "
                 "the same file, but got none. Read a vocabulary that has a hierarchy.",
             ),

@@ -70,7 +70,7 @@ def hold_out(
                 yield changed
         if not names or not counts["trained"]:
             raise SapbertError(
-                "E761",
+                "E331",
                 "Expected a share of which both parts have concepts, but got "
                 f"{share}. Choose another `--share`.",
             )
@@ -136,7 +136,7 @@ def hold_out_names(
                 del drawn[key]  # a name of two concepts has no single answer
     if not drawn:
         raise SapbertError(
-            "E669",
+            "E106",
             f"Expected concepts in {concepts} with a synonym to hold out, but got "
             f"none with `--share {share}`. Raise it, or name a vocabulary with "
             "synonyms.",

@@ -46,7 +46,7 @@ def read_pairs(path: Path) -> Iterator[list[str]]:
         fields = line.split("\t")
         if len(fields) != 3:
             raise SapbertError(
-                "E603",
+                "E117",
                 f"{path}:{line_number}: Expected a concept id and two names with tabs "
                 f"between them, but got {len(fields)} fields. Make the file again "
                 "with `python -m training pairs`.",
@@ -176,7 +176,7 @@ def write_pairs(
         iter_pairs(),
         path,
         lambda: SapbertError(
-            "E602",
+            "E106",
             "Expected at least one concept with two different names, but got none in "
             f"{counts['concepts']} concepts. Read a vocabulary with synonyms, or "
             "change its filters.",

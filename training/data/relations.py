@@ -112,7 +112,7 @@ def write_relations(
         pairs,
         output,
         lambda: SapbertError(
-            "E760",
+            "E106",
             f"Expected relations in {mrrel} between the concepts, but got "
             "none. Read the concepts of the same release, or name other "
             "`--relations`.",

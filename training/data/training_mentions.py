@@ -145,7 +145,7 @@ def add_mentions(
 
 def unknown_mentions(*, mentions: object) -> SapbertError:
     return SapbertError(
-        "E619",
+        "E106",
         "Expected training mentions whose ids are in the dictionary, but none of "
         f"{mentions} is. Name the dictionary that they were annotated with, or "
         "`--aliases`.",

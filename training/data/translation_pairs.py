@@ -36,7 +36,7 @@ def read_translations(path: Path, report: Report) -> Iterator[Translation]:
             report.skip(
                 "bad lines",
                 SapbertError(
-                    "E772",
+                    "E117",
                     f"{path}:{number}: Expected two words or titles with {between} "
                     "between them, as on the first line, but got something else. "
                     "Correct the line, or count such lines with `--on-error skip`.",
@@ -100,7 +100,7 @@ def write_translation_pairs(
     def describe_empty() -> SapbertError:
         dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
         return SapbertError(
-            "E773",
+            "E106",
             "Expected at least one pair of different words, but nothing is left. "
             f"Dropped: {dropped or 'nothing'}. Name other files.",
         )

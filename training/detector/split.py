@@ -177,7 +177,7 @@ def split_documents(
 
 def no_annotated_mentions(*, part: object, documents: object) -> SapbertError:
     return SapbertError(
-        "E785",
+        "E106",
         f"Expected mentions in {part}, but there are none of the {documents} "
         "documents. Annotate more documents, or choose larger shares.",
     )

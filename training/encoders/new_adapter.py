@@ -30,7 +30,7 @@ def add_adapter(model: Any, reduction: int) -> nn.ModuleDict:
         )
     if hasattr(model, "sapbert_adapter"):
         raise SapbertError(
-            "E213",
+            "E209",
             "Expected an encoder without an adapter, but it has one. Load the "
             "encoder that the adapter was trained in.",
         )

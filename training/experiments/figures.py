@@ -158,7 +158,7 @@ def choose_concepts(
     rich = [each for each in concepts if len(distinct_names(each)) >= fewest]
     if not rich:
         raise SapbertError(
-            "E753",
+            "E106",
             f"Expected concepts with {fewest} names or more, but got none. Lower "
             "`--fewest`, or name another vocabulary.",
         )
@@ -192,7 +192,7 @@ def embed_with_each(encoders: Sequence[str], names: list[str]) -> dict[str, np.n
     if len(folders) < len(encoders):
         setting = "--encoder"
         raise SapbertError(
-            "E709",
+            "E331",
             f"Expected {setting} as NAME=FOLDER, each name once, but got "
             f"{encoders[-1]!r}. Write it like `{setting} trained=models/kb`.",
         )

@@ -172,7 +172,7 @@ def draw_pairs(
         pairs = pair_by_distance(held_out, hierarchy, table, most=most, seed=seed)
         if len({pair.kind for pair in pairs}) < 2:
             raise SapbertError(
-                "E762",
+                "E106",
                 f"Expected pairs of two distances or more from {held_out_path}, but "
                 f"got fewer. Name the part of {concepts_path} that `python -m "
                 "training hold-out` wrote, or hold out more.",

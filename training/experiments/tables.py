@@ -68,20 +68,20 @@ def read_results(paths: Sequence[Path], group: str = "all") -> list[Results]:
             run = Results.model_validate_json(text)
         except ValidationError:
             raise SapbertError(
-                "E763",
+                "E746",
                 f"{path}: Expected results of `spacy sapbert evaluate --output`, but "
                 "got something else. Name such a file.",
             ) from None
         for gold in run.files:
             if group not in gold.accuracy:
                 raise SapbertError(
-                    "E747",
+                    "E746",
                     f"Expected a group of mentions that all results have, but {path} "
                     f"has no {group!r}. Correct `--group`, or evaluate with `--seen`.",
                 )
             if digests.setdefault(gold.file, gold.sha256) != gold.sha256:
                 raise SapbertError(
-                    "E782",
+                    "E746",
                     f"{path}: Expected one file {gold.file} in all results, but got "
                     "another of that name. Evaluate all on the same files.",
                 )

@@ -39,7 +39,7 @@ def make_schedule(warmup_steps: int, shape: Callable[[float], float]) -> Schedul
     if warmup_steps < 0:
         setting = "warmup_steps"
         raise SapbertError(
-            "E616",
+            "E331",
             f"Expected {setting} to be at least {0}, but got {warmup_steps!r}. "
             "Correct it.",
         )

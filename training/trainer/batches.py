@@ -118,7 +118,7 @@ def open_sources(
         lines = len(sources[-1].dataset.pairs)
         if lines % FAMILY:
             raise SapbertError(
-                "E758",
+                "E117",
                 f"Expected families of {FAMILY} lines in {files.families}, but got "
                 f"{lines} lines. Make the file with `python -m training families`.",
             )

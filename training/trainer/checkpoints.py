@@ -81,7 +81,7 @@ def check_finite(model: torch.nn.Module, step: int) -> None:
     bad = find_bad_weight(model)
     if bad and bad[1] == NOT_FINITE:
         raise SapbertError(
-            "E623",
+            "E607",
             f"Expected finite weights after step {step}, but {bad[0]} is not finite. "
             "The last checkpoint is kept. Lower "
             "`--training.optimizer.learning_rate`, or repeat the command to resume "
@@ -155,7 +155,7 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
     others = ", ".join(differing)
     if not force:
         raise SapbertError(
-            "E606",
+            "E560",
             f"Expected the checkpoint in {folder} to belong to this run, but it was "
             f"made with another {others}. Pass the same settings to continue. To "
             "start again, remove the checkpoint or pass `--force`.",

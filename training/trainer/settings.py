@@ -157,7 +157,7 @@ class HierarchySection(Section):
     def check_files(self) -> Self:
         if (self.families is None) != (self.concepts is None):
             raise SapbertError(
-                "E757",
+                "E423",
                 "Expected `hierarchy.families` and `hierarchy.concepts` together, "
                 "but got one of them. Name the families and the concepts.jsonl that "
                 "they were made of.",
@@ -176,7 +176,7 @@ class ValidationSection(Section):
     def check_files(self) -> Self:
         if self.mentions and not self.concepts:
             raise SapbertError(
-                "E617",
+                "E423",
                 "Expected `validation.concepts` beside `validation.mentions`, but "
                 "got none. Name the concepts.jsonl that the mentions are linked to.",
             )
@@ -215,14 +215,14 @@ def describe_error(error: ValidationError) -> SapbertError:
         known = flatten_config(Config().from_disk(DEFAULT_CONFIG))
         near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
         return SapbertError(
-            "E613",
+            "E333",
             "Expected only settings of `training/configs/default.cfg`, but got "
             f"{name}. Remove it; did you mean {near}?",
         )
     problem = first["msg"]
     value = first["input"]
     return SapbertError(
-        "E614",
+        "E331",
         f"Expected {name} as in `training/configs/default.cfg`, but got {value!r}: "
         f"{problem}. Correct it.",
     )
@@ -303,14 +303,14 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         key, equals, value = argument.removeprefix("--").partition("=")
         if not argument.startswith("--") or "." not in key:
             raise SapbertError(
-                "E610",
+                "E331",
                 "Expected an option of `--help`, or a setting like `--training.seed "
                 f"1`, but got {argument!r}. Correct or remove it.",
             )
         if not equals:
             if not rest:
                 raise SapbertError(
-                    "E611",
+                    "E331",
                     f"Expected a value after {argument}, but it is the last. Add one.",
                 )
             value = rest.pop(0)
@@ -332,7 +332,7 @@ def nest_values(values: dict[str, Any]) -> dict[str, Any]:
             if not isinstance(section, dict):
                 argument = f"--{dotted}"
                 raise SapbertError(
-                    "E610",
+                    "E331",
                     "Expected an option of `--help`, or a setting like "
                     f"`--training.seed 1`, but got {argument!r}. Correct or remove it.",
                 )
@@ -353,7 +353,7 @@ def flatten_config(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def wrong_functions(*, problems: object) -> SapbertError:
     return SapbertError(
-        "E615",
+        "E612",
         "Expected registered functions with the arguments that they take, but got: "
         f"{problems}. Correct the config; docs/training.md lists them.",
     )

@@ -61,7 +61,7 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
     elif encoder.adapter_only and not hasattr(model, "sapbert_adapter"):
         setting = "encoder.adapter_reduction"
         raise SapbertError(
-            "E616", f"Expected {setting} to be at least {1}, but got {0!r}. Correct it."
+            "E331", f"Expected {setting} to be at least {1}, but got {0!r}. Correct it."
         )
     torch.manual_seed(training.seed + ranks.rank)  # dropout differs
     model.to(ranks.device).train()

@@ -25,7 +25,7 @@ def open_tracker(
             import wandb
     except ImportError as error:
         raise SapbertError(
-            "E618",
+            "E521",
             f"Expected the tracker {name!r} to be installed, but it is not: {error}. "
             f"Run `pip install {name}`, or set `training.tracker` to null.",
         ) from None

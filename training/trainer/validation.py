@@ -55,7 +55,7 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     resolve = make_resolver(dictionary.lookup, aliases)
     if not any(all(combine_parts(resolve(g), SETTINGS.composite)) for g in golds):
         raise SapbertError(
-            "E784",
+            "E106",
             f"Expected gold mentions in {files.mentions} with concepts of "
             f"{files.concepts}, but none of {len(golds):,} has one that is there. "
             "Correct `validation.concepts`, write ids as it has them, without a "

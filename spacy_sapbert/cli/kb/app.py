@@ -26,7 +26,7 @@ def parse_settings(values: list[str], option: str = "--setting") -> dict[str, in
 
 def wrong_setting(*, setting: object, value: object) -> SapbertError:
     return SapbertError(
-        "E320",
+        "E331",
         f"Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
         "`ef=200` or `threshold=0.5`.",
     )

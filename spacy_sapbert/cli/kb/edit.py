@@ -37,7 +37,7 @@ def list_concepts(
     given = cui is not None and bool(aliases)
     if (path is None) != given or (path is not None and (cui or aliases or types)):
         raise SapbertError(
-            "E341",
+            "E423",
             "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got "
             "neither or both. Name one of them.",
         )
@@ -45,7 +45,7 @@ def list_concepts(
         concepts = list(read_concepts(path))
         if not concepts:
             raise SapbertError(
-                "E342",
+                "E106",
                 f"Expected at least one concept in {path}, but got none. Write one a "
                 "line, as `spacy sapbert concepts` does.",
             )
@@ -75,7 +75,7 @@ def check_known(kb: "KnowledgeBase", cui: str) -> None:
     other = kb.other_prefix(cui)
     hint = f" It has {other}." if other else ""
     raise SapbertError(
-        "E366",
+        "E336",
         f"Expected `--cui` to be the id of a concept of {kb.folder}, but it has no "
         f"{repr(cui)}.{hint} Correct the id, or pass `--new` to add a concept with it.",
     )

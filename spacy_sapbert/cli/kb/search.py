@@ -89,7 +89,7 @@ def search(
     mentions = [*(mentions or []), *(read_mentions(file) if file else [])]
     if not mentions:
         raise SapbertError(
-            "E358",
+            "E106",
             "Expected at least one mention, but got none. Write mentions on the "
             "command line, or one a line into a file for `--file`.",
         )

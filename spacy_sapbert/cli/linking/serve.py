@@ -138,7 +138,7 @@ def serve(
     if documents:
         if store is None:
             raise SapbertError(
-                "E492",
+                "E423",
                 "Expected `--reviews` with `--documents`, but got none. Pass "
                 "`--reviews FILE`, which keeps the documents and what is decided on "
                 "them.",

@@ -140,7 +140,7 @@ def wrong_fields(
     *, path: object, line: object, expected: object, got: object
 ) -> SapbertError:
     return SapbertError(
-        "E598",
+        "E117",
         f"{path}:{line}: Expected {expected} fields, as the first line has, but got "
         f"{got}. Correct the quotes or fields from this line on, or pass `--on-error "
         "skip` to count such lines and continue.",

@@ -116,7 +116,7 @@ def detect_format(path: Path) -> str:
     if detected is None:
         known = ", ".join(formats)
         raise SapbertError(
-            "E505",
+            "E110",
             f"Expected documents in one of the formats {known}, but neither the "
             f"ending nor the content of {path} is that of one. Pass its format as "
             "`--input-format`, or convert it.",
@@ -134,7 +134,7 @@ def check_format(format: str | None) -> None:
         known = ", ".join(list_formats("endings"))
         what = "documents"
         raise SapbertError(
-            "E595",
+            "E110",
             f"Expected {what} in one of the formats {known}, but got {format}. "
             "Correct `--input-format`.",
         )
@@ -213,7 +213,7 @@ def list_files(
             what = "the standard input"
             known = ", ".join(streamed)
             raise SapbertError(
-                "E595",
+                "E110",
                 f"Expected {what} in one of the formats {known}, but got {format}. "
                 "Correct `--input-format`.",
             )
@@ -236,7 +236,7 @@ def list_files(
     if not files:
         expected = " or ".join(f"`{ending}`" for ending in endings)
         raise SapbertError(
-            "E594",
+            "E106",
             f"Expected files that end with {expected}, also with `.gz`, in {path}, "
             "but found none, without hidden files, knowledge bases and other models. "
             "Pass the format of its files as `--input-format`, or name the files.",
@@ -261,7 +261,7 @@ def list_inputs(
     files = [file for path in paths for file in list_files(path, format, counts)]
     if sum(file.path == STDIN for file in files) > 1:
         raise SapbertError(
-            "E511",
+            "E423",
             "Expected the standard input, `-`, once, but got it twice. Pass it once.",
         )
     return files

@@ -178,7 +178,7 @@ def wrong_document(
     *, path: object, line: object, expected: object, got: object
 ) -> SapbertError:
     return SapbertError(
-        "E504",
+        "E117",
         f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
         "the line, name other columns with `--text-field` and `--id-field`, or pass "
         "`--on-error skip` to count such documents and continue.",
@@ -187,7 +187,7 @@ def wrong_document(
 
 def missing_column(*, path: object, name: object, known: object) -> SapbertError:
     return SapbertError(
-        "E599",
+        "E410",
         f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
         "its columns as `--text-field` and `--id-field`, and as `--keep` those to "
         "keep.",

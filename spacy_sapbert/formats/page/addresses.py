@@ -35,7 +35,7 @@ def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
             groups = 0
         if not groups or not address.startswith(WEB):
             raise SapbertError(
-                "E523",
+                "E331",
                 "Expected `links` as regular expressions with addresses that begin "
                 "with `https://` or `http://` and have at most one {} for each "
                 f"group, but got {pattern!r}: {address!r}. Correct it.",

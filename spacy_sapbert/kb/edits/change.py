@@ -277,7 +277,7 @@ def check_alias(concept: Concept, cui: str, alias: str) -> None:
     if alias not in concept.aliases or len(concept.aliases) == 1:
         names = ", ".join(map(repr, concept.aliases[:MOST_NAMES]))
         raise SapbertError(
-            "E367",
+            "E336",
             f"Expected {cui} to have the name of `--alias` and another one, but its "
             f"names are {names}. Correct the name, or remove the whole concept, "
             "without `--alias`.",
@@ -364,7 +364,7 @@ def read_taught(path: Path) -> Iterator[TaughtDocument]:
 
 def damaged_edits(path: Path, expected: str) -> SapbertError:
     return SapbertError(
-        "E354",
+        "E306",
         f"{path}: Expected {expected}, but got something else. Remove all edits with "
         "`spacy sapbert kb discard-edits`.",
     )

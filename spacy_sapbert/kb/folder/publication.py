@@ -195,7 +195,7 @@ def lock_version(version: Version) -> Iterator[None]:
     with lock_kb(version.folder):
         if read_version(version.folder).manifest.digest != version.manifest.digest:
             raise SapbertError(
-                "E338",
+                "E550",
                 f"Expected {version.folder} as it was when it was opened, but another "
                 "process has changed it. Open it again and repeat the change.",
             )

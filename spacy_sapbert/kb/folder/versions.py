@@ -168,7 +168,7 @@ def find_kb(name: str | Path | None = None) -> Path:
     if name is None:
         if len(installed) != 1:
             raise SapbertError(
-                "E308",
+                "E310",
                 "Expected the name of a knowledge base, or one that is installed, but "
                 f"found {names}. Name a folder or one of them with the setting `kb`, "
                 "install one with `pip install`, or build one with `spacy sapbert kb "

@@ -128,7 +128,7 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
         kind = backends[name]
     else:
         raise SapbertError(
-            "E302",
+            "E331",
             f"Expected the backend to be one of {sorted(backends)}, but got {name!r}. "
             "Correct `--backend`, or update spacy-sapbert if a newer one made the "
             "knowledge base.",
@@ -137,7 +137,7 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
     given = settings or {}
     if unknown := sorted(given.keys() - {*known}):
         raise SapbertError(
-            "E314",
+            "E331",
             f"Expected settings that the index {name} has "
             f"({', '.join(known) or 'none'}), but got {unknown[0]!r}. Correct it, or "
             "leave it out.",

@@ -44,7 +44,7 @@ def name_damage(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SapbertError(
-            "E010", f"Expected to read {path}, but the system refused: {error}."
+            "E004", f"Expected to read {path}, but the system refused: {error}."
         ) from None
     except ValueError as error:
         raise damaged_index(path=path, reason=error) from None
@@ -154,7 +154,7 @@ def not_finite() -> SapbertError:
 
 def damaged_index(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
-        "E343",
+        "E306",
         f"{path}: Expected an index as `spacy sapbert kb build` writes it, but "
         f"{reason}. Copy or build the knowledge base again.",
     )

@@ -34,7 +34,7 @@ HEAD = ("graphs", "meta", "basicPropertyValues")
 def bad_graph(path: Path, where: str, got: str) -> SapbertError:
     """Return the error of a file, a graph or a node that is invalid."""
     return SapbertError(
-        "E118",
+        "E117",
         f"{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Download the "
         "file again, or pass `--on-error skip` to count bad nodes and continue.",
     )

@@ -206,7 +206,7 @@ def parse_file(path: Path) -> Iterator[Any]:
             raise
         line = getattr(error, "lineno", None)  # its message may quote the file
         raise SapbertError(
-            "E421",
+            "E150",
             f"{path}{f':{line}' if line else ''}: Expected an ontology as RDF/XML, "
             "Turtle, N-Triples or JSON-LD, but it is damaged. Download it again, or "
             "pass it as OBO or OBO Graphs.",

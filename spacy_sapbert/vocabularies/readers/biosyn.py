@@ -24,7 +24,7 @@ def read_biosyn(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         cui, *retired = (cui_part.strip() for cui_part in ids.split("|"))
         if not separator or not all([cui, *retired]) or SEPARATOR in names:
             error = SapbertError(
-                "E119",
+                "E117",
                 f"{path}:{number}: Expected an id, `||` and names, but got something "
                 "else. Correct the line, or pass `--on-error skip` to count such "
                 "lines and continue.",

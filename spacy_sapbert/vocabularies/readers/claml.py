@@ -86,7 +86,7 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
         if tag != ROOT:
             raise SapbertError(
-                "E420",
+                "E117",
                 f"{path}:{line}: Expected a classification in ClaML, whose root "
                 f"element is `ClaML`, but got {tag[:40]!r}. Pass another `--format`.",
             )

@@ -39,7 +39,7 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
         nonlocal language
         if tag not in ROOTS:
             raise SapbertError(
-                "E151",
+                "E117",
                 f"{path}:{line}: Expected MeSH in XML with the root element "
                 f"{' or '.join(ROOTS)}, but got {tag[:40]!r}. Pass a file like "
                 "desc2024.xml or supp2024.xml.",
@@ -54,7 +54,7 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
             facts = record_facts(record, language, report)
         except ValueError as error:
             bad = SapbertError(
-                "E153",
+                "E117",
                 f"{path}:{line}: Expected {error}, but got something else in the "
                 "record that begins here. Correct it, or pass `--on-error skip` to "
                 "count such records and continue.",

@@ -69,7 +69,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
         if len(self) == KEYS:
             columns = ", ".join(KEY)
             raise SapbertError(
-                "E124",
+                "E007",
                 f"Expected rows of MRCONSO with few different values of {columns}, "
                 "but got more combinations than any release has. Check that this is "
                 "the right file.",
@@ -153,7 +153,7 @@ def read_mrconso(
             if cui != last or not cui:
                 if not cui or not pattern.fullmatch(cui):
                     malformed = SapbertError(
-                        "E103",
+                        "E117",
                         f"{path}:{number}: Expected an id that matches "
                         f"{pattern.pattern!r}, but got {cui[:MAX_SHOWN]!r}. Correct "
                         "the line, or pass the pattern of the vocabulary's ids as "
@@ -163,7 +163,7 @@ def read_mrconso(
                     continue
                 if cui < last:
                     raise SapbertError(
-                        "E104",
+                        "E117",
                         f"{path}:{number}: Expected lines that are sorted by id, but "
                         f"got {cui[:40]} after {last[:40]}. Sort the file: `LC_ALL=C "
                         "sort -t'|' -k1,1 -s`.",

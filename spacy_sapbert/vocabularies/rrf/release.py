@@ -58,7 +58,7 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
     has_types = bool(find_table(path, "MRSTY"))
     if types and not has_types:
         raise SapbertError(
-            "E109",
+            "E108",
             f"Expected MRSTY.RRF in the folder of {parts[0]}, because `--types` needs "
             "it, but found none. Copy it there, or remove `--types`.",
         )

@@ -90,7 +90,7 @@ def find_table(path: Path, table: str) -> list[Path]:
             expected = part.with_name(f"{table}.RRF.{letters}{ending}")
             if part != expected:
                 raise SapbertError(
-                    "E107",
+                    "E108",
                     f"Expected the part {expected} next, but got {part}. Download all "
                     "parts.",
                 )
@@ -127,7 +127,7 @@ def skip_line(
         report.dropped["blank lines"] += 1
     elif len(row) != columns + 1 or row[columns]:
         error = SapbertError(
-            "E102",
+            "E117",
             f"{path}:{number}: Expected {columns} fields, each ended by `|`, but got "
             f"{len(row) - 1}. The line may be truncated, or a name may contain a `|`. "
             "Correct it, or pass `--on-error skip` to count such lines and continue.",

@@ -142,7 +142,7 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
     for role in ROLES:
         if role not in (SYNONYMS, CODES) and roles.count(role) > 1:
             raise SapbertError(
-                "E414",
+                "E331",
                 f"Expected one column as `{role}`, but `--columns` has several. Only "
                 "`synonyms` and `codes` may be repeated.",
             )
@@ -173,7 +173,7 @@ def choose_columns(
         if ID not in roles or not {NAME, SYNONYMS} & roles:
             got = describe_header(header, is_header=bool(chosen))
             raise SapbertError(
-                "E415",
+                "E410",
                 f"{path}:{line}: Expected names of columns in the first row that say "
                 f"which has the ids and which the names, but it has {got}. Name them, "
                 "e.g. `--columns id=Code,name=Preferred`; in a table without names "
@@ -199,7 +199,7 @@ def choose_columns(
             if not same:
                 raise no_such_column(path, line, name[:SHOWN], got)
             raise SapbertError(
-                "E417",
+                "E410",
                 f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "
                 f"{got} have that name. Rename them, or pass the places of the "
                 "columns, e.g. `--columns id=1,name=2`, without the first row.",
@@ -210,7 +210,7 @@ def choose_columns(
 
 def no_such_column(path: Path, line: int, name: str, got: str) -> SapbertError:
     return SapbertError(
-        "E416",
+        "E410",
         f"{path}:{line}: Expected a column {name!r}, as `--columns` says, but it has "
         f"{got}. Correct the option.",
     )
@@ -264,7 +264,7 @@ def guess_columns(keys: Sequence[str], header: Sequence[str]) -> tuple[Column, .
 
 def wrong_columns_option(*, roles: object, part: object) -> SapbertError:
     return SapbertError(
-        "E413",
+        "E331",
         f"Expected `--columns` like `id=Code,name=Preferred`, with the roles {roles} "
         f"and with an id and a name or synonyms, but got: {part}. Write "
         "`codes.ICD10CM=icd` for codes of a vocabulary.",

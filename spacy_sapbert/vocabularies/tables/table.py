@@ -52,7 +52,7 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     number, first = next(rows, (1, []))
     if len(first) > WIDTH:
         raise SapbertError(
-            "E419",
+            "E007",
             f"{path}:{number}: Expected at most {WIDTH:,} columns, but got more. "
             "Check that the file is a table.",
         )

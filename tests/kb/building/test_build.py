@@ -150,7 +150,7 @@ def test_build_kb_that_fails_leaves_no_hidden_folder(
 ) -> None:
     concepts = tmp_path / "concepts.jsonl"
     concepts.write_text('{"cui": "C1", "name": "fever"}\nno json\n')
-    with pytest.raises(SapbertError, match="E101"):
+    with pytest.raises(SapbertError, match="E117"):
         build_small_kb(concepts, tmp_path / "kb", tiny_encoder)
     assert [*tmp_path.iterdir()] == [concepts]
 
@@ -187,8 +187,8 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
     assert load_kb(kb).link(["ax pain"])[0].cui == "C0"
     for changes, code in (
         ({"M": 30}, "E356"),
-        ({"no": 1}, "E314"),
-        ({"ef": 0}, "E313"),
+        ({"no": 1}, "E331"),
+        ({"ef": 0}, "E331"),
     ):
         with pytest.raises(SapbertError, match=code):
             change_kb(kb, index=changes)
@@ -202,7 +202,7 @@ def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
     assert run("threshold=0.5", "ef=50").exit_code == 0
     manifest = read_version(own_kb).manifest
     assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 50)
-    for words, code in (("threshold=2", "E313"), ("threshold=x", "E320")):
+    for words, code in (("threshold=2", "E331"), ("threshold=x", "E331")):
         assert code in run(words).output
     assert "Did you mean `threshold`?" in run("thresold=0.5").output
     assert read_version(own_kb).manifest == manifest

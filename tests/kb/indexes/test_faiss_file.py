@@ -113,7 +113,7 @@ def test_load_index_crafted_graph_is_an_error(
     bend(graph, case)
     assert graph.data != path.read_bytes()
     path.write_bytes(graph.data)
-    with pytest.raises(SapbertError, match="E343.*index.faiss"):
+    with pytest.raises(SapbertError, match="E306.*index.faiss"):
         open_index(tmp_path, "faiss", ROWS, WIDTH, M=4)
 
 

@@ -130,7 +130,7 @@ def test_load_index_damaged_or_crafted_graph_is_an_error(
     bend(path, "", rows=rows, width=width)
     open_index(tmp_path, "hnsw", rows, width)  # nothing was changed
     bend(path, case, rows=rows, width=width)
-    with pytest.raises(SapbertError, match="E343"):
+    with pytest.raises(SapbertError, match="E306"):
         open_index(tmp_path, "hnsw", rows, width)
 
 

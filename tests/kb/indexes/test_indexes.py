@@ -225,7 +225,7 @@ def test_load_index_of_another_size_is_an_error(
 ) -> None:
     _, _, build, load = form
     build(tmp_path, unit_rows(50, 8, 5))
-    with pytest.raises(SapbertError, match="E343"):
+    with pytest.raises(SapbertError, match="E306"):
         load(tmp_path, rows, width)
 
 
@@ -237,10 +237,10 @@ def test_load_index_missing_or_empty_file_is_an_error(
     for path in tmp_path.iterdir():
         content = path.read_bytes()
         path.write_bytes(b"")
-        with pytest.raises(SapbertError, match="E343"):
+        with pytest.raises(SapbertError, match="E306"):
             load(tmp_path, 50, 8)
         path.unlink()
-        with pytest.raises(SapbertError, match="E010"):
+        with pytest.raises(SapbertError, match="E004"):
             load(tmp_path, 50, 8)
         path.write_bytes(content)
 
@@ -254,7 +254,7 @@ def test_load_index_cut_or_longer_file_is_an_error(
         content = path.read_bytes()
         for changed in (content[:-4], content + bytes(4), content[: len(content) // 2]):
             path.write_bytes(changed)
-            with pytest.raises(SapbertError, match="E343"):
+            with pytest.raises(SapbertError, match="E306"):
                 load(tmp_path, 50, 8)
         path.write_bytes(content)
         load(tmp_path, 50, 8)

@@ -48,7 +48,7 @@ def test_row_file_written_in_any_order_returns_its_rows(
 def test_row_file_of_another_size_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "rows"
     path.write_bytes(bytes(100))
-    with pytest.raises(SapbertError, match="E343.*100 bytes and not 160"):
+    with pytest.raises(SapbertError, match="E306.*100 bytes and not 160"):
         RowFile(path, rows=10, width=8)
 
 
@@ -61,7 +61,7 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     os.truncate(path, 500)
     assert rows[np.array([2, 9])].shape == (2, 8)
     for some in (np.array([2, 70]), slice(60, 80)):
-        with pytest.raises(SapbertError, match="E343.*cut"):
+        with pytest.raises(SapbertError, match="E306.*cut"):
             rows[some]
 
 

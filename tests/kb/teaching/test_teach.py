@@ -644,7 +644,7 @@ def test_teach_command_names_a_damaged_file_of_docs(
 ) -> None:
     path = tmp_path / "bad.spacy"
     path.write_bytes(b"no DocBin at all")
-    assert "E512" in invoke("teach", own_kb, path, code=1).output
+    assert "E150" in invoke("teach", own_kb, path, code=1).output
 
 
 def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None:

@@ -183,8 +183,8 @@ def test_biosyn_mentions_can_be_read_by_evaluation(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--output", "mentions.spacy"], "E722"),
-        (["--prefix", "MESH:", "--dictionary", "concepts.jsonl"], "E730"),
+        (["--output", "mentions.spacy"], "E110"),
+        (["--prefix", "MESH:", "--dictionary", "concepts.jsonl"], "E106"),
     ],
 )
 def test_biosyn_mentions_prints_errors(
@@ -277,7 +277,7 @@ def test_biosyn_names_writes_concepts(
 ) -> None:
     path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl.gz"
     write_concepts(path, [Concept("C1", ["..."])])
-    assert "E731" in invoke("biosyn-names", path, output, code=1).output
+    assert "E106" in invoke("biosyn-names", path, output, code=1).output
     assert list(tmp_path.iterdir()) == [path]
     write_concepts(path, [Concept("C1", ["Heart-attack", "MI"], retired=["C9"])])
     assert "names written" in invoke("biosyn-names", path, output).output

@@ -209,7 +209,7 @@ def test_open_dataset_refuses_a_file_that_was_cut(
     with pytest.raises(SapbertError, match="it has 1 of"):
         open_dataset(tmp_path / "dataset")
     path.unlink()
-    with pytest.raises(SapbertError, match="E620.*No such file"):
+    with pytest.raises(SapbertError, match="E560.*No such file"):
         open_dataset(tmp_path / "dataset")
 
 
@@ -218,5 +218,5 @@ def test_open_dataset_needs_no_pairs_but_a_dataset(
 ) -> None:
     pairs_path.unlink()
     assert np.array_equal(open_dataset(tmp_path / "dataset").pairs, dataset.pairs)
-    with pytest.raises(SapbertError, match=r"E620.*meta\.json is missing"):
+    with pytest.raises(SapbertError, match=r"E560.*meta\.json is missing"):
         open_dataset(tmp_path / "nothing")

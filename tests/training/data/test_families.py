@@ -99,6 +99,6 @@ def test_write_families_depends_on_the_seed_only(
 
 def test_write_families_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "families.tsv"
-    with pytest.raises(SapbertError, match="E756"):
+    with pytest.raises(SapbertError, match="E106"):
         write_families(write_tree(tmp_path, {"x": [], "y": ["gone"]}), path)
     assert not path.exists()

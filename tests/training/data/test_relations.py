@@ -56,7 +56,7 @@ def test_write_relations_has_one_pair_for_two_concepts(tmp_path: Path) -> None:
 def test_write_relations_selects_relations_by_name(tmp_path: Path) -> None:
     write(tmp_path)
     assert pair(tmp_path, relations="causes") == ["C1+C3\theart\tPain"]
-    with pytest.raises(SapbertError, match="E760"):
+    with pytest.raises(SapbertError, match="E106"):
         pair(tmp_path, relations="cures")
 
 

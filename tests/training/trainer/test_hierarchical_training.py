@@ -104,7 +104,7 @@ def test_train_on_all_files_resumed_equals_an_unbroken_run(
 
 
 def test_make_settings_with_families_needs_concepts(config: MakeConfig) -> None:
-    with pytest.raises(SapbertError, match="E757"):
+    with pytest.raises(SapbertError, match="E423"):
         make_settings(config({"hierarchy.concepts": None}))
 
 

@@ -202,7 +202,7 @@ def test_train_replaces_no_folder_of_another_kind(
     notes = tmp_path / folder / "notes.csv"
     notes.parent.mkdir()
     notes.write_text("of hours", "utf8")
-    with pytest.raises(SapbertError, match=r"E012.*it has notes.csv"):
+    with pytest.raises(SapbertError, match=r"E003.*it has notes.csv"):
         train_small(force=True)
     assert [path.name for path in tmp_path.iterdir()] == [folder]
     assert notes.read_text("utf8") == "of hours"
@@ -228,7 +228,7 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     settings["settings"].update(endless)
     (tmp_path / "checkpoint" / "state.json").write_text(json.dumps(settings), "utf8")
     config = {"training.checkpoint_every": 1, **endless}
-    with pytest.raises(SapbertError, match=r"E623.* after step 2, .*not finite"):
+    with pytest.raises(SapbertError, match=r"E607.* after step 2, .*not finite"):
         train_small(config)
     assert (tmp_path / "checkpoint" / "model.safetensors").read_bytes() == saved
     assert not (tmp_path / "encoder").exists()
@@ -238,7 +238,7 @@ def test_train_with_infinite_weights_at_the_end_writes_no_encoder(
     train_small: Any, tmp_path: Path
 ) -> None:
     more = {"training.optimizer.learning_rate": 1e300, "training.steps": 1}
-    with pytest.raises(SapbertError, match=r"E623.* after step 1, .*not finite"):
+    with pytest.raises(SapbertError, match=r"E607.* after step 1, .*not finite"):
         train_small(more)
     assert not (tmp_path / "encoder").exists()
 

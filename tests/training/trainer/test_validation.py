@@ -100,7 +100,7 @@ def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
 ) -> None:
     lines = [f"Heart Attack||{ids}", "fever||C8", "both||C1+C7"]
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
-    with pytest.raises(SapbertError, match=r"E784.*none of 3"):
+    with pytest.raises(SapbertError, match=r"E106.*none of 3"):
         train_small(validation_settings)
     assert not (tmp_path / "corpus").exists()
 
