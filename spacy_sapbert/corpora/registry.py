@@ -64,7 +64,7 @@ def change_prefixes(
 
 
 def read_corpus(
-    path: Path,
+    path: str | Path,
     format: str | None = None,
     *,
     prefix: str = "",
@@ -92,11 +92,11 @@ def read_corpus(
             and line, at the first bad line; at the end, if there was no mention.
 
     Examples:
-        >>> path = Path("assets/sample/annotated.txt")
-        >>> document = next(read_corpus(path, "pubtator"))
+        >>> document = next(read_corpus("assets/sample/annotated.txt"))
         >>> document.spans[0].mention, document.spans[0].parts
         ('itching', [['C0033774']])
     """
+    path = Path(path)
     format = format or detect_annotated(path)
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters

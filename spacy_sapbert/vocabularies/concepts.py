@@ -298,7 +298,7 @@ def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
     return expected[str(first["loc"][0]) if first["loc"] else ""]
 
 
-def read_concepts(path: Path) -> Iterator[Concept]:
+def read_concepts(path: str | Path) -> Iterator[Concept]:
     """Read concepts.jsonl, or the same with `.gz`, one concept at a time.
 
     Yields:
@@ -307,12 +307,13 @@ def read_concepts(path: Path) -> Iterator[Concept]:
     Raises:
         SapbertError: With file and line, at the first bad line.
     """
+    path = Path(path)
     for number, line in read_lines(path):
         if line.strip():
             yield parse_concept(line, path, number)
 
 
-def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
+def write_concepts(path: str | Path, concepts: Iterable[Concept]) -> int:
     """Write concepts.jsonl to a temporary file, then rename it.
 
     Args:
@@ -327,13 +328,13 @@ def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
 
     Examples:
         >>> fever = Concept("W1", ["blue fever", "azure fever"])
-        >>> write_concepts(Path("words.jsonl"), [fever])
+        >>> write_concepts("words.jsonl", [fever])
         1
-        >>> [concept.name for concept in read_concepts(Path("words.jsonl"))]
+        >>> [concept.name for concept in read_concepts("words.jsonl")]
         ['blue fever']
     """
     count = 0
-    with write_atomically(path) as file:
+    with write_atomically(Path(path)) as file:
         for concept in concepts:
             file.write(check_concept(concept) + b"\n")
             count += 1

@@ -272,7 +272,7 @@ def guess_format(path: Path) -> str:
 
 
 def read_vocabulary(
-    path: Path,
+    path: str | Path,
     format: str | None = None,
     *,
     on_error: str = "fail",
@@ -297,13 +297,13 @@ def read_vocabulary(
             and line, at the first invalid row; at the end, if there was no concept.
 
     Examples:
-        >>> concepts = read_vocabulary(Path("assets/sample"), languages=("ENG",))
+        >>> concepts = read_vocabulary("assets/sample", languages=["en"])
         >>> any("Heart attack" in concept.aliases for concept in concepts)
         True
     """
     reports = None if report is None else [report]
     return read_vocabularies(
-        [path], format, on_error=on_error, reports=reports, **options
+        [Path(path)], format, on_error=on_error, reports=reports, **options
     )
 
 

@@ -168,7 +168,8 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
         if dropped:
-            reason = f"none is left. Dropped: {dropped}. Use fewer filters"
+            reason = f"none is left. Dropped: {dropped}. Use fewer filters, if any"
+            reason += ", or check that the file is whole"
             if report.languages:
                 reason += f"; it has names in {', '.join(sorted(report.languages))}"
         elif sum(report.rows.values()):

@@ -138,7 +138,7 @@ def test_read_table_without_header_does_not_show_its_first_row(
     columns: str | None, tmp_path: Path
 ) -> None:
     path = write(tmp_path, "17,Zqxwvut,fever\n18,Patientname,asthma\n")
-    with pytest.raises(SapbertError, match="E41[56].*3 cells") as caught:
+    with pytest.raises(SapbertError, match="E410.*3 cells") as caught:
         read(path, columns=columns)
     assert not re.search("Zqxwvut|Patientname|fever|asthma", str(caught.value))
 

@@ -99,9 +99,11 @@ def find_facts(
         if not exact:
             fields += [""] * (last + 1 - len(fields))
         cui = fields[id_place].strip() if id_place < len(fields) else ""
-        if not cui or (exact and len(fields) != columns.width):
-            expected = f"{columns.width} fields, and an id"
-            report.bad_line(path, number, expected)
+        if exact and len(fields) != columns.width:
+            report.bad_line(path, number, f"{columns.width} fields, as the first row")
+            continue
+        if not cui:
+            report.bad_line(path, number, f"an id in column {id_place + 1}")
             continue
         yield Fact(cui, KEEP)  # a concept without a name is counted
         language = ""
