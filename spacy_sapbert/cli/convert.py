@@ -53,7 +53,10 @@ def convert(
     corpus: Path = CORPUS,
     format: str | None = FORMAT,
     output: Path = typer.Option(
-        ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
+        ...,
+        "--output",
+        "-o",
+        help="mentions.tsv, mentions.tsv.gz or docs.spacy to write.",
     ),
     prefix: str = PREFIX,
     drop_prefix: str = DROP_PREFIX,

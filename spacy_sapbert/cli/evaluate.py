@@ -144,7 +144,9 @@ def evaluate(
     predictions: Path | None = typer.Option(
         None, help="JSON lines to write: file, line, cuis, scores; never the text."
     ),
-    output: Path | None = typer.Option(None, help="evaluation.json to write."),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="evaluation.json to write."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:

@@ -51,7 +51,10 @@ def link(
         None, help="Language of the blank pipeline, e.g. es. [en]"
     ),
     output: Path | None = typer.Option(
-        None, help="File to write, or folder for parts. [the terminal]"
+        None,
+        "--output",
+        "-o",
+        help="File to write, or folder for parts. [the terminal]",
     ),
     shard_size: int | None = typer.Option(
         None,

@@ -67,7 +67,7 @@ def regress(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
     output: Path | None = typer.Option(
-        None, help="JSONL file with the result of each case."
+        None, "--output", "-o", help="JSONL file with the result of each case."
     ),
     force: bool = typer.Option(False, "--force", help="Replace the output."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),

@@ -69,7 +69,10 @@ def teach(
         None, help=f"One of {', '.join(ANNOTATED_FORMATS)}. [detected]"
     ),
     output: Path | None = typer.Option(
-        None, help="Folder for the new version. [the knowledge base itself]"
+        None,
+        "--output",
+        "-o",
+        help="Folder for the new version. [the knowledge base itself]",
     ),
     add: bool = typer.Option(
         False,

@@ -193,7 +193,9 @@ def remove(
 def diff(
     old: str = typer.Argument(..., help="Folder or name of a knowledge base."),
     new: str = typer.Argument(..., help="Another one, e.g. of the next release."),
-    output: Path | None = typer.Option(None, help="JSONL with every difference."),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="JSONL with every difference."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace the output."),
 ) -> None:
     """kb/ + kb/ -> how many concepts were added, removed, retired, renamed, moved …

@@ -20,7 +20,7 @@ def map_terms(
         None, help="Folder or name of a knowledge base. [the installed]"
     ),
     output: Path = typer.Option(
-        ..., "-o", "--output", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
+        ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
     ),
     split: str | None = typer.Option(
         None, help='What stands between several terms of a cell, e.g. ";".'
