@@ -15,7 +15,7 @@ from spacy_sapbert.kb.indexes.registry import Backend
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
 OTHER = {"concepts_sha256": "1", "engine": "openvino"}
 HNSW, FAISS = Hnsw(), Faiss()
-LEFT = ("plan.json", "vectors", "index.faiss")
+LEFT = ("plan.json", "vectors")
 
 
 def leave_vectors(folder: Path) -> dict[str, Any]:
