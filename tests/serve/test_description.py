@@ -30,10 +30,12 @@ METHODS = {"get", "post", "delete", "put"}
 def described(
     open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> LocalClient:
-    """A service with the sample vocabulary and reviews."""
+    """A service with the sample vocabulary, reviews and a document."""
     folder = tmp_path_factory.mktemp("described")
     kb = make_kb(folder, read_vocabulary(SAMPLE), backend="exact", order="none")
-    return open_local(kb, ReviewStore(folder / "reviews.db"))
+    client = open_local(kb, ReviewStore(folder / "reviews.db"))
+    send_example(client, "POST /reviews/documents")  # which other examples are about
+    return client
 
 
 @pytest.fixture(scope="module")
