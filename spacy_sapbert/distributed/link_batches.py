@@ -1,7 +1,6 @@
 """Link tables of documents inside an engine for many machines.
 
-The engine does the rest: partitions, retries, files. What the rows are does not depend
-on the partitions.
+What the rows are does not depend on the partitions of the engine.
 """
 
 import json
@@ -164,10 +163,7 @@ class LinkBatches:
     def link_chunk(
         self, opened: "OpenedPipeline", chunk: np.ndarray, texts: Any, ids: Any
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Yield the rows of some documents, and the number of the document of each.
-
-        `chunk` has their numbers in the columns `texts` and `ids`.
-        """
+        """Yield rows, and the numbers of their documents, which `chunk` has."""
         failed: dict[int, list[Any]] = {}
         documents: dict[int, Document] = {}
         for number in chunk.tolist():
@@ -210,10 +206,7 @@ class LinkBatches:
         return text
 
     def spark_schema(self, documents: Any = None) -> Any:
-        """Return the schema of the rows for `DataFrame.mapInArrow`.
-
-        If columns are kept, it needs the `DataFrame` of the documents.
-        """
+        """Return the schema for `mapInArrow`; to keep columns it needs `documents`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(MENTION_SCHEMA)
@@ -227,7 +220,6 @@ class OpenedPipeline:
 
     Without zones a worker keeps each new word until it ends. But in a zone the
     tokenizer caches no word, and takes 20 times as long for those that are not cached.
-    So the first words of the documents are cached; later ones are freed with a batch.
     """
 
     def __init__(self, nlp: "Language", linker: "SapbertLinker") -> None:
@@ -259,11 +251,7 @@ def open_once(settings: str) -> OpenedPipeline:
 
 
 def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
-    """Yield the numbers of up to `most` documents of similar lengths.
-
-    The shortest come first, and those without text are left out. Shape: (n,) → (up to
-    most,).
-    """
+    """Yield the numbers of up to `most` documents of similar length, none empty."""
     order = np.argsort(lengths, kind="stable")
     order = order[np.searchsorted(lengths[order], 1) :]
     start = 0
@@ -276,7 +264,6 @@ def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
 
 
 def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column of a table; none, or several of that name, are an error."""
     if table.column_names.count(name) != 1:
         columns = list_columns(sorted(table.column_names))
         raise SapbertError(
@@ -306,7 +293,6 @@ def read_texts(table: pa.Table, name: str, *, numbers: bool = False) -> pa.Array
 
 
 def take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
-    """Return some rows of a column, which keep its type."""
     try:
         return column.take(rows)
     except pa.ArrowNotImplementedError:  # e.g. of string_view

@@ -20,11 +20,7 @@ AccuracyAtK = dict[str, dict[str, Any]]
 
 
 class Answer(NamedTuple):
-    """One row of the index, with one of its concepts, proposed for a mention.
-
-    Attributes:
-        row: The row. One name of two concepts makes two answers.
-    """
+    """A row of the index with one concept; a name of two concepts makes two answers."""
 
     row: int
     cui: str
@@ -59,7 +55,6 @@ def list_concepts(answers: Iterable[Answer]) -> list[Scored]:
 
 
 def is_complete(answers: Sequence[Answer], k: int) -> bool:
-    """Return whether there are k concepts and a lower score after them."""
     concepts = list_concepts(answers)
     return len(concepts) >= k and answers[-1].score < concepts[k - 1][0]
 
@@ -73,11 +68,9 @@ def trim_answers(answers: Sequence[Answer], k: int) -> list[Answer]:
 
 
 def cut_ranking(ranking: Sequence[Scored], k: int) -> tuple[list[str], list[str], int]:
-    """Split a ranking at the k-th place.
+    """Return the concepts above the k-th place, and those that tie with it.
 
-    Returns:
-        The concepts with a higher score than the k-th; those that tie with it; how many
-        of the tied fit into the first k.
+    The number is how many of the tied fit into the first k.
     """
     if len(ranking) <= k:
         return [cui for _, cui in ranking], [], 0
@@ -88,18 +81,12 @@ def cut_ranking(ranking: Sequence[Scored], k: int) -> tuple[list[str], list[str]
 
 
 def score_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> list[float]:
-    """Compute whether all parts of a mention are among the k best answers.
+    """Compute whether all parts of a mention are among the k best answers, 0 to 1.
 
     If scores tie at the k-th place, the order of the tied is random. `lenient` counts a
     part if one of the tied is right. `expected` is the probability that all parts are
     hit if every order of the tied is equally likely. `strict` counts a hit only if
-    every order hits.
-
-    Args:
-        ranking: The best first, scores rounded.
-
-    Returns:
-        0 to 1 for each of `TIES`.
+    every order hits. The scores must be rounded.
     """
     above, tied, places = cut_ranking(ranking, k)
     missing = [part for part in parts if part.isdisjoint(above)]
@@ -124,9 +111,8 @@ def score_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> list[float
 def combine_parts(parts: Parts, composite: str) -> Parts:
     """Return what must be found of a composite mention.
 
-    Args:
-        composite: "parts" = each part; "released" = any concept of any part, as
-            SapBERT's released evaluation checks it.
+    That is each of its "parts", or as "released" any concept of any part, as SapBERT's
+    evaluation checks it.
 
     Source: cambridgeltl/sapbert, evaluation/utils.py.
     """
@@ -138,11 +124,7 @@ def combine_parts(parts: Parts, composite: str) -> Parts:
 def score_answers(
     answers: Sequence[Answer], parts: Parts, ks: Sequence[int]
 ) -> np.ndarray:
-    """Compute the scores of the answers to one mention.
-
-    Returns:
-        0 to 1. Shape: (levels, ks, ties).
-    """
+    """Return the scores of answers to a mention, 0 to 1. Shape: (levels, ks, ties)."""
     rankings = (list_concepts(answers), list_rows(answers))  # as LEVELS
     return np.array(
         [[score_ranking(ranking, parts, k) for k in ks] for ranking in rankings]
@@ -150,11 +132,7 @@ def score_answers(
 
 
 def compute_accuracy(scores: np.ndarray, ks: Sequence[int]) -> GroupAccuracy:
-    """Compute the mean of the scores of a group of mentions.
-
-    Args:
-        scores: From `score_answers`. Shape: (n, levels, ks, ties).
-    """
+    """Compute the means of scores. Shape: (n, levels, ks, ties)."""
     means = scores.mean(axis=0) if len(scores) else None
 
     def summarise(level: int) -> AccuracyAtK:

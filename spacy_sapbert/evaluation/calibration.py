@@ -84,11 +84,8 @@ def score_top1(
     """Link mentions without a threshold, and compare the best candidates with the ids.
 
     A candidate is right if it is a gold concept of every part of the mention. A
-    composite is linked as one text, so its candidate is hardly ever right.
-
-    Args:
-        aliases: From `read_aliases`.
-        ordered: Return log-odds of the learned order, not cosines.
+    composite is linked as one text, so its candidate is hardly ever right. If
+    `ordered`, the scores are log-odds of the learned order, not cosines.
     """
     golds = [gold for file in files.values() for gold in file]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
@@ -115,11 +112,7 @@ def score_top1(
 def measure_links(
     kb: KnowledgeBase, files: GoldFiles, aliases: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """Measure links and mentions without a concept at the threshold, and beside it.
-
-    Returns:
-        See `AtThreshold`; empty if the threshold is not a probability.
-    """
+    """Measure links at the threshold and beside it, if it is a probability."""
     if kb.ranker is None or kb.manifest.threshold is not None:
         return []
     top = score_top1(kb, files, aliases, ordered=True)
@@ -138,11 +131,7 @@ def measure_beside(top: TopScores, calibration: Calibration) -> list[dict[str, A
 def choose_threshold(top: TopScores, criterion: str) -> float:
     """Return the best of all scores as the threshold, of equally good ones the lowest.
 
-    Args:
-        criterion: "f1", "accuracy", or e.g. "precision=0.95": the lowest with it.
-
-    Raises:
-        SapbertError: If no threshold reaches the precision.
+    The criterion is "f1", "accuracy", or e.g. "precision=0.95": the lowest with it.
     """
     name, level = parse_criterion(criterion)
     thresholds = np.unique(top.scores[np.isfinite(top.scores)])
@@ -180,18 +169,9 @@ def calibrate(
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
-    Args:
-        top: The best candidates of the mentions of `files`.
-        known: A calibration to check on other mentions, or a threshold without one.
-        ordered: Whether there is a learned order. Its probability is corrected, and the
-            threshold is a probability.
-
-    Returns:
-        The fields of `Calibration`, more counts and measures; plain JSON types.
-
-    Raises:
-        SapbertError: If the answers are too few, all right or all wrong, or do not fit
-            the criterion.
+    `known` is checked on other mentions; it may be a threshold alone. If `ordered`, the
+    probability of the learned order is corrected, and the threshold is a probability.
+    The result has the fields of `Calibration`, and more; it is plain JSON.
     """
     answered = np.isfinite(top.scores)
     scores, right = top.scores[answered], top.right[answered]

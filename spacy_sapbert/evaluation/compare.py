@@ -60,15 +60,12 @@ class Comparison(TypedDict):
 
 
 class FileComparison(TypedDict):
-    """A comparison on one file, or on all files together."""
-
     file: str
     mentions: int
     ties: dict[str, Comparison]
 
 
 def parse_prediction(line: str) -> PredictionRow | None:
-    """Parse one line of predictions.jsonl; None if it is something else."""
     try:
         row = PredictionRow.model_validate_json(line)
     except ValidationError:
@@ -77,11 +74,7 @@ def parse_prediction(line: str) -> PredictionRow | None:
 
 
 def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
-    """Read predictions.jsonl as `spacy sapbert evaluate --predictions` writes it.
-
-    Raises:
-        SapbertError: At the first bad line, with its number.
-    """
+    """Read predictions.jsonl as `spacy sapbert evaluate --predictions` writes it."""
     predictions: dict[Place, Prediction] = {}
     for number, line in read_lines(path):
         if not line.strip():
@@ -117,11 +110,7 @@ def check_predictions(
 ) -> None:
     """Check that predictions belong to the gold mentions.
 
-    Args:
-        partial: Whether predictions for other lines of the same files are allowed.
-
-    Raises:
-        SapbertError: If a prediction is missing or belongs to no gold mention.
+    With `partial` there may be others for other lines of the same files.
     """
     files = {file for file, _ in golds}
     for (file, line), prediction in predictions.items():
@@ -151,11 +140,7 @@ def score_predictions(
     resolve: Resolve,
     composite: str,
 ) -> np.ndarray:
-    """Compute the score of the first answer to each gold mention.
-
-    Returns:
-        0 to 1. Shape: (golds, ties).
-    """
+    """Return the score, 0 to 1, of each first answer. Shape: (golds, ties)."""
     return np.array(
         [
             score_ranking(
@@ -177,11 +162,7 @@ def mcnemar_test(only_first: int, only_second: int) -> float:
 
 
 def randomisation_test(differences: np.ndarray) -> float:
-    """Return the two-sided p-value of a paired test with random signs.
-
-    Args:
-        differences: Shape: (n,).
-    """
+    """Return the two-sided p-value of a paired test with random signs."""
     from scipy.stats import permutation_test
 
     differences = differences[differences != 0]
@@ -201,11 +182,7 @@ def randomisation_test(differences: np.ndarray) -> float:
 
 
 def bootstrap_interval(differences: np.ndarray) -> list[float]:
-    """Return the percentile bootstrap interval of a mean difference.
-
-    Args:
-        differences: Shape: (n,).
-    """
+    """Return the percentile bootstrap interval of a mean difference."""
     from scipy.stats import bootstrap
 
     if len(differences) < 2:
@@ -223,15 +200,7 @@ def bootstrap_interval(differences: np.ndarray) -> list[float]:
 
 
 def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Comparison]:
-    """Compare the scores of two linkers, by way of ties.
-
-    Args:
-        first: From `score_predictions`. Shape: (n, ties).
-        second: Of the other linker. Shape: (n, ties).
-
-    Raises:
-        SapbertError: If scipy is not installed.
-    """
+    """Compare the scores of two linkers, by way of ties. Shape of each: (n, ties)."""
     require("scipy", "scipy")
     results: dict[str, Comparison] = {}
     for number, tie in enumerate(TIES):
@@ -263,7 +232,6 @@ def compare_predictions(
     resolve: Resolve,
     composite: str,
 ) -> list[FileComparison]:
-    """Compare two linkers on each gold file, and on all files if there are several."""
     scores = [
         score_predictions(predictions, golds, resolve, composite)
         for predictions in (first, second)
@@ -291,18 +259,9 @@ def compare_with_file(
     aliases: dict[str, str],
     settings: EvaluationSettings,
 ) -> dict[str, Any]:
-    """Compare the answers of a linker with predictions.jsonl of another one.
+    """Compare a linker with predictions.jsonl of another one, which is the first.
 
-    Args:
-        golds: Name of the file and mention.
-        answers: By text, the best first.
-
-    Returns:
-        The file (`with`), and the `results`: of each gold file a `FileComparison` in
-        which this linker is the second.
-
-    Raises:
-        SapbertError: If the predictions are not for these gold mentions.
+    The `results` have a `FileComparison` of each gold file.
     """
     by_place = {(file, gold.line): gold for file, gold in golds}
     other = read_predictions(path, aliases)

@@ -23,7 +23,6 @@ class Cause:
     """A cause of a wrong link; the right concept is that of the annotation.
 
     Attributes:
-        advice: What to do, for any mention.
         detail: What to do with one mention: a format of the values of `suggest`.
         of_linker: Whether it needs the settings of a linker. `evaluate` has none.
     """
@@ -161,10 +160,8 @@ STEPS = 3  # the longest distance in the hierarchy
 class KnownConcept(NamedTuple):
     """What causes are derived from; empty for an id without a concept.
 
-    Attributes:
-        cuis: The id, or those of the vocabulary that it stands for.
-        name: The preferred name of the first.
-        names: All names.
+    `cuis` are the id, or those of the vocabulary that it stands for; `name` is of the
+    first.
     """
 
     cuis: tuple[str, ...] = ()
@@ -233,10 +230,7 @@ def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
 
 
 def score_candidates(candidates: Sequence[Candidate]) -> list[Scored]:
-    """Return a ranking in the order of the linker, in which the first may tie.
-
-    A learned order is not that of the cosines, and so ranks replace them.
-    """
+    """Return ranks as scores, since a learned order is not that of the cosines."""
     ranking: list[Scored] = []
     for candidate in candidates:
         first = candidates[0]
@@ -255,9 +249,7 @@ def find_cause(
     k: int = 5,
     nearest: frozenset[str] = frozenset(),
 ) -> str | None:
-    """Return the cause of a wrong first answer.
-
-    An answer is wrong if it does not count for Acc@1 strict by concepts.
+    """Return the cause of a wrong first answer by Acc@1 strict; None if it is right.
 
     Args:
         parts: From `combine_parts`.
@@ -265,9 +257,6 @@ def find_cause(
         k: Answers that make a near miss.
         nearest: The concepts of the row that exact search ranks first, if its score is
             above that of the first answer.
-
-    Returns:
-        One of `CAUSES`; None if the answer is right.
     """
     lenient, _, strict = score_ranking(ranking, parts, 1)
     if strict:

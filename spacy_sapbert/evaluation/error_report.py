@@ -44,7 +44,6 @@ class LinkingError:
 
     Attributes:
         gold: For each part the ids of its concepts, or else those given.
-        gold_names: The preferred names of these concepts.
         rank: Rank of the first right answer.
         answers: The first k and the first right one.
     """
@@ -64,11 +63,7 @@ def find_missed_concepts(
 ) -> dict[str, frozenset[str]]:
     """Find the concepts that exact search ranks before the first answer of the index.
 
-    Args:
-        scores: Score of the first answer to each mention.
-
-    Returns:
-        The concepts of the nearest row, by mention, if its score is higher.
+    `scores` has the score of the first answer to each mention.
     """
     if not scores or kb.manifest.index.backend == "exact":
         return {}
@@ -96,10 +91,7 @@ def find_errors(
 ) -> list[LinkingError]:
     """Find all wrong first answers and their causes, in the order of the mentions.
 
-    Args:
-        golds: Names of files, and mentions with an id.
-        answers: By text, the best first.
-        settings: The last of `ks` is the depth of a near miss.
+    `answers` has the best ones first. The last of `ks` is the depth of a near miss.
     """
     k = settings.ks[-1]
     info, resolve = info_finder(kb, aliases), make_resolver(kb_lookup(kb), aliases)
@@ -173,7 +165,6 @@ def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
 
 
 def check_errors_path(path: Path) -> None:
-    """Raise an error if errors cannot be written to such a file."""
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
         option = "--errors"

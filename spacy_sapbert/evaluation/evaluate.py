@@ -73,7 +73,6 @@ def describe_versions(libraries: Sequence[str] = LIBRARIES) -> dict[str, str]:
 
 
 def describe_settings(settings: EvaluationSettings) -> dict[str, Any]:
-    """Return the settings as evaluation.json has them."""
     fixed = {"levels": LEVELS, "ties": TIES, "tie_digits": SCORE_DIGITS}
     return {**settings._asdict(), **fixed}
 
@@ -87,14 +86,10 @@ def describe_kb(kb: KnowledgeBase) -> dict[str, Any]:
 def measure_recall(
     kb: KnowledgeBase, mentions: Sequence[str], *, ks: Sequence[int] = (1, 10)
 ) -> dict[str, float | None]:
-    """Compare the index with exact search.
+    """Compare the index with exact search: `recall@k` is the share of right rows.
 
-    A row that the index finds is right if its cosine reaches the k-th highest of all
-    rows, so that rows with equal cosines count alike.
-
-    Returns:
-        The number of `queries`, and `recall@k` for each k: the share of right rows,
-        None without queries.
+    A row is right if its cosine reaches the k-th highest of all rows, so that rows with
+    equal cosines count alike.
     """
     _, vectors = embed_mentions(kb, mentions)
     depth = min(max(ks), kb.rows)
@@ -151,15 +146,9 @@ def evaluate_kb(
 ) -> Evaluation:
     """Compute accuracy and coverage of a knowledge base on files of gold mentions.
 
-    Args:
-        aliases: From `read_aliases`.
-        seen: Pairs of the training, from `read_pairs`.
-        back_off: Training mentions to look up first.
-        baselines: Score exact look-up and TF-IDF on the same names too.
-        recall_queries: Mentions to compare the index with exact search.
-
-    Raises:
-        SapbertError: If a file of mentions is not usable.
+    `seen` has the pairs of the training. Mentions of `back_off` are looked up first.
+    With `baselines`, exact look-up and TF-IDF are scored on the same names too.
+    `recall_queries` mentions compare the index with exact search.
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)

@@ -82,11 +82,7 @@ def locate_expected(
     linked: Linked,
     given: str,
 ) -> Expected:
-    """Find where the expected concept stands.
-
-    Args:
-        given: Its id, which may be retired; "NIL" for no concept.
-    """
+    """Find where the concept with an id, which may be retired or "NIL", stands."""
     if given == NIL:
         return Expected(given, "spurious" if linked.cui else None)
     concept = kb.concept(given)

@@ -35,7 +35,6 @@ class Explanation:
 
     Attributes:
         text: The text that was linked: the mention or its long form.
-        defined: The long form that the document defines.
         document: Unambiguous concepts of the other mentions.
         threshold: Cosine, of the options or else of the knowledge base; None = none, or
             the knowledge base has a learned order with a probability.
@@ -65,14 +64,7 @@ def explain_mention(
     options: LinkOptions,
     expected: str | None = None,
 ) -> Explanation:
-    """Explain why a mention has its concept, or none.
-
-    Args:
-        expected: Id of the concept that it should have; "NIL" for none.
-
-    Raises:
-        SapbertError: If an option is not possible.
-    """
+    """Explain why a mention has its concept, or not the expected one; "NIL" = none."""
     linked, *others = link_in_context(kb, context, options)
     clear = [other.accepted[0] for other in others if other.accepted]
     explanation = Explanation(

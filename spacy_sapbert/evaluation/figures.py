@@ -21,13 +21,9 @@ GROUPS = 10  # of mentions, for the shares of right answers
 
 
 def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, Any]:
-    """Return a new figure and its axes. Shape of the axes: (rows, columns).
+    """Return a figure of plots of a width in inches, and its axes.
 
-    Args:
-        width: Of each plot, in inches.
-
-    Raises:
-        SapbertError: If matplotlib is not installed.
+    Shape of the axes: (rows, columns).
     """
     library = require("matplotlib.figure", "matplotlib")
     size = (width * columns, 0.8 * width * rows)
@@ -39,11 +35,7 @@ def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, An
 
 
 def check_figure(path: Path) -> None:
-    """Check that a figure can be drawn, before anything takes long.
-
-    Raises:
-        SapbertError: If the ending is unknown, or matplotlib is not installed.
-    """
+    """Check that a figure can be drawn, before anything takes long."""
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
         option = "--figure"
@@ -69,11 +61,7 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def name_figures(stem: Path) -> list[Path]:
-    """Return the paths of a figure as PNG and as SVG.
-
-    Raises:
-        SapbertError: If the stem has no name.
-    """
+    """Return the paths of a figure as PNG and as SVG."""
     check_name(stem)
     return [stem.with_name(f"{stem.name}{ending}") for ending in ENDINGS]
 
@@ -87,15 +75,7 @@ def write_figure(figure: Any, stem: Path) -> list[Path]:
 
 
 def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
-    """Draw the measures by threshold, and the probability by score.
-
-    Args:
-        top: The scores that were calibrated or checked.
-        calibration: From `calibrate`.
-
-    Returns:
-        Two plots.
-    """
+    """Draw the measures by threshold, and the probability by score."""
     figure, axes = open_figure(1, 2)
     (left, right), threshold = axes[0], calibration["threshold"]
     logistic = Logistic.model_validate(calibration["logistic"])

@@ -48,7 +48,6 @@ Resolve = Callable[[GoldMention], list[frozenset[str]]]  # concepts for each par
 
 
 def check_names(paths: Sequence[Path]) -> None:
-    """Check that no two files have the same name."""
     names = [path.name for path in paths]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -70,11 +69,7 @@ def looks_like_ids(field: str) -> bool:
 
 
 def read_header(path: Path, number: int, line: str) -> list[str] | None:
-    """Parse the first line of a file of mentions that is not blank.
-
-    Returns:
-        The columns of a table; None for `mention||id`.
-    """
+    """Return the columns of a table by its first line; None for `mention||id`."""
     columns = line.split("\t")
     if all(column in columns for column in COLUMNS):
         return columns
@@ -91,17 +86,7 @@ def read_header(path: Path, number: int, line: str) -> list[str] | None:
 def split_row(
     path: Path, number: int, line: str, columns: list[str] | None
 ) -> tuple[str, str, str]:
-    """Split one line of a file of mentions.
-
-    Args:
-        columns: From `read_header`.
-
-    Returns:
-        Document, mention and ids.
-
-    Raises:
-        SapbertError: If the line has another form. The error does not quote it.
-    """
+    """Return document, mention and ids of a line, which an error does not quote."""
     expected, separator = (len(columns), "\t") if columns else (2, BARS)
     fields = line.split(separator)
     if len(fields) != expected:
@@ -130,20 +115,11 @@ def split_row(
 def read_mentions(
     path: Path, *, bars_join_parts: bool = False
 ) -> Iterator[GoldMention]:
-    """Read gold mentions: a table with a header, or lines `mention||id`; also `.gz`.
+    """Read gold mentions, also without an id: a table, or lines `mention||id`.
 
     A table of `map` has mentions where a person has chosen a concept, and a file of
     SSSOM where a text is mapped exactly to a concept or to none. Documents of brat,
     PubTator, BioC or JSON Lines have their annotated mentions.
-
-    Args:
-        bars_join_parts: See `split_ids`.
-
-    Yields:
-        Each mention, also those without an id.
-
-    Raises:
-        SapbertError: At the first bad line, with its number; if there is no mention.
     """
     if is_mapped(path):
         for row, term, parts in read_reviewed(path):
@@ -177,7 +153,6 @@ def read_mentions(
 
 
 def read_documents(path: Path) -> Iterator[GoldMention]:
-    """Read the mentions of annotated documents."""
     format = "brat" if path.is_dir() else detect_format(path)
     for document in load_reader(format)(path):
         for span in document.spans:
@@ -198,17 +173,9 @@ def read_mapped_texts(path: Path) -> Iterator[GoldMention]:
 
 
 def read_aliases(path: Path) -> dict[str, str]:
-    """Read ids that are aliases of other ids.
+    """Read lines of an id, a tab, and the id that it is an alias of.
 
-    Args:
-        path: Lines of an id, a tab, and the id that it is an alias of.
-
-    Returns:
-        For each id the one that replaces it and all its aliases: the end of its chain,
-        or in a circle the smallest id.
-
-    Raises:
-        SapbertError: At the first bad line, with its number.
+    Each id gets the end of its chain or, in a circle, the smallest id.
     """
     direct: dict[str, str] = {}
     for number, line in read_lines(path):
@@ -253,14 +220,10 @@ def group_aliases(aliases: dict[str, str]) -> dict[str, list[str]]:
 def find_concepts(
     cui: str, lookup: Lookup, aliases: dict[str, str], groups: dict[str, list[str]]
 ) -> frozenset[str]:
-    """Find the concepts of a vocabulary that a gold id means.
+    """Find the concepts of a vocabulary that a gold id means, after `aliases`.
 
-    Args:
-        cui: Id of a concept, a retired id, or an alias of one of these.
-        groups: From `group_aliases`.
-
-    Returns:
-        Ids after `aliases`; empty if the vocabulary has none.
+    It is the id of a concept, a retired id, or an alias of one of these. `groups` are
+    from `group_aliases`.
     """
     concepts: set[str] = set()
     visited: set[str] = set()
@@ -278,12 +241,7 @@ def find_concepts(
 
 
 def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
-    """Return the function that finds the concepts of each part of a gold mention.
-
-    Args:
-        lookup: Returns the concept of the vocabulary with an id or retired id.
-        aliases: From `read_aliases`.
-    """
+    """Return the function that finds the concepts of each part of a gold mention."""
     groups = group_aliases(aliases)
 
     @cache

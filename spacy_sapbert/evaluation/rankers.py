@@ -33,7 +33,6 @@ class Dictionary(NamedTuple):
         names: The row of each distinct folded name.
         cuis: The concepts of each row.
         ids: The concept of each id, also of retired ids.
-        lowercase: Whether folding removes the case.
     """
 
     names: dict[str, int]
@@ -42,7 +41,6 @@ class Dictionary(NamedTuple):
     lowercase: bool = True
 
     def fold(self, text: str) -> str:
-        """Return a text as the names are written."""
         return fold_text(text) if self.lowercase else " ".join(text.split())
 
     def lookup(self, cui: str) -> str | None:
@@ -53,7 +51,6 @@ class Dictionary(NamedTuple):
 def read_dictionary(
     concepts: Iterable[Concept], *, lowercase: bool = True
 ) -> Dictionary:
-    """Read the names and ids of all concepts."""
     dictionary = Dictionary({}, [], {}, lowercase)
     rows: dict[str, list[str]] = defaultdict(list)
     live: dict[str, str] = {}
@@ -91,12 +88,7 @@ def best_answers(
     *,
     k: int,
 ) -> list[Answer]:
-    """Return the answers to the k best concepts, and all that tie with the k-th.
-
-    Args:
-        rows: Rows in any order. Shape: (n,).
-        scores: Shape: (n,).
-    """
+    """Return the answers to the k best concepts, and all that tie with the k-th."""
     count = FEWEST_ROWS * k
     while True:
         count = min(count, len(rows))
@@ -132,15 +124,9 @@ def tfidf_ranker(
     """Return a ranker by cosines of character 3-grams above 0, as in scispaCy.
 
     scispaCy searches with an approximate index and drops scores below 0.7. This search
-    is exact and drops nothing, so its accuracy is an upper bound.
-
-    Args:
-        k: Concepts for each mention; more if they tie.
-        min_df: Ignore 3-grams of fewer names; None = 10 as in scispaCy, or 1 for fewer
-            than `MANY_NAMES` names.
-
-    Raises:
-        SapbertError: If scikit-learn is not installed.
+    is exact and drops nothing, so its accuracy is an upper bound. 3-grams of fewer
+    names than `min_df` are ignored; None = 10 as in scispaCy, or 1 for fewer than
+    `MANY_NAMES` names.
 
     Source: scispacy/candidate_generation.py, create_tfidf_ann_index.
     """
@@ -170,11 +156,7 @@ def tfidf_ranker(
 def read_training_mentions(
     paths: Iterable[Path], resolve: Resolve, *, bars_join_parts: bool = False
 ) -> dict[str, list[str]]:
-    """Read the concepts that each text was annotated with, without composites.
-
-    Returns:
-        Distinct concepts, sorted, by folded mention.
-    """
+    """Return the sorted concepts of each folded mention, without composites."""
     known: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         for gold in read_mentions(path, bars_join_parts=bars_join_parts):
@@ -187,9 +169,6 @@ def back_off_ranker(rank: Ranker, known: dict[str, list[str]]) -> Ranker:
     """Return a ranker that looks mentions up in the training mentions first.
 
     Several concepts of one text tie. The answers of `rank` follow.
-
-    Args:
-        known: From `read_training_mentions`.
 
     Source: Basaldella et al. (2020), COMETA: dictionary back-off.
     """
@@ -211,11 +190,9 @@ def back_off_ranker(rank: Ranker, known: dict[str, list[str]]) -> Ranker:
 def embed_mentions(
     kb: "KnowledgeBase", mentions: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embed the mentions that the linker searches for.
+    """Return the positions of the mentions that are searched for, and unit vectors.
 
-    Returns:
-        Positions in `mentions`, and unit vectors in float32. Shape: (n,) and (n,
-        width).
+    Shape: (n,) and (n, width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
     texts = [read_mention(mentions[i]) for i in numbers]
@@ -235,11 +212,7 @@ def exact_search(
 
 
 def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
-    """Return a ranker by the scores of a knowledge base, without its threshold.
-
-    Args:
-        k: Concepts for each mention; more if they tie.
-    """
+    """Return a ranker by the scores of a knowledge base, without its threshold."""
     if kb.ranker is not None:
         return learned_ranker(kb, aliases, k=k)
     total = kb.rows
@@ -297,8 +270,6 @@ def learned_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> R
 
 
 def kb_lookup(kb: "KnowledgeBase") -> Lookup:
-    """Return the function that finds the concept with an id or retired id."""
-
     def lookup(cui: str) -> str | None:
         concept = kb.concept(cui)
         return None if concept is None else concept.cui

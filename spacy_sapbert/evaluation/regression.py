@@ -25,8 +25,7 @@ BATCH_SIZE = 64
 class Outcome(NamedTuple):
     """The result of one case: one line of the output of `spacy sapbert regress`.
 
-    Attributes:
-        rank: Rank of the first expected candidate.
+    `rank` is that of the first expected candidate.
     """
 
     file: str
@@ -48,14 +47,7 @@ class Outcome(NamedTuple):
 
 
 def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
-    """Make a Doc with the mention of a case, also if no token begins or ends there.
-
-    Args:
-        spans_key: A span group for the mention; None = the entities.
-
-    Raises:
-        SapbertError: If the context is too long for the pipeline.
-    """
+    """Make a Doc with the mention of a case, also if no token begins or ends there."""
     from spacy.tokens import Doc, Span
 
     text, start, end = case.text, case.start, case.start + len(case.mention)
@@ -81,7 +73,6 @@ def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
 
 
 def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Outcome:
-    """Compare a link with what was expected."""
     right, remarks = set(), []
     for cui in case.expected:
         concept = None if cui == NIL else kb.concept(cui)
@@ -120,17 +111,7 @@ def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Ou
 
 
 def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[Outcome]:
-    """Link the mentions of cases.
-
-    Args:
-        nlp: The pipeline without components that detect entities.
-
-    Yields:
-        In the order of the cases.
-
-    Raises:
-        SapbertError: If the pipeline fails; the error names file and line.
-    """
+    """Link the mentions of cases; the pipeline must not detect entities."""
     key = linker.spans_key
     pending: list[Case] = []
 
@@ -168,19 +149,13 @@ class MentionContext(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text to link."""
         return self.long_form or self.mention
 
 
 def read_context(nlp: "Language", linker: Any, case: Case) -> MentionContext:
     """Run a pipeline over a document up to the linker.
 
-    Args:
-        case: The mention in its document. If it has no label, an entity of the pipeline
-            at the same place gives the label.
-
-    Raises:
-        SapbertError: If the text is too long, or a component fails.
+    If the case has no label, an entity of the pipeline at the same place gives it.
     """
     from spacy.tokens import Span
 

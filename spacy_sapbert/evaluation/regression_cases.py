@@ -42,11 +42,7 @@ class Case(NamedTuple):
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """Read cases from a list of mappings with the keys `KEYS`.
-
-    Raises:
-        SapbertError: If there is no case; if one is wrong, with its line.
-    """
+    """Read cases from a list of mappings with the keys `KEYS`."""
     documents = read_documents(path)
     if not documents or not documents[0].value:
         raise SapbertError(
@@ -60,11 +56,7 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def read_documents(path: Path) -> list[Any]:
-    """Read a YAML file as nodes; no Python objects are made.
-
-    Raises:
-        SapbertError: If it is too large or not YAML; the error does not quote it.
-    """
+    """Read YAML as nodes, without Python objects; an error does not quote it."""
     from srsly.ruamel_yaml import BaseLoader, compose_all
 
     if path.is_file() and path.stat().st_size > MAX_BYTES:
@@ -91,7 +83,6 @@ def read_documents(path: Path) -> list[Any]:
 
 
 def case_error(path: Path, node: Any, expected: str, got: str) -> SapbertError:
-    """Return the error of a node."""
     line = node.start_mark.line + 1
     return SapbertError(
         "E117",
@@ -110,11 +101,6 @@ def check_node(path: Path, node: Any, expected: str, *kinds: str) -> None:
 
 
 def parse_case(path: Path, case: Any) -> Case:
-    """Parse one case.
-
-    Raises:
-        SapbertError: With the line, if a key is unknown, missing, repeated or wrong.
-    """
     check_node(path, case, "a case with keys and values", "mapping")
     nodes: dict[str, Any] = {}
     texts: dict[str, str] = {}
@@ -158,15 +144,9 @@ def place_mention(
     context: str | None,
     fail: Callable[[str, str], Exception],
 ) -> tuple[str, str, int]:
-    """Find a mention in its context, and remove the marks around it.
+    """Return a mention, its context without marks, and where the mention starts in it.
 
-    Args:
-        context: Text with marks around the mention, or with the mention in it, where
-            the first place counts; None = the mention alone.
-        fail: Returns the error for what was expected and found instead.
-
-    Returns:
-        The mention, the text without marks, and where the mention starts in it.
+    Without marks around the mention the first place counts.
     """
     for text in (mention, context):
         if text is not None and not is_encodable(text):

@@ -64,14 +64,7 @@ class FileScores(TypedDict):
 def make_evaluation_settings(
     k: int, *, composite: str = "parts", **settings: Any
 ) -> EvaluationSettings:
-    """Return settings for Acc@1 and Acc@k.
-
-    Args:
-        settings: Other fields of `EvaluationSettings`.
-
-    Raises:
-        SapbertError: If `composite` is unknown.
-    """
+    """Return settings for Acc@1 and Acc@k."""
     if composite not in COMPOSITES:
         setting = "composite"
         raise SapbertError(
@@ -86,15 +79,7 @@ def make_evaluation_settings(
 def select_mentions(
     path: Path, settings: EvaluationSettings
 ) -> tuple[list[GoldMention], dict[str, int]]:
-    """Read the gold mentions to score, and count the others.
-
-    Returns:
-        The mentions; the number of all `mentions`, of those `without_id` and of those
-        `repeated`.
-
-    Raises:
-        SapbertError: If no mention is left.
-    """
+    """Read the gold mentions to score, and count all, `without_id` and `repeated`."""
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
     selected: list[GoldMention] = []
     known: set[tuple[str, str]] = set()
@@ -118,7 +103,6 @@ def select_mentions(
 def rank_mentions(
     rank: Ranker, mentions: Iterable[str], *, progress: bool = False
 ) -> dict[str, list[Answer]]:
-    """Return the answers of a linker to each distinct text."""
     texts = list(dict.fromkeys(mentions))
     answers: dict[str, list[Answer]] = {}
     with show_progress(total=len(texts), unit="mentions", quiet=not progress) as bar:
@@ -140,11 +124,8 @@ def score_mentions(
 ) -> FileScores:
     """Compute coverage and accuracy of a linker on gold mentions.
 
-    Args:
-        answers: By text, the best first.
-        lookup: Returns the concept of the vocabulary with an id or retired id.
-        aliases: From `read_aliases`.
-        seen: From `read_pairs`; None = no groups "seen" and "unseen".
+    `answers` have the best first. Without `seen`, the pairs of the training, there are
+    no groups "seen" and "unseen".
     """
     resolve = make_resolver(lookup, aliases)
     scores: list[np.ndarray] = []

@@ -1,6 +1,6 @@
 """The row of a mention in Arrow: the columns of Parquet files and of `LinkBatches`.
 
-One schema, so that what one machine and what a cluster wrote can be read as one table.
+So what one machine and what a cluster wrote can be read as one table.
 """
 
 import json
@@ -55,7 +55,6 @@ def to_pairs(codes: Mapping[str, list[str]] | None) -> list[tuple[str, list[str]
 
 
 def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
-    """Return a candidate for Arrow."""
     return {**candidate, "codes": to_pairs(candidate.get("codes"))}
 
 
@@ -84,12 +83,7 @@ def make_batch(
     *,
     kb_digest: str | None = None,
 ) -> pa.RecordBatch:
-    """Return rows of mentions in Arrow's compact form.
-
-    Args:
-        rows: From `entities.mention_rows`.
-        columns: Their columns; others of the schema are null.
-    """
+    """Return rows of mentions in Arrow; columns that they lack are null."""
     rows = list(rows)
     values = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
     run = {"kb_digest": kb_digest, "package_version": __version__}

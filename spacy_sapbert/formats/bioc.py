@@ -46,10 +46,7 @@ Node = dict[str, Any]
 
 
 def make_infons(entity: LinkedEntity) -> dict[str, str]:
-    """Return the fields of an entity as texts; lists and dicts as JSON.
-
-    Empty fields are left out, except for the type.
-    """
+    """Return the fields that are not empty, and the type; lists and dicts as JSON."""
     infons = {TYPE: entity["label"]}
     fields = {ID if key == "cui" else key: value for key, value in entity.items()}
     for key in (ID, *INFONS):
@@ -96,7 +93,7 @@ def make_document(doc: LinkedDoc, include_text: bool) -> dict[str, Any]:
 def write_json(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
-    """Write a BioC collection in JSON, one document per line; see `registry.Writer`."""
+    """Write JSON, one document per line."""
     file.write(JSON_START.encode())
     between = "\n"
     for doc in docs:
@@ -109,10 +106,7 @@ def write_json(
 def write_xml(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
-    """Write a BioC collection in XML; see `registry.Writer`.
-
-    Each character that XML cannot contain is replaced by U+FFFD; offsets stay.
-    """
+    """Write XML; U+FFFD replaces each character that it cannot contain."""
     losses: Losses = Counter()
 
     def add(parent: Element, tag: str, text: str, **attributes: str) -> None:
@@ -167,26 +161,16 @@ def get_text(node: Node) -> str:
 
 
 def get_number(node: Node, key: str) -> int:
-    """Return a number; in XML it is a text."""
     value = node[key]
     return int(value) if isinstance(value, str) else index(value)
 
 
 def get_nodes(node: Node, key: str) -> Sequence[Node]:
-    """Return the nodes in a list, which may be missing or null."""
     return node.get(key) or ()
 
 
 def join_text(document: Node, fail: Fail, *, longest: int) -> str:
-    """Join the passages of a document at their offsets, with line feeds in the gaps.
-
-    Args:
-        fail: Returns the error for what was expected.
-        longest: Maximum number of characters.
-
-    Raises:
-        SapbertError: If passages overlap or are unordered, or it is too long.
-    """
+    """Join the passages of a document at their offsets, with line feeds in the gaps."""
     pieces: list[str] = []
     length = 0
     for passage in get_nodes(document, "passages"):
@@ -201,10 +185,7 @@ def join_text(document: Node, fail: Fail, *, longest: int) -> str:
 
 
 def list_annotations(document: Node) -> Iterator[Node]:
-    """Yield all annotations of mentions in a document, its passages and sentences.
-
-    An annotation of a document without a place is a relation.
-    """
+    """Yield all annotations with a place; others are relations."""
     for annotation in get_nodes(document, "annotations"):
         if get_nodes(annotation, "locations"):
             yield annotation
@@ -215,11 +196,7 @@ def list_annotations(document: Node) -> Iterator[Node]:
 
 
 def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
-    """Check an annotation against the text; one with gaps includes its gaps.
-
-    Raises:
-        SapbertError: If its locations do not match its text.
-    """
+    """Check an annotation against the text; one with gaps includes its gaps."""
     places: list[tuple[int, int]] = []
     for location in get_nodes(annotation, "locations"):
         start = get_number(location, "offset")
@@ -296,15 +273,7 @@ def read_collection(
     longest: int,
     on_error: OnError,
 ) -> Iterator[GoldDocument]:
-    """Read a file of BioC, plain or `.gz`.
-
-    Args:
-        longest: Maximum number of characters of a document.
-        on_error: Called with the error of an invalid document, which is left out.
-
-    Raises:
-        SapbertError: With the number of the document after which the file is damaged;
-            its text is not quoted.
+    """Read a file of BioC; an error has the number of the document, and not its text.
 
     Source: Comeau et al. (2013).
     """
@@ -332,12 +301,10 @@ def read_collection(
 def read_json(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    """Read a BioC collection in JSON; see `read_collection`."""
     return read_collection(path, "BioC in JSON", parse_json, longest, on_error)
 
 
 def read_xml(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    """Read a BioC collection in XML; see `read_collection`."""
     return read_collection(path, "BioC in XML", parse_xml, longest, on_error)

@@ -56,22 +56,11 @@ def list_annotations(folder: Path) -> list[Path]:
 
 
 def bad_line(path: Path, number: int, expected: str) -> SapbertError:
-    """Return the error of an invalid line."""
     return wrong_annotation(path=path, line=number, expected=expected)
 
 
 def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
-    """Parse a line `T1`, tab, `Type start end`, tab, mention.
-
-    Args:
-        path, number: File and line number for the error.
-
-    Returns:
-        Its name, and the mention without ids.
-
-    Raises:
-        SapbertError: If it is invalid, or the offsets do not match the mention.
-    """
+    """Parse a line `T1`, tab, `Type start end`, tab, mention."""
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
         raise bad_line(path, number, "`T1`, `Type start end`, the mention")
@@ -83,14 +72,7 @@ def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, Gol
 
 
 def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
-    """Read an `.ann` file.
-
-    Returns:
-        The mentions without ids, and the lines with their ids.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid line.
-    """
+    """Return the mentions of a file without ids, and the lines with their ids."""
     entities: Entities = {}
     normalisations: list[NumberedLine] = []
     for number, line in read_lines(path):
@@ -118,12 +100,7 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
 def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
     """Add the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name to mentions.
 
-    Args:
-        entities: Changed in place; several ids of one are alternatives.
-        lines: From `read_entities`.
-
-    Raises:
-        SapbertError: If a line is invalid, or its mention does not exist.
+    Several ids of one mention are alternatives.
     """
     for number, line in lines:
         fields = line.split("\t", 2)
@@ -145,16 +122,7 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
 
 
 def read_file(path: Path, name: str, *, longest: int = LONGEST) -> GoldDocument:
-    """Read an `.ann` file with the `.txt` file beside it.
-
-    Args:
-        path: The `.ann` file.
-        longest: Maximum number of characters of the text.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid line, or if offsets do
-            not match a mention.
-    """
+    """Read an `.ann` file with the `.txt` file beside it."""
     text = read_text(path.with_suffix(".txt"), longest=longest)
     entities, lines = read_entities(path, text)
     add_ids(path, entities, lines)
@@ -167,16 +135,8 @@ def read_gold(
     """Read texts with standoff annotations; ids are in the normalisation lines.
 
     A mention with gaps starts at its first fragment and ends at its last; its text is
-    that of the annotation.
-
-    Args:
-        path: A folder, with files in folders below; or one of the two files.
-        longest: Maximum number of characters of a document.
-        on_error: Called with the error of an invalid document, which is left out.
-
-    Yields:
-        Each `.ann` file with its `.txt`; its id is the relative path without the
-        ending.
+    that of the annotation. The id of a document is the relative path of its `.ann` file
+    without the ending.
 
     Source: https://brat.nlplab.org/standoff.html
     """
@@ -192,9 +152,9 @@ def read_gold(
 
 
 def file_name(number: Any) -> str:
-    """Return the id of a document as a relative path without an ending.
+    """Return an id as a path without an ending that is valid on every system.
 
-    The path is valid on every system; `/` in the id separates folders.
+    `/` in the id separates folders.
     """
     name = str(number)
     for suffix in TEXT_SUFFIXES:
@@ -212,11 +172,7 @@ def file_name(number: Any) -> str:
 
 
 def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
-    """Return the `file_name` of a document, with a number if it exists already.
-
-    Args:
-        taken: Number of documents with the same name; updated.
-    """
+    """Return the `file_name` of a document, with a number if it exists already."""
     name = free = file_name(number)
     while (folder / f"{free}.txt").exists():
         taken[name] += 1
@@ -235,12 +191,7 @@ def annotation_lines(
 ) -> list[str] | None:
     """Return the lines of a mention: T, N for its concept, and # for other fields.
 
-    Args:
-        number: Number of the mention in its document.
-        text: Text of the document as it is written.
-
-    Returns:
-        The lines; None if the mention is blank.
+    None if the mention is blank.
     """
     runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
     places = (trim_place(text, *run.span()) for run in runs)
@@ -267,7 +218,6 @@ def annotation_lines(
 def write_docs(
     docs: Iterable[LinkedDoc], folder: Path, *, include_text: bool = True
 ) -> None:
-    """Write a text and a file of annotations for each; see `registry.Writer`."""
     if not include_text:
         raise needs_text(format="brat")
     losses, taken = Losses(), Losses()

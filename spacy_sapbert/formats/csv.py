@@ -24,11 +24,7 @@ def write_docs(
     include_text: bool = True,
     keep: Iterable[str] = (),
 ) -> None:
-    """Write a row for each mention; see `registry.Writer`.
-
-    Args:
-        keep: Fields of the documents to write as columns.
-    """
+    """Write a row for each mention, with the fields to keep as columns."""
     columns = choose_columns(include_text, keep)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:

@@ -25,11 +25,7 @@ LEVELS = 3  # msgpack is in msgpack: a group of spans, in the groups of a Doc, i
 
 
 def load_docbin(path: Path) -> bytes:
-    """Return the content of a file, packed.
-
-    Raises:
-        SapbertError: If it unpacks to more than the limits of this module.
-    """
+    """Return the content of a file, packed, if it does not unpack to too much."""
     unpacker, packed, size = zlib.decompressobj(), b"".join(read_blocks([path])), 0
     rest = packed
     while rest and not unpacker.eof:
@@ -62,10 +58,6 @@ def has_few_values(data: bytes, most: int) -> bool:
     """Return whether msgpack, and msgpack in its bytes, has at most so many values.
 
     What cannot be read counts up to where it is damaged; spaCy does not read it either.
-
-    Args:
-        data: Unpacked content of a file.
-        most: Texts, numbers, bytes, lists and dictionaries.
     """
     from srsly.msgpack import unpackb
 
@@ -101,14 +93,8 @@ def has_few_values(data: bytes, most: int) -> bool:
 def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
     """Read a `.spacy` file (a `DocBin`); the whole file is in memory.
 
-    The id of a document is `doc.user_data["id"]`, if it is a text or a whole number.
-
-    Args:
-        name: Name of the file for the ids of other documents.
-        vocab: Vocabulary of the pipeline; None = an empty one.
-
-    Raises:
-        SapbertError: If the file is damaged, too large, or not a `DocBin`.
+    The id of a document is `doc.user_data["id"]`, if it is a text or a whole number;
+    else it is made of `name`.
     """
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab

@@ -65,11 +65,7 @@ def raise_error(error: SapbertError) -> NoReturn:
 
 
 def open_input(path: Path, encoding: str = "utf-8") -> tuple[Path, Iterator[bytes]]:
-    """Return the name of a file or the standard input in errors, and its blocks.
-
-    Args:
-        encoding: Of the file; the blocks are in UTF-8.
-    """
+    """Return the name of a file in errors, and its blocks, in UTF-8."""
     if path == STDIN:
         stream = cast(BufferedReader, sys.stdin.buffer)
         path, blocks = Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
@@ -81,15 +77,7 @@ def open_input(path: Path, encoding: str = "utf-8") -> tuple[Path, Iterator[byte
 def read_text(path: Path, *, longest: int, encoding: str = "utf-8") -> str:
     """Read a file as one text with its line ends, so that offsets are correct.
 
-    Args:
-        path: The file, plain or `.gz`; `-` for the standard input.
-        longest: Maximum number of characters.
-
-    Returns:
-        The text without a byte order mark.
-
-    Raises:
-        SapbertError: With the line, if it is too long, truncated, or not UTF-8.
+    A byte order mark is left out. `-` is the standard input.
     """
     data = b""
     path, blocks = open_input(path, encoding)

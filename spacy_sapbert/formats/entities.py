@@ -50,11 +50,7 @@ NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
 class AttributeNames(NamedTuple):
     """The custom attributes that a linker sets.
 
-    Attributes:
-        cui: The concept.
-        candidates: The candidates, best first.
-        note: Why there is no concept, or how the mention was changed.
-        codes: The codes of the concept, by vocabulary.
+    `note` is why there is no concept, or how the mention was changed.
     """
 
     cui: str = "cui"
@@ -64,7 +60,6 @@ class AttributeNames(NamedTuple):
 
     @property
     def used(self) -> list[str]:
-        """The attributes that are set."""
         return [name for name in self if name is not None]
 
 
@@ -72,10 +67,7 @@ ATTRIBUTE_NAMES = AttributeNames()
 
 
 class LinkedCandidate(TypedDict, total=False):
-    """A candidate; other linkers lack some fields.
-
-    Source: linking.candidates.Candidate.
-    """
+    """A `linking.candidates.Candidate`; those of other linkers lack some fields."""
 
     cui: str
     name: str
@@ -89,13 +81,10 @@ class LinkedCandidate(TypedDict, total=False):
 
 
 class LinkedEntity(TypedDict):
-    """A linked entity as JSON.
+    """A linked entity as JSON, with the name, score and types of its concept.
 
     Attributes:
         start, end: Offsets in characters.
-        cui: The concept, if there is one.
-        name, score, probability: Of the concept.
-        types, codes: Of the concept; may be empty.
         candidates: Best first.
         note: See `AttributeNames`.
         tie: The evidence that decided among concepts of equal score, or "id"; of the
@@ -120,9 +109,7 @@ class LinkedEntity(TypedDict):
 class LinkedDoc(NamedTuple):
     """A linked document as the formats write it.
 
-    Attributes:
-        fields: Columns of the input, which some formats repeat.
-        lang: Code of the language, e.g. "en"; empty if it is not known.
+    Some repeat `fields`, columns of the input. `lang` is empty if it is not known.
     """
 
     id: Any
@@ -138,7 +125,6 @@ def to_float(score: float | None) -> float | None:
 
 
 def plain_candidate(candidate: LinkedCandidate) -> LinkedCandidate:
-    """Return a candidate for JSON."""
     plain = candidate.copy()
     if "score" in plain:
         plain["score"] = to_float(plain["score"])
@@ -152,9 +138,7 @@ def read_attribute(
 ) -> list[Any]:
     """Return a custom attribute of each span; None if it is not registered.
 
-    Args:
-        spans: All spans of the group, or the entities.
-        key: The span group; None = the entities.
+    `spans` are all spans of the group `key`, or all entities.
     """
     if key is not None and spans:
         # spans of equal offsets share `span._`, so the linker writes to the group
@@ -172,11 +156,7 @@ def describe_entities(
     spans_key: str | None = None,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> list[LinkedEntity]:
-    """Return the linked entities of a document, sorted by offset.
-
-    Args:
-        spans_key: A span group; None = the entities.
-    """
+    """Return the linked entities of a document, sorted by offset."""
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     columns = (read_attribute(doc, spans, spans_key, name) for name in names[:3])
     described: list[LinkedEntity] = []
@@ -230,7 +210,6 @@ def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:
 def mention_rows(
     docs: Iterable[LinkedDoc], columns: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Yield the values of columns for the entities of all documents."""
     for doc in docs:
         for entity in doc.entities:
             id = None if doc.id is None else str(doc.id)
@@ -268,7 +247,6 @@ def name_type(label: str, losses: Losses) -> str:
 
 
 def warn_losses(format: str, losses: Losses) -> None:
-    """Warn once of what was changed."""
     changes = ", ".join(f"{count} {what}" for what, count in losses.items() if count)
     if changes:
         warnings.warn(

@@ -55,14 +55,7 @@ class GoldDocument(NamedTuple):
 def collect_spans(
     spans: Iterable[GoldSpan], fail: Callable[[str], SapbertError]
 ) -> list[GoldSpan]:
-    """Return the mentions of a document in a list.
-
-    Args:
-        fail: Returns the error for what was expected.
-
-    Raises:
-        SapbertError: If they repeat the text so often that memory would not do.
-    """
+    """Return mentions in a list, unless their texts are too long for the memory."""
     found: list[GoldSpan] = []
     length = 0
     for span in spans:
@@ -75,14 +68,7 @@ def collect_spans(
 
 
 def check_count(path: Path, number: int, mentions: Sized) -> None:
-    """Check that a document has room for one more mention.
-
-    Args:
-        path, number: File and line for the error.
-
-    Raises:
-        SapbertError: If it has too many.
-    """
+    """Check that a document has room for one more mention."""
     if len(mentions) >= MENTIONS:
         raise SapbertError(
             "E007",
@@ -92,14 +78,9 @@ def check_count(path: Path, number: int, mentions: Sized) -> None:
 
 
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
-    """Parse a field of ids.
+    """Return the ids of each part: `A|B` = A or B, `A+B` = both.
 
-    Args:
-        ids: `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
-        bars_join_parts: `A|B` = both, as in NCBI disease and BC5CDR.
-
-    Returns:
-        The ids of each part; empty if a part has none.
+    With `bars_join_parts`, as in NCBI disease and BC5CDR, `A|B` = both.
     """
     parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
     found = [
@@ -117,15 +98,7 @@ def choose_kb_id(span: GoldSpan) -> str:
 
 
 def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:
-    """Parse the offsets of a mention.
-
-    Args:
-        path, number: File and line for the error.
-        start, end: Ascending whole numbers; both empty or -1: no offsets.
-
-    Returns:
-        The offsets, or `NOWHERE`.
-    """
+    """Parse ascending whole numbers; both empty or -1 = `NOWHERE`."""
     start, end = start.strip(), end.strip()
     if start in NO_OFFSET and end in NO_OFFSET:
         return NOWHERE
@@ -137,19 +110,10 @@ def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, i
 def place_mention(
     path: Path, number: int, text: str, offsets: tuple[int, int], mention: str
 ) -> tuple[int, int, str]:
-    """Check that a mention is in the text at its offsets.
+    """Check that a mention is in the text, and return its place and itself, stripped.
 
-    Blanks around it are ignored: a mention of NCBI disease ends with two blanks that
-    are not in the text.
-
-    Args:
-        path, number: File and line for the error.
-
-    Returns:
-        Start, end and mention without blanks around it.
-
-    Raises:
-        SapbertError: If it is blank, or differs from the text; neither is quoted.
+    A mention of NCBI disease ends with two blanks that are not in the text. The error
+    quotes neither.
     """
     mention = mention.strip()
     if not mention:
@@ -163,11 +127,7 @@ def place_mention(
 
 
 def parse_fragments(path: Path, number: int, field: str) -> Fragments:
-    """Parse the offsets of a mention that may have gaps.
-
-    Args:
-        field: `start end`, or several with `;` between them.
-    """
+    """Parse the offsets of a mention: `start end`, or several with `;` between them."""
     fragments: Fragments = []
     for fragment in field.split(";"):
         start, _, end = fragment.strip().partition(" ")
@@ -181,17 +141,10 @@ def parse_fragments(path: Path, number: int, field: str) -> Fragments:
 def place_fragments(
     path: Path, number: int, text: str, fragments: Fragments, mention: str
 ) -> tuple[int, int, str]:
-    """Check that a mention that may have gaps is in the text at its offsets.
+    """Check that a mention that may have gaps is in the text; see `place_mention`.
 
     Blanks and line ends do not count: brat writes an annotation in one line, and some
     tools join fragments without a blank.
-
-    Returns:
-        Start of the first fragment, end of the last, and the mention without blanks
-        around it.
-
-    Raises:
-        SapbertError: If it is blank, or differs from the text; neither is quoted.
     """
     if not mention.strip():
         raise blank_mention(path=path, line=number)

@@ -30,9 +30,6 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
     """Return the fewest whole tokens that cover a mention.
 
     A single blank is not a token; it is covered by the token before it.
-
-    Args:
-        label: Label of a mention without a type.
     """
     span = doc.char_span(gold.start, gold.end, alignment_mode="expand")
     assert span is not None  # it is inside the text
@@ -42,11 +39,7 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
 
 
 def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
-    """Return a Doc in which each mention begins and ends with a token.
-
-    Returns:
-        The same Doc if this is already so; else with some tokens split.
-    """
+    """Return a Doc in which mentions begin and end with tokens; it may be the same."""
     firsts = {span.start for span in spans}
     lasts = {span.end for span in spans}
     begins = {token.idx for token in doc}
@@ -72,13 +65,7 @@ def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
 
 
 def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> Doc:
-    """Return a Doc with mentions at exactly their offsets, without concepts.
-
-    Args:
-        doc: The text, tokenised.
-        spans: Inside the text; without a span group none overlap.
-        spans_key: The span group; None = the entities.
-    """
+    """Return a Doc with mentions at exactly their offsets, without concepts."""
     doc = split_tokens(doc, spans)
     mentions: list[Span] = []
     for gold in spans:
@@ -93,10 +80,7 @@ def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> 
 
 
 def clear_concepts(doc: Doc, spans_key: str | None) -> None:
-    """Remove the concepts that a span group had before it is linked.
-
-    The linker sets those of entities, also to none.
-    """
+    """Remove the concepts of a span group; the linker sets those of all entities."""
     if spans_key is None or not any(s.kb_id for s in doc.spans.get(spans_key, ())):
         return
     plain = [
@@ -114,13 +98,7 @@ def make_gold_doc(
     spans_key: str,
     label: str,
 ) -> Doc:
-    """Make a Doc of a text and its mentions.
-
-    Args:
-        document: With a text and the offsets of all mentions.
-        counts: Updated: "mentions", "widened", "overlapping".
-        spans_key, label: See `make_gold_docs`.
-    """
+    """Make a Doc of a text and its mentions; see `make_gold_docs`."""
     doc = tokenizer(document.text)
     group = SpanGroup(doc, name=spans_key)
     exact = []
@@ -158,14 +136,6 @@ def make_gold_docs(
     of some that overlap the longest. If it lacks any, there is one warning with the
     counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a
     composite, of which no id alone is right.
-
-    Args:
-        nlp: See `choose_tokenizer`.
-        path: The file, for the warning.
-        label: Label of mentions without a type.
-
-    Yields:
-        Ids and Docs.
     """
     tokenizer = choose_tokenizer(nlp)
     counts: Counter[str] = Counter()
@@ -194,7 +164,7 @@ def read_docs(
     spans_key: str = "gold",
     label: str = "ENTITY",
 ) -> Iterator[NamedDoc]:
-    """Read annotated documents as gold Docs; see `make_gold_docs`.
+    """Read annotated documents as gold Docs.
 
     Args:
         path: A file or, of a format with `folder`, a folder.
@@ -206,11 +176,8 @@ def read_docs(
         label: Label of mentions without a type.
 
     Yields:
-        The id of each document, and its Doc with the group of spans.
-
-    Raises:
-        SapbertError: If the format cannot be read; later, with the place in the file,
-            at the first invalid document.
+        The id of each document, and its Doc with the group of spans. An error has the
+        place in the file of an invalid document.
 
     Examples:
         >>> path = Path("assets/sample/annotated.txt")

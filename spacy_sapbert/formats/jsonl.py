@@ -37,11 +37,6 @@ def write_docs(
     include_text: bool = True,
     keep: Iterable[str] = (),
 ) -> None:
-    """Write linked documents as JSONL; see `registry.Writer`.
-
-    Args:
-        keep: Fields of the documents to write.
-    """
     for doc in docs:
         data: dict[str, Any] = {"id": doc.id, "text": doc.text}
         data |= {name: doc.fields.get(name) for name in keep}
@@ -55,15 +50,7 @@ def write_docs(
 
 
 def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldSpan]:
-    """Check the `entities` of a line; their `label`, `cui` and `text` may be missing.
-
-    Args:
-        path, line: File and line for the error.
-
-    Raises:
-        SapbertError: If an entity is invalid, or its offsets do not match its text; it
-            is not quoted.
-    """
+    """Check the `entities` of a line; `label`, `cui` and `text` may be missing."""
 
     def fail(expected: str) -> SapbertError:
         return SapbertError(
@@ -99,14 +86,7 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
 def read_gold(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    """Read lines like those of `write_docs`; `entities` may be missing.
-
-    Args:
-        path: The file, plain or `.gz`.
-        longest: Maximum number of characters of a document.
-        on_error: Called with the error of an invalid line, or of one that was written
-            without its text.
-    """
+    """Read lines like those of `write_docs`; `entities` may be missing."""
     for number, row in read_json_rows(path, COLUMNS, on_error=on_error):
         try:
             document = make_document(row, path, path.name, number, longest=longest)

@@ -45,15 +45,9 @@ def write_docs(
     system: str = f"spacy-sapbert {__version__}",
     first_id: int = 1,
 ) -> None:
-    """Write a row for each mention; see `registry.Writer`.
+    """Write a row for each mention; `system` is the value of `nlp_system`.
 
-    Args:
-        system: The value of `nlp_system`.
-        first_id: The `note_nlp_id` of the first row; the others follow it.
-
-    Raises:
-        SapbertError: If the text is not to be written, the id of a document is not a
-            whole number, or a `note_nlp_id` has more than 32 bits.
+    The `note_nlp_id`s are `first_id` and those that follow it, of at most 32 bits.
     """
     if not include_text:
         raise needs_text(format="omop")
@@ -96,11 +90,7 @@ def write_docs(
 
 
 def parse_note_id(id: Any) -> int:
-    """Return the id of a note.
-
-    Raises:
-        SapbertError: If it is not a whole number that fits; it is not quoted.
-    """
+    """Return the id of a note, a whole number; the error does not quote it."""
     text = str(id)
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
@@ -122,7 +112,6 @@ def clean_text(text: str) -> str:
 
 
 def find_concept_id(entity: LinkedEntity) -> str:
-    """Return the id of the OMOP concept of a mention; 0 if there is none."""
     codes = entity["codes"].get(SOURCE) or [NO_CONCEPT]
     return codes[0] if codes[0].isdecimal() else NO_CONCEPT
 

@@ -22,13 +22,9 @@ def write_docs(
     keep: Iterable[str] = (),
     kb_digest: str | None = None,
 ) -> None:
-    """Write a row for each mention; see `registry.Writer`.
+    """Write a row for each mention; fields to keep are texts, maybe of JSON.
 
-    Args:
-        keep: Fields of the documents to write as columns of texts; lists and objects as
-            JSON.
-        rows_per_group: Rows of a row group; one group is in memory.
-        kb_digest: Digest of the knowledge base, for its column.
+    One group of rows is in memory. `kb_digest` has a column.
     """
     keep = [*keep]
     columns = [*choose_columns(include_text), *keep]

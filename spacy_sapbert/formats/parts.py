@@ -1,7 +1,6 @@
 """Output in parts, each written atomically, so that an interrupted run can resume.
 
-The folder contains `part-00000.jsonl` … and `_state.json`, which is written after each
-part. A part that is not in it is written again.
+A part that is not in `_state.json` is written again.
 """
 
 import hashlib
@@ -29,12 +28,7 @@ FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are remove
 
 
 class Part(TypedDict):
-    """A part that is complete.
-
-    Attributes:
-        documents: How many of the input it is made of.
-        counts: From `WritePart`.
-    """
+    """A part that is complete; `documents` is how many of the input it is made of."""
 
     file: FileName
     documents: int
@@ -44,12 +38,7 @@ class Part(TypedDict):
 
 
 class OutputState(TypedDict):
-    """The content of `_state.json`.
-
-    Attributes:
-        command: Every option that changes the parts.
-        finished: Whether all documents are written.
-    """
+    """The content of `_state.json`; `command` has all options that change the parts."""
 
     version: Literal[1]
     command: dict[str, Any]
@@ -90,14 +79,7 @@ def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Documen
 
 
 def read_state(folder: Path) -> OutputState | None:
-    """Read the state of an output.
-
-    Returns:
-        None if the folder is empty.
-
-    Raises:
-        SapbertError: If the file is damaged, or the folder has other files.
-    """
+    """Read the state of an output; None if the folder is empty."""
     path = folder / STATE_FILE
     if not path.exists():
         # left by a run that was killed before its first state was written
@@ -116,15 +98,9 @@ def read_state(folder: Path) -> OutputState | None:
 
 
 def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:
-    """Read the state of an output in parts, or return the state of a new one.
+    """Return the state of an output in parts, which `lock_folder` has locked.
 
-    Args:
-        folder: The output, locked by `lock_folder`.
-        command: Every option that changes the parts, as JSON.
-        force: Remove an existing output, and start again.
-
-    Raises:
-        SapbertError: If another command wrote the folder, or it has other files.
+    `command` is every option that changes the parts, as JSON. `force` starts again.
     """
     state = read_state(folder)
     command = json.loads(json.dumps(command))
@@ -157,14 +133,7 @@ def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputS
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other runs, if the system has locks.
-
-    Args:
-        folder: The folder; created if it does not exist.
-
-    Raises:
-        SapbertError: If another run has the lock, or the folder cannot be opened.
-    """
+    """Create a folder, and lock it against other runs, if the system has locks."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
@@ -185,11 +154,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
-    """Check that a part exists, and that its documents have not changed.
-
-    Raises:
-        SapbertError: If the file or the input has changed.
-    """
+    """Check that a part exists, and that its documents have not changed."""
     path = folder / part["file"]
     size = path.stat().st_size if path.is_file() else None
     if size != part["bytes"]:
@@ -216,16 +181,10 @@ def write_parts(
     suffix: str,
     write_part: WritePart,
 ) -> None:
-    """Write the parts that are missing.
+    """Write the parts that are missing; after each, the state is written.
 
-    Args:
-        folder: The output, locked by `lock_folder`.
-        state: From `open_state`; updated after each part.
-        write_part: Called with the documents and the file of each part.
-
-    Raises:
-        SapbertError: If parts or input have changed, a file cannot be written, or from
-            `write_part`; then the state lists the parts that are complete.
+    The folder is locked by `lock_folder`. After an error the state lists the parts that
+    are complete.
     """
     state_file = folder / STATE_FILE
     stream = iter(documents)

@@ -1,5 +1,7 @@
-"""PubTator: title and abstract, and a line a mention; as NCBI disease, BC5CDR and
-MedMentions have it."""
+"""PubTator, as NCBI disease, BC5CDR and MedMentions have it.
+
+Title and abstract, and a line a mention.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -53,11 +55,7 @@ def is_relation(fields: list[str]) -> bool:
 
 
 def bad_line(path: Path, number: int, got: str) -> SapbertError:
-    """Return the error of an invalid line.
-
-    Args:
-        got: What was found; never the text of the line.
-    """
+    """Return the error of a line; `got` is never its text."""
     return SapbertError(
         "E117",
         f"{path}:{number}: Expected `id|t|title`, `id|a|abstract`, or an id, start, "
@@ -67,8 +65,6 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
 
 
 class DocumentLines:
-    """The lines of one document."""
-
     def __init__(self, id: str, title: str) -> None:
         self.id, self.title = id, title
         self.abstract: str | None = None
@@ -89,15 +85,7 @@ class DocumentLines:
 
 
 def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> None:
-    """Add an abstract or a mention to its document.
-
-    Args:
-        path, number: File and line for the error.
-        doc: The document before; changed in place.
-
-    Raises:
-        SapbertError: If the line is invalid or at the wrong place.
-    """
+    """Add an abstract or a mention to its document, which is changed in place."""
     if match := TEXT_LINE.fullmatch(line):
         id, _, content = match.groups()
         if doc is None or id != doc.id or doc.abstract is not None or doc.rows:
@@ -118,14 +106,7 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
 def split_documents(
     path: Path, *, longest: int, on_error: OnError
 ) -> Iterator[DocumentLines]:
-    """Yield the lines of each document.
-
-    Args:
-        path: The file, plain or `.gz`; `-` for the standard input.
-        longest: Maximum number of characters of a document.
-        on_error: Called with the error of a line that is invalid or at the wrong place;
-            its document is left out.
-    """
+    """Yield the lines of each document, without those that have an invalid line."""
     doc: DocumentLines | None = None
     skipping = False
     shown, _ = open_input(path)
@@ -162,7 +143,6 @@ def read_spans(
     bars_join_parts: bool,
     split_composites: bool,
 ) -> Iterator[GoldSpan]:
-    """Yield the mention of a line, or each of its parts; see `read_gold`."""
     number, fields = row
     if len(fields) < 5:
         raise bad_line(path, number, f"{len(fields)} fields")
@@ -195,17 +175,12 @@ def read_gold(
     offsets count.
 
     Args:
-        path: The file, plain or `.gz`.
         bars_join_parts: `A|B` means A and B, as NCBI disease and BC5CDR use it, for
             "breast and ovarian cancer". A few times NCBI disease also has two ids of
             one disease so ("cat eye syndrome"); a table of aliases makes these one
             again. False: A or B, as most published figures count.
         split_composites: Give each part of a composite alone, where the seventh column
             names them, as in BC5CDR; a part has no offsets.
-
-    Raises:
-        SapbertError: With file and line, at the first bad line, and where the offsets
-            do not give the mention.
 
     Source: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
@@ -241,11 +216,7 @@ def clean_id(number: Any) -> str:
 def mention_line(
     doc: str, text: str, entity: LinkedEntity, losses: Losses
 ) -> str | None:
-    """Return the line of a mention; None if it is blank.
-
-    Args:
-        doc, text: Id and text of the document as they are written.
-    """
+    """Return the line of a mention; None if it is blank."""
     offsets = trim_place(text, entity["start"], entity["end"])
     if offsets is None:
         losses["mentions of blanks left out"] += 1
@@ -260,7 +231,7 @@ def mention_line(
 def write_docs(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
-    """Write title, abstract and mentions of each document; see `registry.Writer`.
+    """Write title, abstract and mentions of each document.
 
     The first line of a text is the title, the rest the abstract. Other line ends, and
     tabs, become blanks one by one, so that the offsets are those of the text.

@@ -1,7 +1,4 @@
-"""Formats of linked documents: write Docs, and read annotated files as gold Docs.
-
-This module does not import spaCy, so that training can read corpora without it.
-"""
+"""Formats of documents, to write and to read; without spaCy, for the training."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,11 +40,9 @@ class Writer(Protocol):
             docs: From `entities.describe_docs`; may be changed.
             target: A file open for writing; of a format with `folder` the path of an
                 empty folder.
-            include_text: Write the texts of the documents and mentions.
+            include_text: Write the texts of the documents and mentions. A format that
+                needs them raises a `SapbertError`.
             options: Those that the format names in `takes`.
-
-        Raises:
-            SapbertError: If the format needs the text.
         """
 
 
@@ -207,11 +202,7 @@ FORMATS: dict[str, Format] = {
 
 
 def list_formats(what: str = "") -> dict[str, Format]:
-    """Return the formats by name, with those of other packages.
-
-    Args:
-        what: A field that they have, e.g. "write"; empty = all.
-    """
+    """Return the formats, also of other packages, that have a field, e.g. "write"."""
     every = {**FORMATS, **load_plugins(PLUGINS, Format, (*FORMATS,))}
     return {
         name: format
@@ -221,14 +212,7 @@ def list_formats(what: str = "") -> dict[str, Format]:
 
 
 def load_function(name: str, what: str) -> Any:
-    """Import a function of a format.
-
-    Args:
-        what: "write", "read" or "rows".
-
-    Raises:
-        SapbertError: If the format has none, or its library is missing.
-    """
+    """Import the function of a format that is "write", "read" or "rows"."""
     formats = list_formats(what)
     if name not in formats:
         known = sorted(formats)
@@ -247,28 +231,18 @@ def load_function(name: str, what: str) -> Any:
 
 
 def check_library(name: str) -> None:
-    """Raise an error if the library that a format needs is not installed."""
     needed = list_formats()[name].library
     if needed is not None:
         require(*needed)
 
 
 def load_writer(name: str) -> Writer:
-    """Import the function that writes a format.
-
-    Raises:
-        SapbertError: If there is no such format, or its library is missing.
-    """
     writer: Writer = load_function(name, "write")
     return writer
 
 
 def load_reader(name: str) -> GoldReader:
-    """Import the function that reads a format: from a path to `GoldDocument`s.
-
-    Raises:
-        SapbertError: If the format cannot be read, or its library is missing.
-    """
+    """Import the function from a path to `GoldDocument`s."""
     reader: GoldReader = load_function(name, "read")
     return reader
 
@@ -283,11 +257,7 @@ def list_suffixes() -> dict[str, str]:
 
 
 def guess_format(path: Path) -> str:
-    """Return the format by the ending of a file name, without `.gz`.
-
-    Raises:
-        SapbertError: If the ending is unknown.
-    """
+    """Return the format by the ending of a file name, without `.gz`."""
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     known = list_suffixes()
     if suffix not in known:
@@ -301,14 +271,7 @@ def guess_format(path: Path) -> str:
 
 
 def check_folder(path: Path, suffix: str) -> None:
-    """Check that a folder may be replaced.
-
-    Args:
-        suffix: Ending of the files of the format, each beside a `.txt` file.
-
-    Raises:
-        SapbertError: If it is a file, or a folder with other files.
-    """
+    """Check that a folder may be replaced: it has only files of a format and `.txt`."""
     if path.exists() and not path.is_dir():
         raise output_has_files(path=path, found="a file")
     for file in path.rglob("*"):
@@ -320,14 +283,7 @@ def check_folder(path: Path, suffix: str) -> None:
 
 @contextmanager
 def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
-    """Open the target of a `Writer`, which is renamed at the end.
-
-    Args:
-        path: A file, or a folder if the format has one; None = the standard output.
-
-    Raises:
-        SapbertError: If the format needs a folder, or it has other files.
-    """
+    """Open the target of a `Writer`, which is renamed at the end."""
     if folder_ending := list_formats()[format].folder:
         if path is None:
             raise SapbertError(
@@ -364,9 +320,6 @@ def write_linked(
         spans_key: A span group; None = the entities.
         names: The attributes of the linker, if they have other names.
         options: Options of the `Writer`.
-
-    Raises:
-        SapbertError: If the format is unknown, or needs a missing library.
 
     Examples:
         >>> nlp = spacy.blank("en")

@@ -23,11 +23,7 @@ def shorten(text: str) -> str:
 
 
 def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
-    """Return the cells of an entity, one for each of `HEADER`.
-
-    Args:
-        include_text: Show the mention; else its offsets.
-    """
+    """Return the cells of an entity, with the mention or else its offsets."""
     offsets = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
     note = entity["note"]

@@ -25,12 +25,7 @@ NO_THRESHOLD = "no_threshold"  # a note
 
 
 class Found(NamedTuple):
-    """What was found for a term.
-
-    Attributes:
-        status: One of `STATUSES`.
-        note: Why there is no concept; see `Linked`.
-    """
+    """What was found for a term; `note` says why there is no concept, see `Linked`."""
 
     read_as: str
     status: str
@@ -53,9 +48,8 @@ def map_queries(
     """Look up terms; the best of their readings counts.
 
     A reading that is a name comes before all others, then the one with the highest
-    score, of equal ones the first. But "left heart failure" is rather "Left-sided heart
-    failure" than the name "Heart failure": a reading keeps its side if the name that it
-    finds has all of its words.
+    score. But "left heart failure" is rather "Left-sided heart failure" than the name
+    "Heart failure": a reading keeps its side if its name has all of its words.
     """
     queries = iter(queries)
     while batch := list(islice(queries, TERMS_AT_ONCE)):
@@ -93,13 +87,11 @@ def map_batch(
 
 
 def has_threshold(kb: "KnowledgeBase", options: LinkOptions) -> bool:
-    """Return whether there is a threshold: an option, or of the knowledge base."""
     thresholds = (options.threshold, kb.manifest.threshold, kb.ranker)
     return any(threshold is not None for threshold in thresholds)
 
 
 def is_name(kb: "KnowledgeBase", text: str, linked: Linked) -> bool:
-    """Return whether a text is a way to write the name of its first candidate."""
     if not linked.candidates:
         return False
     first = linked.candidates[0]

@@ -39,8 +39,7 @@ class TermColumns(NamedTuple):
     """Which columns of a table are what.
 
     Attributes:
-        types, languages: What the concept of a row may be: semantic types or groups,
-            and languages of its names, with commas between.
+        types, languages: What the concept of a row may be, with commas between.
         separator: What stands between the terms of a cell; None = there is one.
     """
 
@@ -68,17 +67,10 @@ def map_table(
     encoding: str = "utf-8",
     progress: bool = False,
 ) -> Counter[str]:
-    """Map the terms of a table, and write it with the concepts.
+    """Write a table with the concepts of its terms, and count the terms by status.
 
-    Terms that occur several times are looked up once.
-
-    Args:
-        output: CSV, TSV, `.xlsx`, `.parquet` or `.sssom.tsv`.
-        options: Its `k` is the number of candidates that are written.
-
-    Returns:
-        Number of terms by status, of `STATUSES`; and of rows without a term, as
-        "empty".
+    The `k` of the options is the number of candidates that are written. "empty" counts
+    the rows without a term.
     """
     check_file(path)
     header, terms = read_terms(path, columns, encoding)
@@ -105,10 +97,7 @@ def map_table(
 def read_terms(
     path: Path, columns: TermColumns, encoding: str
 ) -> tuple[list[str], Iterator[Term]]:
-    """Return the names of the columns of a table, and its terms.
-
-    Without the columns of an earlier mapping; a row without a term has the term "".
-    """
+    """Return the columns and terms of a table, without those of an earlier mapping."""
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
     names = (columns.term, columns.types, columns.languages)
@@ -132,10 +121,7 @@ def read_terms(
 
 
 def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
-    """Raise an error if a row allows what the knowledge base lacks.
-
-    A cell is not shown: the column may be a wrong one, with texts of people.
-    """
+    """Raise an error, which shows no cell, if a row allows what the kb lacks."""
     allowed = Filter(types=term.query.types, languages=term.query.languages)
     try:
         kb.check_options(LinkOptions(filter=allowed))
@@ -151,16 +137,12 @@ def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
 
 
 def list_columns(k: int) -> list[str]:
-    """Return the names of the columns that are added for k candidates."""
     others = [f"{rank}_{name}" for rank in range(2, k + 1) for name in OTHERS]
     return [f"{PREFIX}{name}" for name in (*FIRST, *others)]
 
 
 def list_cells(term: str, found: Found, k: int) -> list[Cell]:
-    """Return the cells of `list_columns`; a person fills `chosen`.
-
-    The first candidate is given even if the term has no concept.
-    """
+    """Return the cells of `list_columns`; a person fills `chosen`."""
     first = found.candidates[0] if found.candidates else None
     cells: list[Cell] = [term, "", found.status]
     if first is None:
@@ -186,7 +168,6 @@ def write_mapped(
     k: int,
     digest: str,
 ) -> None:
-    """Write the mapped table in the format of the ending."""
     if output.name.lower().endswith(SSSOM_ENDINGS):
         today = datetime.now(tz=UTC).date()
         rows = (
@@ -207,16 +188,12 @@ def write_mapped(
 
 
 def check_output(output: Path) -> None:
-    """Check that the ending of an output is known."""
     if not output.name.lower().endswith(SSSOM_ENDINGS):
         find_kind(output)
 
 
 class Reviewed(NamedTuple):
-    """A term and the ids that a person has chosen for it; see `split_ids`.
-
-    No ids = no concept. Row 1 is the header.
-    """
+    """A term and the ids that a person has chosen; none = no concept."""
 
     row: int
     term: str
@@ -224,7 +201,6 @@ class Reviewed(NamedTuple):
 
 
 def is_mapped(path: Path) -> bool:
-    """Return whether a file is a table that `map` wrote."""
     if not path.is_file() or not path.name.lower().endswith(tuple(ENDINGS)):
         return False
     try:
@@ -234,10 +210,9 @@ def is_mapped(path: Path) -> bool:
 
 
 def read_reviewed(path: Path) -> Iterator[Reviewed]:
-    """Read the terms of a table of `map` for which something is chosen.
+    """Read the terms of a table of `map` for which `match_chosen` has something.
 
-    `match_chosen` has an id, several with bars between them of which one is right, or
-    NIL. Terms where it is empty are left out.
+    It has an id, several with bars between them of which one is right, or NIL.
     """
     rows = read_rows(path)
     header = next(rows, [])

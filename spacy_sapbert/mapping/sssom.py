@@ -47,7 +47,6 @@ def make_curie(id: str) -> str:
 
 
 def find_namespace(prefix: str) -> str:
-    """Return what a prefix of a CURIE stands for."""
     if prefix == OWN:
         return OWN_ADDRESS
     page = PAGES.get(prefix, "")
@@ -75,10 +74,7 @@ def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
 def list_cells(
     term: str, found: Found, today: date, reviewer: str = ""
 ) -> list[Cell] | None:
-    """Return the cells of a mapping; None if nobody and nothing has decided.
-
-    The status is `CHOSEN` or `NO_CONCEPT` if a person, the reviewer, has decided.
-    """
+    """Return the cells of a mapping; None if nobody and nothing has decided."""
     by_person = found.status in (CHOSEN, NO_CONCEPT)
     if not by_person and found.status not in (EXACT, LINKED):
         return None

@@ -37,7 +37,6 @@ Cell = str | float | None
 
 
 def find_kind(path: Path) -> str:
-    """Return what a table is, by its ending."""
     for ending, kind in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return kind
@@ -49,10 +48,7 @@ def find_kind(path: Path) -> str:
 
 
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
-    """Yield the cells of the rows of a table, as many as the first row has.
-
-    The first row has the names of the columns; `encoding` is that of CSV and TSV.
-    """
+    """Yield rows, as wide as the first one, which names the columns."""
     kind = find_kind(path)
     if not path.is_file():
         raise missing_file(path=path)
@@ -77,7 +73,6 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
 
 
 def read_parquet(path: Path) -> Iterator[list[str]]:
-    """Read a Parquet file, its columns as texts."""
     pq = require("pyarrow.parquet", "pyarrow")
     from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
     from ..formats.inputs.rows import Columns
@@ -116,7 +111,6 @@ def find_columns(
 def write_table(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
-    """Write a table in the format of its ending; a cell that is None is empty."""
     kind = find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)
@@ -201,5 +195,4 @@ def write_parquet(
 
 
 def to_valid(cell: Cell) -> Cell:
-    """Return a cell without lone surrogates."""
     return cell.encode("utf8", "replace").decode() if isinstance(cell, str) else cell

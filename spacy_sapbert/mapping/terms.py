@@ -82,12 +82,10 @@ RULES_WITHOUT_NOS: tuple[Rule, ...] = (drop_codes, drop(UNSPECIFIED), *RULES[1:]
 
 
 def list_readings(term: str) -> list[str]:
-    """Return the texts that are looked up for a term.
+    """Return the texts that are looked up for a term: itself, and what the rules leave.
 
     "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "Asthma, NOS", "H/O Asthma",
-    "Asthma": the term, and what is left after each rule and those before it. None if
-    the term has no letter or digit, or says that there is no term: "N/A", "unknown
-    (R69)".
+    "Asthma". None for what says that there is no term: "N/A", "unknown (R69)".
     """
     readings = [" ".join(term.split())]
     for rules in (RULES, RULES_WITHOUT_NOS):
@@ -107,7 +105,6 @@ def is_term(text: str) -> bool:
 
 
 def has_side(term: str) -> bool:
-    """Return whether a term names a side, e.g. "left" or "bds."."""
     return SIDES.search(term) is not None
 
 

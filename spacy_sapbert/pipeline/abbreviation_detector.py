@@ -22,8 +22,7 @@ class SapbertAbbreviations:
     """Sets the long form of short forms that the document defines.
 
     Attributes of spans belong to offsets, so an entity with the offsets of a short form
-    has the long form, whether it is detected before or after. All settings are in the
-    config of the pipeline, so nothing else is saved.
+    has the long form, whether it is detected before or after.
 
     Args:
         long_form_attr: Attribute of spans: the long form, a text with single blanks, or
@@ -44,7 +43,6 @@ class SapbertAbbreviations:
         set_extensions(*self.attrs)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the long forms in one Doc."""
         long_form_attr, _ = self.attrs
         long_forms = find_long_forms(doc.text)
         for span, long in find_short_forms(doc, long_forms) if long_forms else ():
@@ -59,7 +57,6 @@ class SapbertAbbreviations:
 
 
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
-    """Register the attributes of spans and Docs."""
     attrs = {long_form_attr}
     if Doc.has_extension(abbreviations_attr):
         getter: Any = Doc.get_extension(abbreviations_attr)[2]
@@ -84,11 +81,7 @@ def wrong_attribute(*, attr: str, reason: str, setting: str) -> SapbertError:
 
 
 def list_abbreviations(doc: Doc, *, attrs: set[str]) -> list[Span]:
-    """Return the spans of a Doc that have a long form.
-
-    Spans cannot be serialised, so they are found by the keys of `doc.user_data`: the
-    name of the attribute and the offsets in characters.
-    """
+    """Return the spans with a long form, by the keys of `doc.user_data`."""
     offsets: set[tuple[int, int]] = set()
     for key, value in doc.user_data.items():
         if isinstance(key, tuple) and key[:1] == ("._.",) and len(key) == 4:

@@ -37,7 +37,6 @@ def is_made_from_config() -> bool:
 
 
 def read_saved(path: Path) -> dict[str, Any]:
-    """Read what `KbComponent.describe` returned."""
     try:
         saved = srsly.read_json(path)
         return {name: dict(saved[name]) for name in ("config", "settings")}
@@ -53,13 +52,8 @@ class OpenedKb:
     """A knowledge base that is opened when first used, and can be exchanged.
 
     Whether there is one in the source is checked at once, except in `spacy.load`: what
-    is loaded next may bring another one.
-
-    Args:
-        source: Folder or name of an installed one; None = the only one installed.
-        pin: The digest that it must have; None = any.
-        encoder: How to run its encoder; None = by default.
-        reload_seconds: How often to look for a new version; None = never.
+    is loaded next may bring another one. `pin` is the digest that it must have;
+    `reload_seconds` is how often to look for a new version.
     """
 
     def __init__(
@@ -88,14 +82,12 @@ class OpenedKb:
             read_current(find_kb(self.source))
 
     def choose(self, source: str | Path | None, *, pin: str | None) -> None:
-        """Choose a source, which is opened when first used."""
         if source is not None and Path(source).is_dir():
             source = str(Path(source).absolute())  # the working directory can change
         self.source, self.pin = source, pin
         self.kb: KnowledgeBase | None = None
 
     def get(self) -> "KnowledgeBase":
-        """Return the knowledge base, opened."""
         with OPENING:
             if self.kb is None:
                 self.kb = self.open(self.source, self.pin)
@@ -118,10 +110,7 @@ class OpenedKb:
             self.kb = opened
 
     def find_newer(self, check: Check) -> "KnowledgeBase | None":
-        """Return the new version of the folder, opened and loaded, if there is one.
-
-        `check` raises an error if it does not fit the component.
-        """
+        """Return the new version, loaded; `check` raises an error if it is unfit."""
         old = self.get()
         self.checked = time.monotonic()
         new = old.newest(digest=self.pin)
@@ -169,13 +158,9 @@ class OpenedKb:
 class KbComponent(Pipe):
     """A component with a knowledge base.
 
-    What is saved restores all settings, as spaCy does it. But a component cannot change
-    `nlp.config`, and `spacy.load` has overrides, or the config of the saved pipeline
-    may have been edited. So the settings with which the component was made are saved
-    too. If `spacy.load` makes it with another value, that value wins.
-
-    Attributes:
-        config: The settings with which it was made.
+    `spacy.load` has overrides, and the config of a saved pipeline may have been edited.
+    So `config`, the settings with which the component was made, is saved too. If
+    `spacy.load` makes it with another value, that value wins.
     """
 
     def __init__(self, name: str, opened: OpenedKb) -> None:
@@ -185,7 +170,6 @@ class KbComponent(Pipe):
 
     @property
     def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when first used."""
         return self.opened.get()
 
     def join(self, nlp: Language, linker: Any) -> None:
@@ -204,7 +188,6 @@ class KbComponent(Pipe):
         raise NotImplementedError
 
     def saves_kb(self) -> bool:
-        """Return whether the files of the knowledge base are saved."""
         return False
 
     def describe(self) -> dict[str, Any]:

@@ -125,10 +125,7 @@ class LinkJob:
                 check_range(name, value, 1, MOST)
 
     def choose_format(self) -> str:
-        """Return the format of the output; a folder of parts may have any name.
-
-        What cannot be written is an error, before anything is loaded.
-        """
+        """Return the format of the output; what cannot be written is an error."""
         output, parts = self.output, self.shard_size is not None
         is_folder = output is not None and output.is_dir()
         if self.format is not None:
@@ -305,10 +302,8 @@ def link_files(
 class JobWriter:
     """Links documents and writes them to a file, e.g. of a part.
 
-    Attributes:
-        options: Of the writer; `first_id` grows with the rows that were written.
-        documents: How many were linked.
-        skipped: How many were left out; `first` is the error of the first.
+    `first_id` of `options` grows with the rows that were written; `first` is the error
+    of the first document that was skipped.
     """
 
     job: LinkJob
@@ -324,7 +319,6 @@ class JobWriter:
     first: SapbertError | None = None
 
     def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
-        """Write documents, and return the counts."""
         counts: Counter[str] = Counter()
 
         def handle_failed(error: SapbertError) -> None:
@@ -371,7 +365,6 @@ class JobWriter:
             self.on_skip(error)
 
     def check_written(self, counts: Mapping[str, int]) -> None:
-        """Raise the first error if all documents were skipped."""
         if not counts["documents"] and self.first is not None:
             raise self.first
 
@@ -379,7 +372,6 @@ class JobWriter:
 def make_writer_options(
     job: LinkJob, format: Format, nlp: "Language", linker: "SapbertLinker"
 ) -> dict[str, Any]:
-    """Return what the writer of a format takes besides the documents."""
     digest = linker.kb.manifest.digest
     options: dict[str, Any] = {"include_text": not job.no_text}
     if job.keep:
@@ -409,10 +401,7 @@ def write_folder(
     documents: Iterable[Document],
     write: JobWriter,
 ) -> list[Part]:
-    """Write documents in parts, or the parts that are missing; return all parts.
-
-    `command` has everything that decides the output.
-    """
+    """Write the parts that are missing; `command` has all that decides the output."""
     assert job.output is not None
     assert job.shard_size is not None
     format = list_formats()[command["format"]]
@@ -433,17 +422,11 @@ def write_folder(
 
 
 def digest_json(data: Any) -> str:
-    """Return the sha256 of plain JSON types, in hexadecimal."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def digest_pipeline(path: Path) -> str:
-    """Return the sha256 of the files of a pipeline.
-
-    All of them may decide the output: rules, weights, saved settings. A gigabyte takes
-    a second or two, and loading it takes longer. A knowledge base in it has a digest,
-    and was verified when it was opened.
-    """
+    """Return the sha256 of all files of a pipeline; of a knowledge base its digest."""
     digests: dict[str, str] = {}
     for parent, folders, files in os.walk(path, followlinks=True):
         folder = Path(parent)

@@ -112,10 +112,7 @@ LINKER_CONFIG = {name: value for name, value in DEFAULTS.items() if name != "fac
 
 
 def with_options(function: F) -> F:
-    """Declare the options of linking as arguments of a function with `**options`.
-
-    spaCy checks a config by the signature of the factory.
-    """
+    """Declare the options as arguments: spaCy checks a config by the signature."""
     signature = inspect.signature(function)
     *arguments, _ = signature.parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -214,7 +211,7 @@ class SapbertLinker(KbComponent):
         self.opened.use(kb)
 
     def warn_of_shared_attributes(self, other: "SapbertLinker") -> None:
-        """Warn if another linker of the pipeline writes the same attributes.
+        """Warn if another linker writes the same attributes.
 
         Spans of different groups share an attribute too, if their offsets are equal.
         """
@@ -231,7 +228,6 @@ class SapbertLinker(KbComponent):
             )
 
     def check_kb(self, kb: "KnowledgeBase") -> None:
-        """Check that the options fit a knowledge base."""
         kb.check_options(self.options)
 
     def reload(self) -> bool:
@@ -269,10 +265,7 @@ class SapbertLinker(KbComponent):
             self.teach(example.reference for example in get_examples())
 
     def teach(self, docs: Iterable[Doc]) -> None:
-        """Teach a copy of the knowledge base with Docs; use it if it is better.
-
-        The copy is saved with the pipeline. Of Docs see `teaching.teach`.
-        """
+        """Teach a copy of the knowledge base with Docs; use it if it is better."""
         from ..kb.teaching.teach import teach_documents
         from .teaching import annotate_docs
 
@@ -288,7 +281,6 @@ class SapbertLinker(KbComponent):
             self.opened.use(kb)
 
     def spans(self, doc: Doc) -> list[Span]:
-        """Return the spans to link."""
         if self.spans_key is None:
             return list(doc.ents)
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
@@ -382,10 +374,7 @@ class SapbertLinker(KbComponent):
     def write_group(
         self, doc: Doc, spans: Sequence[Span], results: "Sequence[Linked]"
     ) -> None:
-        """Write the links of a span group into it.
-
-        Spans of equal offsets share `span._`, so the group keeps its own lists.
-        """
+        """Write links into a span group: spans of equal offsets share `span._`."""
         assert self.spans_key is not None
         group = doc.spans[self.spans_key]
         links: dict[tuple[int, int], Linked] = {}
@@ -444,8 +433,6 @@ class SapbertLinker(KbComponent):
 
 
 def option_property(name: str) -> property:
-    """Return the property of an option of linking; a value that is set is checked."""
-
     def set_option(linker: SapbertLinker, value: Any) -> None:
         linker.options = change_options(linker.options, {name: value})
 
@@ -457,22 +444,17 @@ for option_name in OPTIONS:
 
 
 def fit_language(options: LinkOptions, lang: str) -> LinkOptions:
-    """Limit the names to those that fit the language of a document.
-
-    Languages in the filter replace this limit.
-    """
+    """Limit the names to those of the language, unless the filter has languages."""
     if options.filter.languages:
         return options
     return options.replace(filter=options.filter.replace(document_language=lang))
 
 
 def list_values(result: "Linked") -> tuple[Any, ...]:
-    """Return the values of `AttributeNames`."""
     return result.cui, result.candidates, result.note, result.codes
 
 
 def set_extensions(attrs: AttributeNames) -> None:
-    """Register the attributes of spans that a linker sets."""
     for attr, default in zip(attrs, UNSET, strict=True):
         if attr is None:
             continue

@@ -39,7 +39,6 @@ WORD = re.compile(r"\w+")
 
 
 def has_content_word(name: str, vocab: Vocab) -> bool:
-    """Return whether a name has a word that is not a stop word of spaCy."""
     words = (piece for piece in WORD.findall(name.lower()) if not piece.isdigit())
     return any(not vocab[word].is_stop for word in words)
 
@@ -47,8 +46,8 @@ def has_content_word(name: str, vocab: Vocab) -> bool:
 def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
     """Return places of names, in which the short forms follow their long forms.
 
-    A short form that the text defines is among them if its long form is a name, or ends
-    with one; else it is not, even if it is a name itself.
+    A short form that the text defines is among them only if its long form is a name or
+    ends with one.
     """
     text = doc.text
     found = dict.fromkeys(places)
@@ -67,7 +66,6 @@ def follow_long_forms(doc: Doc, places: Iterable[Place]) -> list[Place]:
 
 
 def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """Return the spans that do not overlap other spans."""
     taken = {place for span in others for place in range(span.start, span.end)}
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
 
@@ -75,8 +73,7 @@ def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span
 def extend_group(group: SpanGroup, added: list[Span]) -> SpanGroup:
     """Return a group with more spans at its end, and without those that they overlap.
 
-    An added span has None in the lists of `group.attrs` with one value a span, and NaN
-    in its arrays, such as the scores of spaCy's `spancat`.
+    An added span has None in the lists of `group.attrs`, and NaN in its arrays.
     """
     old = list(group)
     kept = drop_overlapping(old, added)
@@ -148,7 +145,6 @@ class SapbertMentions(KbComponent):
         self.linker = None if nlp is None else find_linker(nlp)
 
     def check_numbers(self) -> None:
-        """Raise an error if a number is out of its range."""
         check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
         check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
 
@@ -170,11 +166,7 @@ class SapbertMentions(KbComponent):
         return self.opened.get()
 
     def join(self, nlp: Language, linker: SapbertLinker) -> None:
-        """Use the knowledge base of a linker that is about to be added to a pipeline.
-
-        The first linker of the pipeline is kept, but not that of another pipeline from
-        which this component was taken.
-        """
+        """Use the linker that is being added, unless the pipeline has one already."""
         if not any(component is self.linker for _, component in nlp.components):
             self.linker = linker
 
@@ -189,7 +181,6 @@ class SapbertMentions(KbComponent):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base; see `open`."""
         if nlp is not None:
             self.linker = find_linker(nlp) or self.linker
         self.open()
@@ -261,10 +252,7 @@ class SapbertMentions(KbComponent):
         return None if source is None else str(source)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Load the settings from a folder; see `KbComponent.from_disk`.
-
-        If the linker of the saved pipeline is left out, its knowledge base is used.
-        """
+        """Load the settings; without a linker, use the knowledge base that it saved."""
         from ..kb.folder.layout import CURRENT
 
         super().from_disk(path, exclude=exclude)

@@ -41,7 +41,6 @@ JobResults: TypeAlias = Iterator[tuple[list[Document], list[Result]]]
 
 
 def find_linker(nlp: "Language") -> str | None:
-    """Return the name of the first linker of a pipeline, if there is one."""
     from .linker import SapbertLinker
 
     linkers = (n for n, c in nlp.pipeline if isinstance(c, SapbertLinker))
@@ -81,13 +80,11 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
 
 
 def list_detectors(nlp: "Language", spans_key: str | None) -> list[str]:
-    """Return the components that declare that they set the spans to link."""
     what = ENTITIES if spans_key is None else GROUPS
     return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
 def finds_long_forms(nlp: "Language") -> bool:
-    """Return whether a component finds the long forms of abbreviations."""
     metas = [nlp.get_pipe_meta(name) for name in nlp.pipe_names]
     return any(
         LONG_FORM in meta.assigns or meta.factory == SCISPACY_DETECTOR for meta in metas
@@ -108,14 +105,7 @@ def complete_pipeline(
     """Add a linker and a detector of mentions to a pipeline; return the linker.
 
     What the pipeline has is kept. With the linker a detector of abbreviations is added,
-    if there is none. Options, engine and precision replace those of the linker.
-
-    Args:
-        nlp: Changed in place.
-        kb: Folder or name of a knowledge base, for a pipeline without a linker; None =
-            the only one installed.
-        mentions: "names" to detect the names of the knowledge base.
-        detection: Require a detector; False = all documents have entities.
+    if there is none. `detection` is whether there must be a detector of mentions.
     """
     if mentions is not None:
         check_choice("mentions", [NAMES], mentions)
@@ -158,10 +148,7 @@ def open_pipeline(
     mentions: str | None = None,
     **settings: Any,
 ) -> "tuple[Language, Any]":
-    """Load a pipeline and complete it, and return it and its linker.
-
-    A blank one detects the names of the knowledge base.
-    """
+    """Load a pipeline and complete it; a blank one detects names."""
     nlp = load_pipeline(name, lang=lang)
     if name is None:
         mentions = mentions or NAMES
@@ -169,7 +156,6 @@ def open_pipeline(
 
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
-    """Raise an error if no component of a pipeline detects the spans to link."""
     if not list_detectors(nlp, spans_key):
         what = ENTITIES if spans_key is None else GROUPS
         components = ", ".join(nlp.pipe_names)
@@ -203,12 +189,8 @@ def link_documents(
 ) -> Iterator[LinkedDoc]:
     """Run a pipeline with a linker over documents, and yield what is linked.
 
-    Documents with entities skip the components that detect entities.
-
-    Args:
-        batch_size: Documents in memory at once.
-        run: Runs jobs in other processes; see `Workers.run`.
-        on_error: Called if a component fails; the document is left out.
+    Documents with entities skip the components that detect entities. `run` runs jobs in
+    other processes, see `Workers.run`. A document whose component fails is left out.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
     done = run(jobs) if run else ((b, link_batch(nlp, b, skip=s)) for b, s in jobs)
@@ -266,7 +248,6 @@ def raise_component_errors(nlp: "Language") -> None:
 def link_batch(
     nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
 ) -> list[Result]:
-    """Run a pipeline over some documents together, and describe their links."""
     linker = get_linker(nlp)
     results: list[Result] = []
     for document, doc in zip(batch, run_batch(nlp, batch, skip=skip), strict=True):
@@ -283,7 +264,6 @@ def link_batch(
 def run_batch(
     nlp: "Language", batch: list[Document], *, skip: Sequence[str] = ()
 ) -> "list[Doc | ComponentError]":
-    """Run a pipeline over some documents together; see `link_batch`."""
     raise_component_errors(nlp)
     docs: list[Doc | ComponentError] = []
     try:
@@ -305,11 +285,7 @@ def run_batch(
 
 
 def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "Doc":
-    """Run a pipeline over one document.
-
-    The error has the id of the document, and not the message of its component, which
-    may quote the text.
-    """
+    """Run a pipeline over a document; its error does not quote the text."""
     name = "tokenizer"
     try:
         content = prepare_document(nlp, document)

@@ -38,10 +38,9 @@ Part = tuple[int, int]  # start and end of a part of the text, in characters
 
 
 def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the brackets that are closed before the next blank line, inner ones first.
+    """Yield the offsets of pairs of brackets, and where the text around them begins.
 
-    Offsets of both brackets, and where the text around begins: after the next outer
-    bracket or blank line.
+    That is after the next outer bracket or blank line. Inner ones come first.
     """
     paragraph = 0
     opened: dict[str, list[int]] = {mark: [] for mark in OPENING.values()}
@@ -72,7 +71,6 @@ def trim_part(text: str, start: int, end: int) -> Part:
 
 
 def is_balanced(text: str) -> bool:
-    """Return whether the brackets of a text are balanced."""
     depth = 0
     for character in text:
         depth += (character in "([（［") - (character in ")]）］")
@@ -82,11 +80,7 @@ def is_balanced(text: str) -> bool:
 
 
 def is_short_form(text: str) -> bool:
-    """Return whether a text can be a short form.
-
-    It has two to ten characters in one or two words, starts with a letter or digit, has
-    a letter and no comparison sign. Without a capital see `SMALL`.
-    """
+    """Return whether one or two words can be a short form; see also `SMALL`."""
     return (
         SHORTEST <= len(text) <= LONGEST
         and text[0].isalnum()
@@ -123,11 +117,7 @@ def start_of_words(text: str, start: int, end: int, most: int) -> int:
 
 
 def list_letters(short: str) -> list[str]:
-    """Return the letters and digits of a short form.
-
-    After the first word, the name of a Greek letter is this letter and a Roman numeral
-    is its digit: "TNF-alpha", "HSV-II".
-    """
+    """Return the letters and digits of a short form; "HSV-II" ends with the digit 2."""
     letters: list[str] = []
     for number, word in enumerate(WORD.findall(short.lower())):
         one = (GREEK_LETTERS | ROMAN).get(word) if len(word) > 1 else None
@@ -153,12 +143,11 @@ def compile_letter(letter: str) -> re.Pattern[str]:
 
 
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
-    """Find the letters of a short form from right to left; the first starts a word.
+    """Return the start of the long form of a short form; None if a letter is missing.
 
-    Return the start of the long form; None if a letter is missing. If the first two
-    letters are equal and the second is inside of a word, the first may be that of the
-    word before: "multiple myeloma (MM)". This was right in all 7 cases among 1,691
-    definitions of NCBI disease and BC5CDR.
+    Letters are found from right to left. If the first two are equal and the second is
+    inside of a word, the first may be that of the word before: "multiple myeloma (MM)".
+    This was right in all 7 cases among 1,691 definitions of NCBI disease and BC5CDR.
 
     Source: Schwartz and Hearst (2003), findBestLongForm.
     """
@@ -191,9 +180,8 @@ def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
 def explains(long: str, short: str) -> bool:
     """Return whether a long form can explain a short form.
 
-    It must be longer, must not contain the short form as a word (also not without its
-    signs as in "Dmpk deficient (Dmpk-/-)"), must not be the short form with one more
-    number or letter as in "C2 (C2D)", and its brackets must be balanced.
+    Not if it contains it, as in "Dmpk deficient (Dmpk-/-)", or is the short form with
+    one more number or letter, as in "C2 (C2D)".
     """
     bare = "".join(filter(str.isalnum, short))
     return (
@@ -225,8 +213,7 @@ def list_definitions(
     """Yield what may be a short form, and the part that may end with its long form.
 
     `long form (short form)`, for a plural also without its "s", and `short form (long
-    form)`: one word with a capital before the bracket. Inside, up to a comma or the
-    like.
+    form)`: one word with a capital before the bracket.
     """
     mark = INNER_END.search(text, opening + 1, closing)
     inner = trim_part(text, opening + 1, mark.start() if mark else closing)
@@ -244,10 +231,8 @@ def list_definitions(
 def find_long_forms(text: str) -> dict[str, str]:
     """Return the long form of each short form that a text defines, with single blanks.
 
-    The first definition of a short form counts. In time linear in the length.
-
-    Source: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
-    definitions in biomedical text.
+    The first definition counts. Source: Schwartz and Hearst (2003), A simple algorithm
+    for identifying abbreviation definitions in biomedical text.
     """
     long_forms: dict[str, str] = {}
     for opening, closing, around in list_brackets(text):

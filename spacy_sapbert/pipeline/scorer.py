@@ -14,9 +14,8 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score the links of entities.
 
     `nel_micro_*` count only entities that both documents have: they measure the linker
-    alone. `nel_e2e_*` count all: a link is right if the other document has the same id
-    at the same place, so missed and spurious entities are wrong. An entity without a
-    concept on both sides is not counted.
+    alone. `nel_e2e_*` count all: missed and spurious entities are wrong. An entity
+    without a concept on both sides is not counted.
 
     Source: spaCy's Scorer.score_links, which by default counts "" against "".
     """
@@ -46,5 +45,4 @@ def list_links(doc: Doc) -> dict[tuple[int, int], str]:
 
 
 def make_linker_scorer() -> Callable[..., dict[str, Any]]:
-    """Return the scorer of the component."""
     return score_links

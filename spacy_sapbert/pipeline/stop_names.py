@@ -43,10 +43,7 @@ def write_stop_names(path: Path, learned: Iterable[NameCount], *, lang: str) -> 
 
 
 def read_stop_names(path: str | Path) -> list[str]:
-    """Read the list that `spacy sapbert stop-names` wrote, or one name a line.
-
-    What follows a tab is ignored, and so are lines that start with `#`.
-    """
+    """Read names, one a line; what follows a tab is ignored, and lines with `#`."""
     names: list[str] = []
     for number, line in read_lines(Path(path)):
         cells = line.rstrip("\r\n").split("\t")
@@ -90,7 +87,6 @@ def learn_stop_names(
 
     An occurrence is what the detector marks: the longest name. If that is a stop name,
     the names inside it occur, so names are counted again until none is new.
-    Those of the detector are not counted. The most frequent come first.
     """
     found = [
         list_occurrences(detector, nlp.make_doc(text), mentions)
@@ -109,7 +105,6 @@ def learn_stop_names(
 def list_occurrences(
     detector: "SapbertMentions", doc: Doc, mentions: Iterable[Place]
 ) -> list[Occurrence]:
-    """Return the names in a text, also those inside other names."""
     annotated = {*mentions}
     text = doc.text  # made of all tokens whenever it is read
     return [

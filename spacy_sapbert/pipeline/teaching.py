@@ -31,10 +31,7 @@ def annotate(
 
 
 def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:
-    """Return the spans of a Doc that have an id; `NIL` is no concept.
-
-    A group that `read_docs` or `convert` made has all ids of its spans in `attrs`.
-    """
+    """Return the spans that have an id; a group of `convert` has all ids in `attrs`."""
     group = doc.spans.get(spans_key) if spans_key is not None else None
     spans = doc.ents if spans_key is None else group or ()
     texts = [span.text for span in spans]
@@ -51,7 +48,6 @@ def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:
 def annotate_docs(
     docs: Iterable[Doc], *, source: str = "", spans_key: str | None = None
 ) -> Iterator[AnnotatedDocument]:
-    """Yield the annotated documents of Docs."""
     for doc in docs:
         yield annotate(source, doc.text, read_annotations(doc, spans_key))
 

@@ -1,7 +1,6 @@
 """Several processes that link documents: the same results in the same order.
 
-spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies; `concurrent.futures`
-notices it.
+spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies.
 """
 
 import multiprocessing
@@ -39,11 +38,8 @@ started: list[Any] = []  # what a worker was started with, to open its pipeline
 class Workers:
     """Processes that link jobs; use it in `with`, which ends them.
 
-    The processes start with the first job and are reused by every call of `run`.
-
-    Args:
-        settings: Of `open_pipeline`.
-        kb: The version that all use, also a process that is started later.
+    They start with the first job. All use this version of the knowledge base, also a
+    process that is started later.
     """
 
     def __init__(
@@ -74,11 +70,9 @@ class Workers:
         executor.shutdown(cancel_futures=True)
 
     def run(self, jobs: Iterable[Job]) -> JobResults:
-        """Link jobs; some more are read than are yielded.
+        """Link jobs in order; some more are read than are yielded.
 
-        Yields:
-            The documents of each job and what is linked, or the errors of components,
-            in order. An error of a reader follows the results of the jobs before it.
+        An error of a reader follows the results of the jobs before it.
         """
         sent = self.send_jobs(jobs)
         queue = deque(islice(sent, JOBS_AHEAD * self.n_process))
@@ -93,7 +87,6 @@ class Workers:
             yield documents, results
 
     def send_jobs(self, jobs: Iterable[Job]) -> Iterator[Sent]:
-        """Send each job that is asked for to the pool."""
         try:
             for documents, skip in jobs:
                 packed = [pack_document(document) for document in documents]
@@ -120,7 +113,6 @@ def worker_ended(queue: Iterable[Sent], n_process: int) -> SapbertError:
 
 
 def count_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

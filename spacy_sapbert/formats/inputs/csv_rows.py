@@ -59,18 +59,9 @@ def read_csv_rows(
     encoding: str = "utf-8",
     **_options: Any,
 ) -> Iterator[Row]:
-    """Read the rows of a CSV file: quoted as in RFC 4180, with a header.
+    """Read CSV, quoted as in RFC 4180, with a header; yield line and columns.
 
-    Args:
-        path: The file, plain or `.gz`; `-` for the standard input. Its columns are
-            separated by commas, semicolons or tabs.
-        on_error: Called with the error of an invalid row.
-
-    Yields:
-        The line on which a row begins, and its columns.
-
-    Raises:
-        SapbertError: If there is no column of the text.
+    Columns are separated by commas, semicolons or tabs.
     """
     lines = read_raw_lines(path, encoding)
     path, _ = open_input(path)
@@ -93,7 +84,6 @@ def read_csv_rows(
 
 
 def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    """Raise an error if a column that is named is missing."""
     for name in (columns.text, columns.id, *columns.keep):
         if name not in header and name != COLUMNS.id:
             raise column_is_missing(path, header, columns, name)
@@ -102,7 +92,6 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
 def column_is_missing(
     path: Path, header: Sequence[str], columns: Columns, name: str
 ) -> SapbertError:
-    """Return the error of a table without a column that is named."""
     is_header = not {*header}.isdisjoint((columns.text, columns.id, *columns.keep))
     known = describe_header([*map(str.strip, header)], is_header=is_header)
     return missing_column(path=path, name=name, known=known)
@@ -111,16 +100,9 @@ def column_is_missing(
 def read_excel_rows(
     path: Path, columns: Columns, *, on_error: OnError, **_options: Any
 ) -> Iterator[Row]:
-    """Read the rows of a workbook, whose first row has the names of the columns.
+    """Read a workbook, whose first row has the names of the columns.
 
-    Args:
-        on_error: Called with the error of a row that has more cells than the first.
-
-    Yields:
-        The number of a row, from 1, and its columns; an empty cell is "".
-
-    Raises:
-        SapbertError: If a column is missing, or the file is damaged.
+    Rows are numbered from 1; an empty cell is "".
     """
     rows = read_workbook(path)
     _, header = next(rows, (1, list[str]()))

@@ -31,12 +31,10 @@ KB_FILE, KB_VERSION = "CURRENT", re.compile(r"v\d+")
 
 
 class InputFile(NamedTuple):
-    """A file of an input.
+    """A file of an input; `-` = the standard input, of brat the `.ann` file.
 
-    Attributes:
-        path: The file; `-` = the standard input; of brat the `.ann` file.
-        name: For the ids of its documents: the file name, or its path in the folder.
-        format: A format that is read.
+    The ids of its documents are made of `name`: the file name, or its path in the
+    folder.
     """
 
     path: Path
@@ -91,15 +89,9 @@ def detect_content(path: Path) -> str | None:
 
 
 def detect_format(path: Path) -> str:
-    """Return the format of a file of documents, by its ending or its content.
+    """Return the format of a file, by its ending or its content.
 
     A `.txt` file is brat if it has an `.ann` file beside it.
-
-    Returns:
-        A format that is read.
-
-    Raises:
-        SapbertError: If there is no such file, or its format is not recognised.
     """
     check_file(path)
     ending = file_ending(path)
@@ -125,11 +117,6 @@ def detect_format(path: Path) -> str:
 
 
 def check_format(format: str | None) -> None:
-    """Raise an error if a format cannot be read.
-
-    Args:
-        format: None = it is to be detected.
-    """
     if format is not None and format not in list_formats("endings"):
         known = ", ".join(list_formats("endings"))
         what = "documents"
@@ -141,11 +128,6 @@ def check_format(format: str | None) -> None:
 
 
 def choose_file(path: Path, name: str, format: str | None) -> InputFile:
-    """Return a file with its format.
-
-    Args:
-        format: A format that is read; None = detect it.
-    """
     check_file(path)
     format = format or detect_format(path)
     if format == BRAT:
@@ -167,9 +149,7 @@ def is_model(folders: Iterable[str], files: Iterable[str]) -> bool:
 def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     """Yield the files in a folder and below, sorted.
 
-    Args:
-        left_out: Updated: how many hidden files and folders, and how many folders of
-            models, are left out.
+    Hidden files and folders, and folders of models, are counted in `left_out`.
     """
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder, followlinks=False):
@@ -192,20 +172,10 @@ def is_unfinished(name: str) -> bool:
 def list_files(
     path: Path, format: str | None, left_out: Counter[str]
 ) -> list[InputFile]:
-    """Return the files of an input.
+    """Return a file, or the files of a folder with the ending of the format, sorted.
 
-    Args:
-        path: A file, a folder, or `-` for the standard input.
-        format: A format that is read; None = detect it.
-        left_out: See `walk_folder`; updated.
-
-    Returns:
-        The file; or of a folder those with the ending of the format, sorted; without a
-        format those with the ending of the folder, if that is one of a table, else all
-        `.txt` files.
-
-    Raises:
-        SapbertError: If there is no such file, or its format is not recognised.
+    Without a format those with the ending of the folder, if that is one of a table,
+    else all `.txt` files.
     """
     if path == STDIN:
         streamed = list_formats("streamed")
@@ -250,12 +220,7 @@ def list_inputs(
     *,
     left_out: Counter[str] | None = None,
 ) -> list[InputFile]:
-    """Return the files of all inputs; see `list_files`.
-
-    Raises:
-        SapbertError: As `list_files`; if there is no such format; or if the standard
-            input is given twice.
-    """
+    """Return the files of all inputs; see `list_files`."""
     check_format(format)
     counts = Counter[str]() if left_out is None else left_out
     files = [file for path in paths for file in list_files(path, format, counts)]

@@ -32,11 +32,7 @@ def count_rows(path: Path) -> int:
 
 
 def check_packed(path: Path, metadata: Any) -> None:
-    """Check that the columns of a Parquet file do not unpack to far more than they are.
-
-    Raises:
-        SapbertError: If one does, by its description.
-    """
+    """Check that no column says that it unpacks to far more than it is."""
     for group in range(metadata.num_row_groups):
         for number in range(metadata.row_group(group).num_columns):
             column = metadata.row_group(group).column(number)
@@ -46,11 +42,7 @@ def check_packed(path: Path, metadata: Any) -> None:
 
 
 def read_partition(name: str) -> dict[str, str | None]:
-    """Return the columns that engines write as folders: `year=2024/part-0.parquet`.
-
-    Args:
-        name: Path of a file in the folder of its table.
-    """
+    """Return the columns that engines write as folders: `year=2024/part-0.parquet`."""
     pairs = (part.split("=", 1) for part in Path(name).parts[:-1] if "=" in part)
     fields = {unquote(key): unquote(value) for key, value in pairs}
     return {key: None if value == NULL else value for key, value in fields.items()}
@@ -59,17 +51,7 @@ def read_partition(name: str) -> dict[str, str | None]:
 def read_parquet_rows(
     path: Path, columns: Columns, *, name: str = "", **_options: Any
 ) -> Iterator[Row]:
-    """Read the rows of a Parquet file, some of them in memory.
-
-    Args:
-        name: See `read_partition`.
-
-    Yields:
-        The number of a row, from 1, and its columns.
-
-    Raises:
-        SapbertError: If a column is missing, or the file is damaged.
-    """
+    """Read the rows of a Parquet file, some of them in memory; numbers are from 1."""
     try:
         # Without `pre_buffer` and with a buffer, a row group is read page by page.
         with pq.ParquetFile(
@@ -94,10 +76,9 @@ def read_parquet_rows(
 
 
 def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str]:
-    """Return the columns of a Parquet file to read; of nested ones the outermost.
+    """Return the columns to read, of nested ones the outermost.
 
-    Raises:
-        SapbertError: If one is missing; the id may be, if it is not named.
+    Only the id may be missing, if it is not named.
     """
     names = {*known}
     chosen: dict[str, None] = {}

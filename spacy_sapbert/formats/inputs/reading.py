@@ -33,11 +33,9 @@ ENTITIES = "entities"  # the field of a JSONL line
 
 
 def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSpan]:
-    """Return the longest mentions that do not overlap, in order.
+    """Return the longest mentions that do not overlap, in order, and count the others.
 
-    Args:
-        counts: Updated: "mentions", "overlapping". Mentions with equal offsets and
-            types are one.
+    Mentions with equal offsets and types are one.
     """
     distinct = {(span.start, span.end, span.type): span for span in spans}
     kept: list[GoldSpan] = []
@@ -92,7 +90,6 @@ class DocumentReader:
             )
 
     def read_file(self, file: InputFile) -> Iterator[Document]:
-        """Yield the documents of a file."""
         path, name, format = file
         self.check_empty(file)
         if format in list_formats("rows"):
@@ -118,7 +115,6 @@ class DocumentReader:
         self.empty.append(file.path)
 
     def read_annotated(self, file: InputFile) -> Iterator[GoldDocument]:
-        """Yield the documents of an annotated file."""
         if file.format == BRAT:
             from ..brat import read_file
 
@@ -135,7 +131,6 @@ class DocumentReader:
         return [span._replace(parts=[]) for span in chosen]
 
     def read_rows(self, file: InputFile) -> Iterator[Row]:
-        """Return the rows of a file."""
         rows = load_function(file.format, "rows")
         options = {"encoding": self.encoding, "name": file.name}
         return rows(file.path, self.columns, on_error=self.on_error, **options)
@@ -154,7 +149,6 @@ class DocumentReader:
     def convert_row(
         self, file: InputFile, path: Path, number: int, row: Any
     ) -> Document:
-        """Check a row and return its document."""
         document = make_document(
             row,
             path,
@@ -189,20 +183,13 @@ def read_documents(
     """Read documents to link, one at a time.
 
     Args:
-        files: From `list_inputs`.
-        longest: Maximum number of characters of a text.
         vocab: For `.spacy` files: the vocabulary of the pipeline.
         columns: Of JSONL, CSV and Parquet.
         overlapping: Return mentions that overlap; else the longest of them, with a
             warning.
-        concepts: Keep the concepts of the mentions.
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
         counts: Updated: `WITHOUT_TEXT`.
-        encoding: Of texts, JSONL and CSV.
-
-    Raises:
-        SapbertError: With file and line, if a document is invalid.
     """
     reader = DocumentReader(
         columns,

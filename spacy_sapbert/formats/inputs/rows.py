@@ -21,11 +21,7 @@ Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its colum
 
 
 class Columns(NamedTuple):
-    """The names of the columns, or fields, of a document.
-
-    Attributes:
-        text, id: A name, or of nested columns the names with dots between.
-    """
+    """The columns of a document; of nested ones the names with dots between."""
 
     text: str = "text"
     id: str = "id"
@@ -36,11 +32,7 @@ COLUMNS = Columns()
 
 
 def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
-    """Return whether a row has a field, and its value.
-
-    Args:
-        name: A name; with dots, the names of fields in each other.
-    """
+    """Return whether a row has a field, which may be nested, and its value."""
     if name in row:
         return True, row[name]
     value: Any = row
@@ -85,18 +77,9 @@ def make_document(
     longest: int,
     columns: Columns = COLUMNS,
 ) -> Document:
-    """Check the columns of a document.
+    """Check the columns of a document; an error does not quote them.
 
-    Args:
-        name: Name of the file, for the id of a document without one.
-        longest: Maximum number of characters of the text.
-
-    Returns:
-        Of a text that is null, with an empty one.
-
-    Raises:
-        SapbertError: If the text or the id is missing or of another type; never with
-            its value.
+    A text that is null becomes an empty one. An id that is missing is made of `name`.
     """
 
     def fail(expected: str, got: str) -> SapbertError:
@@ -124,14 +107,7 @@ def make_document(
 
 
 def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
-    """Parse a line of a `.jsonl` file.
-
-    Args:
-        path, number: File and line for the error.
-
-    Raises:
-        SapbertError: If it is not a JSON object; the line is not quoted.
-    """
+    """Parse a line of a `.jsonl` file, which an error does not quote."""
     try:
         # Python's parser needs less memory, pydantic's less time
         row = from_json(line) if len(line) <= USUAL_BYTES else json.loads(line)
@@ -155,12 +131,7 @@ def read_json_rows(
     encoding: str = "utf-8",
     **_options: Any,
 ) -> Iterator[Row]:
-    """Read the lines of a `.jsonl` file; blank lines are skipped.
-
-    Args:
-        path: The file, plain or `.gz`; `-` for the standard input.
-        on_error: Called with the error of an invalid line.
-    """
+    """Read the lines of a `.jsonl` file; blank lines are skipped."""
     path, blocks = open_input(path, encoding)
     for first, lines in read_line_blocks(path, blocks=blocks):
         for number, raw in enumerate(lines, first):

@@ -18,15 +18,7 @@ WEB = ("https://", "http://")
 
 
 def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
-    """Return `ADDRESSES` with others, which are tried first.
-
-    Args:
-        links: See `ADDRESSES`.
-
-    Raises:
-        SapbertError: If a pattern is invalid, or an address not one of the web, or with
-            more places than the pattern has groups.
-    """
+    """Return `ADDRESSES` with others before them, which are checked."""
     for pattern, address in links.items():
         try:
             groups = re.compile(pattern).groups or 1
@@ -45,11 +37,7 @@ def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
 
 
 def concept_url(cui: str, links: Mapping[str, str] = ADDRESSES) -> str | None:
-    """Return the address of a concept's page; None if no pattern matches.
-
-    Args:
-        links: See `ADDRESSES`.
-    """
+    """Return the address of a concept's page; None if no pattern matches."""
     for pattern, address in links.items():
         if match := re.fullmatch(pattern, cui):
             parts = match.groups(default="") or (cui,)

@@ -9,9 +9,7 @@ from ...linking.filters import GROUPS
 class Group(NamedTuple):
     """How a semantic group is shown.
 
-    Attributes:
-        key: Its code in lower case, for the class of elements.
-        hue: Hue in OKLCH, degrees; None = grey.
+    `key` is the class of its elements. `hue` is in degrees of OKLCH; None = grey.
     """
 
     key: str
@@ -54,11 +52,7 @@ def choose_group(types: Iterable[str]) -> Group:
 
 
 def group_styles(within: str = "") -> str:
-    """Return the style sheet rules with the hue of each group.
-
-    Args:
-        within: A selector of what contains the elements.
-    """
+    """Return CSS with the hue of each group; `within` selects what is around."""
     return "".join(
         f"{within}.{group.key} {{ --hue: {group.hue}; --chroma: 0.12; }}\n"
         for group in SHOWN.values()

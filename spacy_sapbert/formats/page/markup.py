@@ -29,7 +29,6 @@ EVIDENCE = {
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text in one line of at most a number of characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
@@ -45,7 +44,6 @@ def format_score(score: float | None) -> str:
 
 
 def entity_group(entity: LinkedEntity) -> Group:
-    """Return the group that colours an entity."""
     return NO_CONCEPT if entity["cui"] is None else choose_group(entity["types"])
 
 
@@ -71,10 +69,7 @@ def entity_kinds(entity: LinkedEntity) -> list[str]:
 
 
 def badge_text(entity: LinkedEntity) -> str:
-    """Return what stands beside a mention.
-
-    It is the name of the concept, or its id if the mention is the name.
-    """
+    """Return the name of the concept, or its id if the mention is the name."""
     if entity["cui"] is None:
         note = (entity["note"] or "").replace("_", " ")
         return f"{NIL} · {note}" if note else NIL
@@ -84,7 +79,6 @@ def badge_text(entity: LinkedEntity) -> str:
 
 
 def list_facts(entity: LinkedEntity) -> list[str]:
-    """Return the score, the types and the label."""
     facts: list[str] = []
     if entity["cui"] is not None:
         if entity["score"] is not None:
@@ -114,9 +108,7 @@ def explain(entity: LinkedEntity) -> list[str]:
 def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]:
     """Group entities that overlap, since words of a text are marked only once.
 
-    Returns:
-        By offset: the entity to mark (the longest, then the first), followed by those
-        that overlap it.
+    Of each group the longest is the first, which is marked.
     """
     starts: list[int] = []  # of the marked entities, which do not overlap
     stacks: list[list[LinkedEntity]] = []
@@ -133,9 +125,7 @@ def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]
 class TextPart(NamedTuple):
     """A piece of a text, and the entity that follows.
 
-    Attributes:
-        before: The text before the entity.
-        words: Those of the entity; empty if they are inside those of another one.
+    `words` is empty if they are inside those of another entity.
     """
 
     before: str

@@ -154,5 +154,4 @@ def name_type(type: str) -> str:
 
 
 def name_types(types: Iterable[str]) -> str:
-    """Return semantic types in words."""
     return ", ".join(map(name_type, types))

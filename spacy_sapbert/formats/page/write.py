@@ -1,7 +1,6 @@
 """One self-contained HTML page of linked documents, for people.
 
-Documents are written one by one. What is only known at the end (totals, the groups in
-use, the index of documents) follows them, and the style sheet places it beside them.
+What is only known at the end follows them; the style sheet places it beside them.
 """
 
 import json
@@ -27,7 +26,6 @@ KINDS = {
 
 
 def count_words(count: int, one: str, many: str) -> str:
-    """Return a number with the word for one or many."""
     return f"{count:,} {one if count == 1 else many}"
 
 
@@ -53,7 +51,6 @@ def count_doc(doc: LinkedDoc) -> Counter[str]:
 
 
 def list_groups(total: Counter[str]) -> list[tuple[Group, int]]:
-    """Return the groups of the entities, the most frequent first."""
     counts = [(group, total[group.key]) for group in (*SHOWN.values(), OTHER)]
     return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
 
@@ -65,14 +62,7 @@ def write_docs(
     include_text: bool = True,
     links: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write a page of linked documents; see `registry.Writer`.
-
-    Args:
-        links: More entries as in `ADDRESSES`, which are tried first.
-
-    Raises:
-        SapbertError: If the text is to be left out, or a link is invalid.
-    """
+    """Write a page of linked documents; `links` come before `ADDRESSES`."""
     if not include_text:
         raise needs_text(format="html")
     total: Counter[str] = Counter()
