@@ -1,8 +1,6 @@
 """A mention and concepts → the words that they share, and what excludes them.
 
-Words are known by their hashes. Names that may be in English are counted for
-themselves, so that a mention in an English text gets the same answer whatever names
-there are in other languages.
+English names are counted apart: other names do not change answers for English texts.
 """
 
 import math
@@ -43,21 +41,14 @@ class Without(NamedTuple):
 
 
 class HashedWord(NamedTuple):
-    """A folded word of a mention.
-
-    Attributes:
-        hashes: Of the word, as each of some languages folds it.
-        real: The same, and hashes of stems: one is of a real word if the word is.
-        opposites: Hashes of its opposites, and of those that count only if it is a real
-            word. Shape: (n,) each.
-    """
+    """A folded word of a mention."""
 
     word: str
-    hashes: np.ndarray
-    real: np.ndarray
+    hashes: np.ndarray  # of the word, as each of some languages folds it
+    real: np.ndarray  # also of stems; the word is real if one of these is
     kind: int
-    opposites: np.ndarray
-    doubtful: np.ndarray
+    opposites: np.ndarray  # hashes (n,)
+    doubtful: np.ndarray  # opposites only of a real word (n,)
 
 
 class WordTable:
@@ -89,10 +80,10 @@ class WordTable:
     def put_excluded_last(
         self, text: str, concepts: list[RankedEntry], filter: Filter
     ) -> tuple[list[RankedEntry], bool]:
-        """Order the concepts of a mention that it excludes behind the others.
+        """Order the concepts that a mention excludes behind the others.
 
-        The first `FEWEST_CONCEPTS` are compared, and stay before the rest for any k.
-        Returns the concepts, and whether the first one is excluded.
+        Only the first `FEWEST_CONCEPTS` are compared, so that `k` changes nothing. Also
+        returns whether the first one is excluded.
         """
         near = concepts[:FEWEST_CONCEPTS]
         numbers = [concept.entry.concept for concept in near]
@@ -144,10 +135,7 @@ class WordTable:
         *,
         without: Sequence[Without] = (),
     ) -> Shared:
-        """Compare a mention with the names of concepts, by their numbers.
-
-        The result has no weights of the words of the nearest names.
-        """
+        """Compare a mention with concepts; weights of names are left to `features`."""
         english = filter.is_english
         words = read_mention_words(text, filter)
         left_out = [
@@ -205,10 +193,10 @@ class WordTable:
     def words_of(
         self, concepts: Sequence[int], without: Mapping[int, frozenset[int]]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the words of concepts, without names on some rows, by concept.
+        """Return hash, kind, whether an English name has it, and owner of each word.
 
-        Hash, kind, whether an English name has it, and the number of the concept in
-        `concepts`, of each word. Shape: (words,) each.
+        The owner is a place in `concepts`. `without` has, by concept, the rows of names
+        that do not count. Shape: (words,) each.
         """
         built: list[np.ndarray] = [self.places[:0]]
         owners = [0]
@@ -287,11 +275,7 @@ def match_words(
     owners: np.ndarray,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which words of a mention concepts have, and which it excludes.
-
-    `hashes`, `kinds` and `owners` are of the words of `count` concepts, from
-    `words_of`. See `covered` and `excluded` of `Shared`.
-    """
+    """Return `covered` and `excluded` of `Shared`; the arrays are from `words_of`."""
     covered = np.zeros((count, len(words)), dtype=bool)
     excluded = np.zeros(count, dtype=bool)
     for number, word in enumerate(words):

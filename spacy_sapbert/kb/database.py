@@ -106,7 +106,6 @@ OVERLAY_VIEWS = "".join(
 
 
 def read_only_uri(path: Path) -> str:
-    """Return the URI by which SQLite opens a file that does not change."""
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
@@ -120,10 +119,7 @@ def is_encodable(text: str) -> bool:
 
 
 class Database:
-    """One connection that all threads of a process share; a forked child opens its own.
-
-    `check` raises an error if a forked child opens other files than its parent.
-    """
+    """One connection, which all threads share; a forked child opens its own."""
 
     def __init__(
         self,
@@ -133,7 +129,7 @@ class Database:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
-        self.check = check
+        self.check = check  # an error if a forked child opens other files
         self.overlay = overlay
         self.lock = ProcessLock()
         self.process = os.getpid()
@@ -143,7 +139,6 @@ class Database:
             raise self.damaged(str(error)) from error
 
     def connect(self) -> sqlite3.Connection:
-        """Open a connection, with the views of the overlay if there is one."""
         connection = sqlite3.connect(
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
@@ -187,7 +182,6 @@ class Database:
             raise self.damaged(str(error)) from error
 
     def damaged(self, reason: str, name: str = "main") -> SapbertError:
-        """Return the error for a file, "main" or "overlay", that is damaged."""
         path = self.overlay if name == "overlay" else self.path
         return SapbertError(
             "E306",

@@ -10,18 +10,11 @@ from .store import name_key
 
 
 class EmbeddedTexts(NamedTuple):
-    """Embedded texts.
+    """Texts with their vectors."""
 
-    Attributes:
-        vectors: Unit vectors in float32, zero for texts that the encoder cannot read.
-            Shape: (n, width).
-        truncated: Texts longer than the maximum of the encoder, bool. Shape: (n,).
-        readable: Texts of which the encoder has a token, bool. Shape: (n,).
-    """
-
-    vectors: np.ndarray
-    truncated: np.ndarray
-    readable: np.ndarray
+    vectors: np.ndarray  # unit, float32; zero if the encoder cannot read it (n, width)
+    truncated: np.ndarray  # longer than the maximum of the encoder, bool (n,)
+    readable: np.ndarray  # of which the encoder has a token, bool (n,)
 
     @property
     def usable(self) -> np.ndarray:
@@ -30,7 +23,6 @@ class EmbeddedTexts(NamedTuple):
         return usable & self.vectors.any(axis=1) & self.readable
 
     def take(self, numbers: Sequence[int]) -> "EmbeddedTexts":
-        """Return some of the texts."""
         return EmbeddedTexts(*(values[numbers] for values in self))
 
 

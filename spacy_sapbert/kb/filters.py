@@ -21,20 +21,13 @@ VALUES = "SELECT value FROM json_each(?)"
 
 
 class FilterResult(NamedTuple):
-    """What a filter leaves.
+    """What a filter leaves."""
 
-    Attributes:
-        rows: Mask of the rows with at least one name that is left. Shape: (rows,).
-        concepts: Mask of the concepts, bool. Shape: (concepts,).
-        excluded: Origins whose names do not count; −1 = without language and source.
-    """
-
-    rows: np.ndarray
-    concepts: np.ndarray
-    excluded: frozenset[int]
+    rows: np.ndarray  # mask of the rows with at least one name that is left (rows,)
+    concepts: np.ndarray  # mask of the concepts (concepts,)
+    excluded: frozenset[int]  # origins; −1 = without language and source
 
     def matches(self, entry: Entry | NameOfKey) -> bool:
-        """Return whether a name is left."""
         return entry.origin not in self.excluded and bool(self.concepts[entry.concept])
 
 
@@ -85,7 +78,6 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
 
 
 def find_excluded_origins(store: Store, filter: Filter) -> frozenset[int]:
-    """Return the origins whose names a filter removes; see `FilterResult`."""
     origins = {kind: store.origins(kind) for kind in KINDS}
     every = {-1}.union(*origins.values())
     excluded = {*foreign_origins(store, filter.document_language)}
@@ -107,7 +99,6 @@ def foreign_origins(store: Store, lang: str) -> frozenset[int]:
 
 
 def check_options(store: Store, options: LinkOptions) -> None:
-    """Raise an error if a store has no types, sources, … that options name."""
     types = {kind for kinds in options.label_types.values() for kind in kinds}
     check_values(store, options.filter.replace(label_types=types))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
@@ -115,7 +106,6 @@ def check_options(store: Store, options: LinkOptions) -> None:
 
 
 def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
-    """Raise an error if a store has no codes of a vocabulary."""
     known = store.sources_of_codes if sources else []
     normal = {*map(normalize_prefix, known)}
     for source in sources:
@@ -124,10 +114,7 @@ def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
 
 
 def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
-    """Raise an error if a store has not the types, sources and languages of a filter.
-
-    A group is known if one of its types is. `field` is another name in the error.
-    """
+    """Raise an error for values that a store has not; `field` is for the message."""
     types = store.distinct_types()
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
     named = types | groups | {UNTYPED}
@@ -143,7 +130,6 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
 
 
 def unknown_value(field: str, value: str, known: Collection[str]) -> SapbertError:
-    """Return the error for an unknown value, with similar ones or the first."""
     first = [*sorted(known)[:10], *["…"] * (len(known) > 10)]
     shown = get_close_matches(value, known, n=3, cutoff=0.5) or first
     listed = ", ".join(shown) or "none"
@@ -178,10 +164,9 @@ def check_ids(store: Store, filter: Filter) -> None:
 def choose_codes(
     codes: dict[str, list[str]], sources: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Return the codes, by source, of some vocabularies in their order; empty = all.
+    """Return the codes of some vocabularies, by the names in `sources`; empty = all.
 
-    "SNOMEDCT_US" is also what other files call `SNOMEDCT`. The result has the names of
-    `sources`; those without a code are left out.
+    "SNOMEDCT_US" is also what other files call `SNOMEDCT`.
     """
     if not sources:
         return codes

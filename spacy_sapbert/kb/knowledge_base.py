@@ -62,11 +62,7 @@ def open_version(
     old: "KnowledgeBase | None" = None,
     whole: bool = False,
 ) -> "KnowledgeBase":
-    """Open a version of a knowledge base; see `load_kb` and `verify_files`.
-
-    Args:
-        old: Another version of the folder. What has equal files is shared.
-    """
+    """Open a version; what has equal files in `old`, of the same folder, is shared."""
     got = version.manifest.digest
     if digest not in (None, got):
         raise SapbertError(
@@ -107,17 +103,12 @@ def open_files(
 
 
 class RelatedConcept(NamedTuple):
-    """A concept near another one, and its preferred name.
-
-    Attributes:
-        score: The highest cosine of a name of the one and a name of the other, −1 to 1.
-        relation: "parent", "child" or "sibling", which shares a parent.
-    """
+    """A concept near another one, and its preferred name."""
 
     cui: str
     name: str
-    score: float
-    relation: str | None
+    score: float  # highest cosine of a name of the one and one of the other
+    relation: str | None  # "parent", "child" or "sibling", which shares a parent
 
 
 class KnowledgeBase(Mapping[str, Concept]):
@@ -129,7 +120,6 @@ class KnowledgeBase(Mapping[str, Concept]):
     a new version of the folder and return it opened.
 
     Attributes:
-        version: The version that is opened.
         folder: Its folder, an absolute path.
         manifest: Its meta.json.
         encoder_config: See `load_kb`.
@@ -231,10 +221,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.index.search(vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows, unit vectors in float32.
-
-        Shape: (n,) → (n, width).
-        """
+        """Return the unit vectors of rows, float32. Shape: (n,) → (n, width)."""
         return self.index.vectors(np.asarray(rows, dtype=np.int64))
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
@@ -409,7 +396,6 @@ class KnowledgeBase(Mapping[str, Concept]):
 
 
 def relate(store: Store, cui: str, others: Sequence[str]) -> list[str | None]:
-    """Return the relation of each of the other concepts to a concept."""
     parents = store.parents([cui, *others])
     parents_of_cui = {*parents.get(cui, ())}
     relations: list[str | None] = []

@@ -41,10 +41,7 @@ class NameFinder:
         return tuple(sorted({*rules, "english"}))
 
     def find_named(self, mentions: Sequence[str], lang: str) -> dict[str, list[Named]]:
-        """Find the names that mentions are; see `Named`.
-
-        Names in other languages than those of a document in `lang` do not count.
-        """
+        """Find the names that mentions are, for a document whose language is `lang`."""
         keys = {
             mention: {
                 k for rules in self.rules(lang) for k in name_keys(mention, rules)
@@ -66,10 +63,9 @@ class NameFinder:
         return found
 
     def compare(self, mention: str, alias: str, origin: int) -> int:
-        """Return how far a mention is written as a name; see `text.likeness`.
+        """Return how far a mention, from `read_mention`, is written as a name.
 
         A name with a tag, "Asthma (disorder)", is one without it too, in second place.
-        `mention` is what `read_mention` returns.
         """
         rules = self.store.rules_of(origin)
         alike = likeness(mention, alias, rules)
@@ -78,10 +74,7 @@ class NameFinder:
         return alike
 
     def is_name(self, text: str, cui: str, alias: str | None = None) -> bool:
-        """Return whether a text is a way to write a name of a concept.
-
-        `cui` is its present id; only its name `alias` counts, if it is given.
-        """
+        """Return whether a text is written as a name, or as `alias`, of a concept."""
         mention = read_mention(text)
         return any(
             self.compare(mention, name, origin)
@@ -93,10 +86,7 @@ class NameFinder:
     def find_written(
         self, text: str, windows: Sequence[Window], lang: str, *, min_length: int
     ) -> list[Window]:
-        """Return the parts of a text that are names; see `KnowledgeBase.find_written`.
-
-        Other parts than abbreviations have at least `min_length` characters.
-        """
+        """Return the parts that are names; see `KnowledgeBase.find_written`."""
         foreign = self.foreign_origins(lang)
         names = self.store.names_of_keys({window.key for window in windows})
         return [
@@ -121,7 +111,7 @@ class NameFinder:
 def choose_row(names: Iterable[Named]) -> int | None:
     """Return the row of the name that a mention is; None if it is not clear.
 
-    Of the names that are written most alike, all share a row or a concept.
+    It is clear if all names that are written most alike share a row or a concept.
     """
     alike = [n for n in names if n.name.row is not None]
     most = max((n.likeness for n in alike), default=0)

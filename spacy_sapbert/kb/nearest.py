@@ -25,24 +25,14 @@ Ranked = list[RankedEntry]
 
 
 class Mentions(NamedTuple):
-    """Mentions and their vectors.
+    """Mentions and their vectors."""
 
-    Attributes:
-        texts: As `read_mention` returns them.
-        vectors: Unit vectors in float32; of a mention that is a name, that of its row.
-            Shape: (n, width).
-        named: Which mentions are names, bool. Shape: (n,).
-        barred: Which are names only of concepts that a filter excludes, bool.
-            Shape: (n,).
-    """
-
-    texts: Sequence[str]
-    vectors: np.ndarray
-    named: np.ndarray
-    barred: np.ndarray
+    texts: Sequence[str]  # as `read_mention` returns them
+    vectors: np.ndarray  # unit, float32; of a name, that of its row (n, width)
+    named: np.ndarray  # which are names, bool (n,)
+    barred: np.ndarray  # which are names only of concepts that a filter excludes (n,)
 
     def take(self, numbers: Sequence[int]) -> "Mentions":
-        """Return some of the mentions."""
         texts = [self.texts[number] for number in numbers]
         vectors, named = self.vectors[numbers], self.named[numbers]
         return Mentions(texts, vectors, named, self.barred[numbers])
@@ -68,11 +58,7 @@ class Nearest:
     def name(
         self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
     ) -> Mentions:
-        """Return mentions that are names with the vectors of their rows.
-
-        Only names that a filter leaves count. A mention is a name only if all concepts
-        of which it is one, in the best way to write it, share a row or a concept.
-        """
+        """Return mentions with vectors; of a name that is left, that of its row."""
         found = self.names.find_named(texts, filter.document_language)
         filtered = self.resolve(filter)
         named = np.zeros(len(texts), dtype=bool)
@@ -106,9 +92,8 @@ class Nearest:
     def rank(self, vectors: np.ndarray, filter: Filter, *, k: int) -> list[Ranked]:
         """Find the k best concepts of each vector that a filter leaves, by cosine.
 
-        Several rows may belong to one concept, so more rows are searched for the
-        vectors that still lack concepts. They only add concepts: which come first does
-        not depend on k.
+        Rows may share a concept. Where concepts lack, a search for more rows adds some
+        behind those found, so that the first do not depend on k.
         """
         filtered = self.resolve(filter)
         most = min(self.store.total_rows, MAX_ROWS)
@@ -144,10 +129,7 @@ class Nearest:
     def find_names(
         self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS
     ) -> Iterator[list[FoundName]]:
-        """Yield the names nearest to each mention that a filter leaves, in no order.
-
-        So many rows are searched for by cosine, and as many by 3-grams if there are.
-        """
+        """Yield names near each mention, unordered: `rows` by cosine and by 3-grams."""
         filtered = self.resolve(filter)
         total = self.store.total_rows
         count = min(rows, total if filtered is None else int(filtered.rows.sum()))
@@ -184,9 +166,8 @@ class Nearest:
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Search by 3-grams, and compute both scores of what either search found.
 
-        `near` has rows (−1 = none) and cosines of the index, (n, m) each, and `allowed`
-        masks the rows that 3-grams may add. Returns for each mention rows, ascending,
-        cosines and similarities, (r,) each.
+        `near` has rows (−1 = none) and cosines, (n, m) each; `allowed` masks all rows.
+        Returns rows, ascending, cosines and similarities of each mention, (r,) each.
         """
         rows, scores = near
         ngrams = self.parts.english_ngrams if english else self.parts.ngrams

@@ -1,8 +1,6 @@
 """Character 3-grams: names → kb/ngrams/; mentions → the names that share most of them.
 
-3-grams find codes, gene symbols and misspellings. A name and a mention are compared by
-the cosine of their weighted 3-grams, those of scikit-learn's `char_wb`: each word is
-between two blanks, and no 3-gram crosses a word boundary.
+They find codes and misspellings. As scikit-learn's `char_wb`, they are within words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,10 +36,7 @@ FILES: dict[str, str] = {
 
 
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 3-grams of names as numbers, and the number of the name of each.
-
-    They are in the order of the text, int64. Shape: (n,) each.
-    """
+    """Return 3-grams as numbers, in order, and the name of each as a number; int64."""
     texts = [fold_letters(name[:MAX_CHARACTERS]) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     line = f" {' '.join(texts)} ".encode("utf-32-le")
@@ -65,10 +60,7 @@ def name_damage() -> Iterator[None]:
 
 
 def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
-    """Return the rows of the k highest cosines above zero, the best first.
-
-    Equal cosines are in order of row. Shape: (n,) → (up to k,).
-    """
+    """Return the rows of the k highest cosines above zero, best first, then by row."""
     # Most rows share little with a mention: try the others first.
     for part in (2, 4, np.inf):
         rows = np.flatnonzero(cosines > cosines.max(initial=0) / part)
@@ -101,10 +93,7 @@ class Postings:
 
 
 def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> Postings:
-    """Map the files of an inverted index of `rows` rows, by keys in `FILES`.
-
-    If `english`, only names count that may be in English.
-    """
+    """Map the files in `FILES`; if `english`, only names that may be English count."""
     arrays = map_arrays(paths, FILES)
     for name in ("scales", "english_scales"):
         if (count := len(arrays[name])) != rows:
@@ -119,8 +108,7 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> Posti
 def weigh_as_built(added: Postings, base: Postings) -> Postings:
     """Return 3-grams of an overlay, as if its names had been built with the others.
 
-    A 3-gram has the weight that it has in `base`; one that `base` lacks, that of its
-    number of names among those of both. The lengths of the names follow from these.
+    One that `base` lacks has the weight of its number of names among those of both.
     """
     numbers = np.repeat(np.arange(len(added.grams)), np.diff(added.starts))
     counted = added.scales[added.rows] > 0  # not of names in other languages
@@ -154,7 +142,7 @@ class NgramIndex:
         self.total = ends[-1]
 
     def weigh(self, texts: Sequence[str]) -> Iterator[list[list[tuple[int, float]]]]:
-        """Yield for each mention, by layer, the number and weight of each 3-gram.
+        """Yield the number and weight of each 3-gram, by layer, for each mention.
 
         The weight is what an occurrence adds to the cosine before the scale of the row.
         """
@@ -189,8 +177,7 @@ class NgramIndex:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Add the rows of the k most similar names of each mention to those near it.
 
-        `allowed` is a mask of all rows. Returns for each mention its rows, ascending,
-        int64, and their cosines, float32. Shape: (m,) each.
+        `allowed` masks all rows. Returns rows, ascending, and cosines of each, (m,).
         """
         scales = [layer.scales for layer in self.layers]
         if allowed is not None:
@@ -221,21 +208,13 @@ class NgramIndex:
 
 
 class Run(NamedTuple):
-    """The 3-grams of a block of names.
-
-    Attributes:
-        names: Number of names.
-        grams: The distinct 3-grams, ascending. Shape: (grams,).
-        counts: Occurrences of each. Shape: (grams,).
-        distinct: Number of names with each, and of those in English. Shape: (2, grams).
-        english: Whether each name may be in English, bool. Shape: (names,).
-    """
+    """The 3-grams of a block of names."""
 
     names: int
-    grams: np.ndarray
-    counts: np.ndarray
-    distinct: np.ndarray
-    english: np.ndarray
+    grams: np.ndarray  # distinct, ascending (grams,)
+    counts: np.ndarray  # occurrences of each (grams,)
+    distinct: np.ndarray  # names with each, and of those in English (2, grams)
+    english: np.ndarray  # whether each name may be in English (names,)
 
 
 def iter_names(store: Store, rows: range) -> Iterator[tuple[str, bool]]:
@@ -256,8 +235,7 @@ def build_ngrams(store: Store, rows: range, folder: Path) -> None:
 def write_ngrams(names: Iterable[tuple[str, bool]], folder: Path) -> None:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
-    Blocks of the names of row 0, row 1, … are sorted by 3-gram, written to a temporary
-    file, and then merged for each 3-gram. Each comes with whether it may be English.
+    A name comes with whether it may be English. Sorted blocks of names are merged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:

@@ -54,7 +54,6 @@ def check_version(version: str) -> None:
 
 
 def check_setting(option: str, expected: str, pattern: str, value: str) -> None:
-    """Raise an error unless the name or the version of a package has its form."""
     if not re.fullmatch(pattern, value):
         raise SapbertError(
             "E331", f"Expected {expected}, but got {value!r}. Correct `{option}`."
@@ -62,7 +61,6 @@ def check_setting(option: str, expected: str, pattern: str, value: str) -> None:
 
 
 def project_name(name: str) -> str:
-    """Return the name for pip of the package of a knowledge base."""
     return f"sapbert-kb-{name.replace('_', '-')}"
 
 
@@ -99,10 +97,7 @@ def package_kb(
 
 
 def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None:
-    """Write a wheel: an archive with a list of its files.
-
-    SOURCE: https://packaging.python.org/specifications/binary-distribution-format/
-    """
+    """SOURCE: https://packaging.python.org/specifications/binary-distribution-format/"""
     module, digest = f"sapbert_kb_{name}", kb.manifest.digest
     folder, info = f"{module}/kb/{ONLY}", f"{module}-{version}.dist-info"
     metadata = METADATA.format(
@@ -134,17 +129,13 @@ def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None
 
 
 def format_record(path: str, digest: bytes, size: int) -> str:
-    """Return a line of the list of files of a wheel."""
     return f"{path},sha256={urlsafe_b64encode(digest).decode().rstrip('=')},{size}"
 
 
 def list_vocabularies(
     store: Store, releases: Mapping[str, SourceRelease]
 ) -> list[Vocabulary]:
-    """Return the sources of the names, the largest first, with what is known of them.
-
-    "UMLS" of `releases` is listed even if it is the source of no name.
-    """
+    """Return the sources of names, the largest first; also "UMLS" of `releases`."""
     counts = store.count_sources()
     if "UMLS" in releases:
         counts["UMLS"] = 0
@@ -189,7 +180,6 @@ def find_limit(vocabulary: Vocabulary) -> Licence | None:
 
 
 def list_unknown(kb: KnowledgeBase) -> list[str]:
-    """Return the sources of names whose licence is unknown."""
     return [known.source for known in current_vocabularies(kb) if not known.licence]
 
 

@@ -33,8 +33,7 @@ def open_store(version: Version, *, base: bool = False) -> Store:
 class loaded_once(Generic[Part]):
     """A property that one thread loads, while the others wait.
 
-    The `cached_property` of Python 3.11 has one lock for all objects, which a forked
-    child may inherit locked.
+    `cached_property` of Python 3.11 has one lock, which a fork may inherit locked.
     """
 
     def __init__(self, load: Callable[["Parts"], Part]) -> None:
@@ -53,11 +52,7 @@ class loaded_once(Generic[Part]):
 
 
 class Parts:
-    """Store, encoder, index, 3-grams, words and learned order of a verified version.
-
-    Args:
-        old: Parts of another version of the folder. What has equal files is shared.
-    """
+    """What a version has, each loaded once; `old` shares what has equal files."""
 
     def __init__(
         self,
@@ -110,7 +105,6 @@ class Parts:
 
     @loaded_once
     def base_index(self) -> Index:
-        """The index that was built."""
         record = self.manifest.index
         rows = self.manifest.counts.rows
         return self.load_layer("", record.backend, record.settings, rows)
@@ -138,12 +132,10 @@ class Parts:
 
     @loaded_once
     def ngrams(self) -> NgramIndex:
-        """The character 3-grams of all names, mapped."""
         return self.open_ngrams(english=False)
 
     @loaded_once
     def english_ngrams(self) -> NgramIndex:
-        """The character 3-grams of the names that may be in English, mapped."""
         return self.open_ngrams(english=True)
 
     def open_ngrams(self, *, english: bool) -> NgramIndex:
@@ -165,7 +157,6 @@ class Parts:
 
     @loaded_once
     def words(self) -> WordTable:
-        """The words of the names of each concept, mapped."""
         paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
         return WordTable(paths, self.store)
 

@@ -34,10 +34,7 @@ def choose_rows(kb: KnowledgeBase, most: int) -> np.ndarray:
 
 
 def probe_kb(kb: KnowledgeBase) -> ProbeResult:
-    """Search rows by their own vectors, and names by what the encoder makes of them.
-
-    If fewer than `SHARE` are found, the index is damaged, or is of other names.
-    """
+    """Check that rows find their own vectors, and encoded names their concepts."""
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)
     equal = int((scores[:, 0] > 1 - PRECISION).sum())
@@ -78,8 +75,7 @@ def drop_letter(name: str) -> str:
 def measure_recall(kb: KnowledgeBase) -> Recall | None:
     """Compare the index with exact search, for names with a letter left out.
 
-    The vectors of the rows themselves would be found more easily than those of
-    mentions. None if the search is exact.
+    The vectors of rows themselves are found more easily. None if the search is exact.
     """
     if kb.manifest.index.backend == "exact" or kb.rows <= NEAREST:
         return None

@@ -51,8 +51,7 @@ VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 class MentionSearch:
     """Finds the concepts of mentions, and caches what it found.
 
-    The result of a mention depends on the mention, the options and the version of the
-    knowledge base, and on nothing else.
+    A result depends on mention, options and version of the knowledge base alone.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -75,7 +74,6 @@ class MentionSearch:
         documents: Sequence[int],
         options: LinkOptions,
     ) -> list[Linked]:
-        """Link mentions to concepts; see `KnowledgeBase.link`."""
         check_sources_of_codes(self.store, options.codes)
         queries = make_queries(mentions, labels, options)
         results = self.find(queries, options)
@@ -93,7 +91,6 @@ class MentionSearch:
 
     @property
     def agreement(self) -> WordTable:
-        """The words of names, loaded when a mention is first compared."""
         return self.parts.words
 
     def find(
@@ -113,7 +110,6 @@ class MentionSearch:
     def find_new(
         self, queries: Sequence[MentionQuery], options: LinkOptions
     ) -> dict[MentionQuery, SearchResult]:
-        """Find the concepts of distinct mentions."""
         results = {query: SearchResult([], "empty") for query in queries}
         texts = {q.text: read_mention(q.text) for q in queries if has_text(q.text)}
         if not texts:
@@ -142,7 +138,6 @@ class MentionSearch:
         filter: Filter,
         options: LinkOptions,
     ) -> Iterator[SearchResult]:
-        """Yield the concepts of distinct mentions that a filter leaves."""
         mentions = self.nearest.name(texts, embedded.vectors, filter)
         # A name may have signs that the encoder cannot read in the mention.
         findable = mentions.named | embedded.usable
@@ -163,8 +158,7 @@ class MentionSearch:
     ) -> list[SearchResult]:
         """Order the concepts of mentions, and note why some are not linked.
 
-        "filtered" = without the filter, the mention would be linked, or it is a name of
-        concepts that the filter excludes.
+        "filtered" = linked without the filter, or a name of concepts that it excludes.
         """
         threshold = choose_threshold(self.parts.manifest, options)
         results = self.order(mentions, filter, options)
@@ -210,10 +204,7 @@ class MentionSearch:
     def order_by_cosine(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> Iterator[SearchResult]:
-        """Find the concepts of mentions by cosine; with a probability if there is one.
-
-        The probability does not depend on `k`.
-        """
+        """Find concepts by cosine; the probability, if any, does not depend on `k`."""
         ranker, counts = self.parts.ranker, self.count_annotations(mentions.texts)
         most = max(options.k, FEWEST_CONCEPTS)
         ranked = self.nearest.rank(mentions.vectors, filter, k=most)
@@ -232,7 +223,6 @@ class MentionSearch:
     def order_by_ranker(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> Iterator[SearchResult]:
-        """Find the concepts of mentions in the learned order."""
         ranker = self.parts.ranker
         assert ranker is not None
         texts, counts = mentions.texts, self.count_annotations(mentions.texts)
@@ -297,10 +287,9 @@ class MentionSearch:
 def order_pool(
     ranker: Ranker, pool: Pool, features: Features, others: Sequence[RankedEntry]
 ) -> tuple[list[RankedEntry], float]:
-    """Order the concepts of a pool anew, before others in their order.
+    """Order the concepts of a pool by the ranker, before others in their order.
 
-    Returns them with the score of the ranker as sort key, and the probability that the
-    first is right, 0 without concepts.
+    Its score is the sort key. Also returns the probability that the first is right.
     """
     if not pool.near:
         return [], 0.0
@@ -321,23 +310,17 @@ def order_pool(
 
 
 class Threshold(NamedTuple):
-    """What the first candidate must reach.
+    """What the first candidate must reach."""
 
-    Attributes:
-        cosine: None = the probability counts.
-        probability: 0 = any.
-    """
-
-    cosine: float | None
-    probability: float
+    cosine: float | None  # None = the probability counts
+    probability: float  # 0 = any
 
 
 def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
-    """Return the threshold that is in force.
+    """Return the threshold that is in force: the first that there is of these.
 
-    A cosine of the options comes first, then the probability that was learned from
-    annotations, then a cosine of the knowledge base, then the probability of the order
-    that was learned from names.
+    A cosine of the options, the probability learned from annotations, a cosine of the
+    knowledge base, the probability of the order learned from names.
     """
     cosine = options.threshold
     if cosine is None and not manifest.has_ranker:
@@ -349,10 +332,7 @@ def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
 def decide(
     result: SearchResult, threshold: Threshold, *, barred: bool = False
 ) -> str | None:
-    """Return why a mention has no concept; None = it is linked to the first candidate.
-
-    `barred` = it is a name only of concepts that the filter excludes.
-    """
+    """Return why a mention has no concept; None = it has. `barred` as in `Mentions`."""
     if barred:
         return "filtered"
     if result.excluded:

@@ -18,13 +18,10 @@ from .probe import measure_recall
 def change_kb(
     folder: Path, *, index: dict[str, int] | None = None, threshold: float | None = None
 ) -> Manifest:
-    """Publish a version with different settings, and return its meta.json.
+    """Publish a version with other settings of the index, or another threshold.
 
-    Args:
-        index: Settings of the index by name, e.g. `{"ef": 200}`; its recall is measured
-            anew.
-        threshold: Cosine below which a mention has no concept, which takes the place of
-            a calibration and of the threshold of an order; None = no change.
+    Its recall is measured anew. The threshold, a cosine, takes the place of a
+    calibration and of the threshold of an order; None = no change.
     """
     with lock_kb(folder):
         version = read_version(folder)
@@ -61,11 +58,7 @@ def change_settings(record: IndexRecord, changes: dict[str, int]) -> dict[str, i
 
 
 def write_calibration(version: Version, calibration: Calibration) -> Manifest:
-    """Publish a version with a threshold and its calibration; return its meta.json.
-
-    Args:
-        version: What was calibrated, which must still be the version in use.
-    """
+    """Publish a threshold and its calibration; `version` must still be in use."""
     with lock_version(version):
         threshold = calibration.threshold
         changes: dict[str, Any] = {"threshold": threshold, "calibration": calibration}
@@ -79,10 +72,7 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
 
 
 def export_kb(folder: Path) -> float:
-    """Publish a version whose encoder OpenVINO can run too; the index does not change.
-
-    Returns the smallest cosine of `export_encoder`.
-    """
+    """Publish a version that OpenVINO can run; return what `export_encoder` does."""
     from ..encoder.export import export_encoder
     from ..encoder.huggingface import EncoderSettings
 

@@ -96,7 +96,6 @@ class Store:
             yield from self.query(sql.format(marks), part)
 
     def column(self, sql: str, *values: Any) -> list[Any]:
-        """Return the first column of a query."""
         return [row[0] for row in self.query(sql, values)]
 
     def lists(self, sql: str, values: Iterable[Any]) -> dict[str, list[str]]:
@@ -104,10 +103,7 @@ class Store:
         return group_pairs(self.query_many(sql, values))
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
-        """Return every alias of every concept on some rows, by row.
-
-        They are in the order of CUI and alias; rows without names are left out.
-        """
+        """Return every name on some rows, by row, in the order of CUI and alias."""
         by_row: dict[int, list[Entry]] = defaultdict(list)
         for values in self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows)):
             by_row[values[0]].append(read_entry(*values))
@@ -167,7 +163,6 @@ class Store:
         return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)
 
     def children(self, cui: str) -> list[str]:
-        """Return the ids of the children of a concept, sorted."""
         sql = (
             "SELECT cui FROM parents JOIN concepts ON id = concept "
             "WHERE parent = ? ORDER BY cui"
@@ -214,7 +209,6 @@ class Store:
         return {number: rules_of(languages) for number, languages in origins}
 
     def rules_of(self, origin: int) -> Rules:
-        """Return the rules for the words of names of an origin."""
         return self.rules.get(origin, "english")
 
     def concept(self, cui: str) -> Concept | None:
@@ -230,7 +224,6 @@ class Store:
         return None
 
     def current_cuis(self, cuis: Iterable[str]) -> dict[str, str]:
-        """Return the current id of each id that was retired."""
         sql = (
             "SELECT retired.cui, concepts.cui FROM retired "
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
@@ -249,7 +242,6 @@ class Store:
         yield from self.column("SELECT cui FROM concepts ORDER BY id")
 
     def count_concepts(self) -> int:
-        """Return the number of concepts."""
         return int(self.column("SELECT count(*) FROM concepts")[0])
 
     def concepts(self) -> Iterator[Concept]:
@@ -258,7 +250,6 @@ class Store:
             yield self.read_concept(number)
 
     def read_concept(self, number: int) -> Concept:
-        """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
         ((cui, definition),) = self.query(sql, [number])
         aliases = "SELECT alias FROM aliases WHERE concept = ? ORDER BY place"
@@ -291,7 +282,6 @@ class Store:
         return np.unique(np.fromiter(stream, dtype=np.int64))
 
     def next_origin(self) -> int:
-        """Return one more than the greatest number of an origin."""
         return int(self.column("SELECT coalesce(max(origin), -1) + 1 FROM origins")[0])
 
     def numbers_of_cuis(self, cuis: Iterable[str]) -> dict[str, int]:
@@ -313,7 +303,6 @@ class Store:
             last = names[-1][0]
 
     def aliases(self, cuis: Iterable[str]) -> dict[str, list[str]]:
-        """Return the names of concepts by id."""
         sql = "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
         return self.lists(f"{sql} WHERE cui IN ({{}})", cuis)
 
@@ -347,10 +336,9 @@ class Store:
         yield from self.database.stream(sql, ())
 
     def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
-        """Return form, cui, preferred name and name of names that have some words.
+        """Return, as `names_from` does, names that have some words, the shortest first.
 
-        Words, as `text.name_form` folds them, are beginnings of those of the name. All
-        names are read, in about 1 µs each; the shortest are first.
+        Words are folded, and begin words of the name. All names are read: 1 µs each.
         """
         have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
         sql = (
@@ -374,7 +362,6 @@ class Store:
         return dict(self.query(sql))
 
     def distinct_types(self) -> set[str]:
-        """Return all semantic types."""
         return {*self.column("SELECT DISTINCT type FROM types")}
 
     @cached_property
@@ -396,10 +383,7 @@ class Store:
         return int(self.column(sql.format(marks), *sources)[0])
 
     def list_codes(self, sources: Sequence[str], most: int, first: int) -> list[str]:
-        """Return distinct codes of vocabularies in order; of none ids of concepts.
-
-        `first` is the place of the first, from 0.
-        """
+        """Return codes of vocabularies in order, from place `first`; of none, cuis."""
         if not sources:
             sql = "SELECT cui FROM concepts ORDER BY cui LIMIT ? OFFSET ?"
             return self.column(sql, most, first)
@@ -420,7 +404,6 @@ class Store:
         return dict(counts)
 
     def annotated_concepts(self, cuis: Iterable[str]) -> dict[str, int]:
-        """Return how often each concept was annotated, if ever."""
         if self.database.overlay is None:
             return {}
         sql = "SELECT cui, sum(count) FROM annotated WHERE cui IN ({}) GROUP BY cui"

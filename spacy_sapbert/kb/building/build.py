@@ -129,7 +129,6 @@ class BuildOptions:
 
     @cached_property
     def config(self) -> EncoderConfig:
-        """How the encoder is run."""
         return EncoderConfig(self.engine, self.names_per_pass, self.precision)
 
 

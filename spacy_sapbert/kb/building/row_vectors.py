@@ -1,7 +1,6 @@
 """Concepts → distinct tokenised names → the file of their vectors.
 
-A build that is stopped leaves the vectors in a work folder, with the plan, i.e. all
-that decides them. The build that continues it has the same plan, or stops.
+A stopped build leaves the vectors, and the plan that decides them, in a work folder.
 """
 
 import json
@@ -59,11 +58,7 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
 
 
 def remove_work_folder(work: Path, output: Path) -> None:
-    """Remove the folder of a build; a part of it would not be a build to continue.
-
-    It gets the name of what writers of the knowledge base leave if they are killed,
-    which the next one removes.
-    """
+    """Rename, then remove the folder of a build: a part of it must not be continued."""
     aside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         work = work.rename(aside)
@@ -80,16 +75,15 @@ def read_state(work: Path) -> dict[str, Any]:
 
 
 def describe_index(index: Backend) -> dict[str, Any]:
-    """Return what a plan has about an index."""
     return {"index": {"name": index.name, "settings": index.settings}}
 
 
 def check_plan(
     work: Path, plan: dict[str, Any], index: Backend | None, *, replace: bool
 ) -> dict[str, Any]:
-    """Return the state of a stopped build with this plan; empty = there is none.
+    """Return the state of a stopped build with this plan; {} = none. Others are errors.
 
-    What is of another plan is an error, or is removed with `replace`.
+    With `replace` they are removed.
     """
     state = read_state(work)
     new = plan if index is None else plan | describe_index(index)
@@ -139,10 +133,7 @@ class TokenizedNames:
 def read_names(
     concepts: Iterable[Concept], encoder: Encoder, path: Path
 ) -> tuple[TokenizedNames, Counts]:
-    """Write concepts.db, number the names to embed, and count them for meta.json.
-
-    A concept that comes twice is an error, and so are no readable names.
-    """
+    """Write concepts.db, number the names to embed, and count them for meta.json."""
     names = TokenizedNames()
     concept_count = alias_count = unreadable = 0
     path.unlink(missing_ok=True)  # of a stopped build
@@ -178,10 +169,7 @@ def embed_rows(
 ) -> RowFile:
     """Embed rows, sorted by length; those that a stopped build has embedded stay.
 
-    Names of a knowledge base to reuse are not embedded.
-
-    Args:
-        state: The plan, and the number of rows that are done.
+    `state` is its plan and number of rows. Names of `reused` are not embedded.
     """
     if reused is not None and not compact:
         index = reused.manifest.index
@@ -244,9 +232,8 @@ def embed_some(
 ) -> np.ndarray:
     """Embed rows, in order of their length, and update a progress bar.
 
-    Each pass has names of one length, and is filled up with repeated ones: the sums of
-    an encoder depend on the shape of a pass, but not on its other names. So a name has
-    the same vector whatever else is embedded. Shape: (n,) → (n, width).
+    The sums of an encoder depend on the shape of a pass, but not on its other names. So
+    each pass has names of one length, filled up with repeated ones. (n,) → (n, width).
     """
     size = encoder.config.names_per_pass
     token_ids = [names.token_ids(row) for row in rows]

@@ -21,10 +21,9 @@ Item = TypeVar("Item")
 
 @dataclass
 class StoreWriter:
-    """Writes a concepts.db. Numbers continue those of the store that it belongs over.
+    """Writes a concepts.db, whose numbers continue those of the store below.
 
-    There are few combinations of languages and sources, so each has a number: an
-    origin.
+    Each of the few combinations of languages and sources has a number: an origin.
     """
 
     connection: sqlite3.Connection
@@ -82,7 +81,6 @@ class StoreWriter:
         )
 
     def add_all(self, concepts: Iterable[Concept], rows: Iterable[int | None]) -> None:
-        """Write concepts, and the rows of all their aliases, one after the other."""
         rest = iter(rows)
         for concept in concepts:
             self.add(concept, [*islice(rest, len(concept.aliases))])
@@ -105,7 +103,6 @@ class StoreWriter:
         return numbers, [languages for languages, _ in origins]
 
     def create_overlay_tables(self) -> None:
-        """Create the tables that only an overlay has."""
         for statement in OVERLAY_TABLES.split(";\n"):
             self.connection.execute(statement)
 
@@ -114,7 +111,6 @@ class StoreWriter:
         self.connection.execute("INSERT OR IGNORE INTO replaced VALUES (?)", (number,))
 
     def add_annotated(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Write how often each form was annotated with each concept."""
         self.connection.executemany(
             "INSERT INTO annotated VALUES (?, ?, ?)",
             ((*pair, count) for pair, count in sorted(counts.items())),
@@ -143,10 +139,7 @@ class StoreWriter:
 def create_store(
     path: Path, *, first_concept: int = 0, first_row: int = 0, first_origin: int = 0
 ) -> Iterator[StoreWriter]:
-    """Create a concepts.db; see `StoreWriter`. A full disk is an error.
-
-    The writer is inside a transaction; `finish` commits it.
-    """
+    """Create a concepts.db in a transaction, which `finish` commits."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             # The file is renamed only when it is complete, so no journal is needed.
@@ -160,7 +153,6 @@ def create_store(
 
 
 def split_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield batches of concepts that are tokenised together."""
     stream = iter(items)
     while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
         yield batch

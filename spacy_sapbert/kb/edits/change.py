@@ -1,7 +1,6 @@
 """Add and remove concepts and names after a knowledge base was built.
 
-Each function publishes a version if something changes, and returns it opened; the
-knowledge base that it gets does not change.
+Each function publishes a version if something changes, and returns it opened.
 """
 
 import json
@@ -65,40 +64,26 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class TaughtDocument(BaseModel):
-    """The mentions of one annotated document. Its text and their places are not kept.
-
-    Attributes:
-        digest: Of its text; of its id and source if it has no text. What is taught with
-            an equal digest later replaces it.
-        note: Of its text; of its id alone if it has no text. Documents with an equal
-            one are in one fold, since two annotators may have read the same note.
-        source: Name of the file, or "" for Docs.
-        mentions: Texts that the linker searches for, each with its concept; "" = none.
-    """
+    """The mentions of an annotated document, without its text and their places."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    digest: Digest
-    note: Digest
-    source: str
-    mentions: list[tuple[Text, str]]
+    digest: Digest  # of text, else id and source; a later equal one replaces it
+    note: Digest  # of its text, else its id; equal ones are in one fold
+    source: str  # name of the file; "" = Docs
+    mentions: list[tuple[Text, str]]  # what is searched for, and concept; "" = none
 
 
 @dataclass
 class Edits:
-    """All edits since the knowledge base was built.
-
-    Attributes:
-        added: Concepts and names, by id.
-        removed: Names, by id; an empty set = the whole concept.
-        ranker: The correction of the order of candidates that was learned.
-    """
+    """All edits since the knowledge base was built, by id."""
 
     added: dict[str, Concept] = field(default_factory=dict)
+    # Names, by id; an empty set = the whole concept.
     removed: dict[str, set[str]] = field(default_factory=dict)
     taught: list[TaughtDocument] = field(default_factory=list)
     teaching: Teaching | None = None
-    ranker: Ranker | None = None
+    ranker: Ranker | None = None  # corrects the order of candidates
 
     @cached_property
     def retired(self) -> dict[str, str]:
@@ -111,10 +96,7 @@ class Edits:
 
     @cached_property
     def taught_concepts(self) -> dict[str, Concept]:
-        """The annotated mentions as names of their concepts, by id.
-
-        Of mentions that differ in case or blanks only, the first is the name.
-        """
+        """The annotated mentions as names, by id; the first of those that are alike."""
         names: dict[str, dict[str, str]] = defaultdict(dict)
         for document in self.taught:
             for text, cui in document.mentions:
@@ -136,7 +118,6 @@ class Edits:
         )
 
     def add(self, concept: Concept) -> None:
-        """Add a concept, or names to one that was added."""
         cui = concept.cui
         self.added[cui] = unite(self.added.get(cui), concept)
         self.retired.update(dict.fromkeys(concept.retired, cui))
@@ -147,7 +128,6 @@ class Edits:
                 del self.removed[cui]
 
     def changed(self) -> list[str]:
-        """Return the ids of all concepts that were changed, sorted."""
         return sorted({*self.added, *self.removed, *self.taught_concepts})
 
     def apply(self, base: Concept | None, cui: str) -> Concept | None:
@@ -238,10 +218,7 @@ def remove_concepts(
 
 
 def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
-    """Remove all that a knowledge base has learned from annotated mentions.
-
-    Concepts and names that were added or removed stay so.
-    """
+    """Remove what was learned from annotated mentions; other edits stay."""
     edits = read_edits(kb)
     return publish_edits(kb, Edits(edits.added, edits.removed))
 
@@ -293,8 +270,7 @@ def unite(*concepts: Concept | None) -> Concept:
 def add_taught_names(known: Concept, taught: Concept) -> Concept:
     """Add annotated mentions to the names of a concept.
 
-    A name without a source that is also an annotated mention gets the source
-    `VOCABULARY`, so that it differs from names that are annotated mentions only.
+    A name without a source that is also such a mention gets the source `VOCABULARY`.
     """
     sourced = {place for places in known.sources.values() for place in places}
     names = {*taught.aliases}
@@ -382,10 +358,7 @@ def publish_edits(kb: KnowledgeBase, edits: Edits) -> KnowledgeBase:
 
 
 def write_overlay(draft: Draft, kb: KnowledgeBase, edits: Edits) -> Version:
-    """Write the overlay of a draft, which uses the built files of a knowledge base.
-
-    Names on a row of `kb` keep its vector, so that an edit embeds new names only.
-    """
+    """Write the overlay of a draft; only names that `kb` lacks are embedded."""
     built = kb.version.keep(overlay=False)
     kept = draft.keep_or_copy(kb.version, built, link=True)
     folder = draft.path / OVERLAY

@@ -25,29 +25,19 @@ SHOWN = 3  # names in a line
 
 
 class Difference(NamedTuple):
-    """One difference of a concept.
-
-    Attributes:
-        old: What is only in the old knowledge base: preferred names, ids of parents,
-            names or codes.
-        new: What is only in the new one; of "retired" the id of the other concept.
-        name: Its preferred name, in the new one if it is there.
-    """
+    """One difference of a concept."""
 
     change: Kind
     cui: str
-    old: list[str]
-    new: list[str]
-    name: str
+    old: list[str]  # what only the old one has: names, ids of parents or codes
+    new: list[str]  # what only the new one has; of "retired" the other id
+    name: str  # the preferred one, in the new if it is there
 
 
 def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
-    """Compare two knowledge bases, in bounded memory.
+    """Yield the differences of two knowledge bases by id, in bounded memory.
 
     Types, definitions and the order of codes are not compared.
-
-    Yields:
-        The differences, sorted by id.
     """
     pairs = join_concepts(old.store, new.store)
     stores = (old.store, new.store)
@@ -108,6 +98,5 @@ def describe_difference(difference: Difference) -> str:
 
 
 def count_differences(differences: Iterable[Difference]) -> dict[str, int]:
-    """Return how many there are of each kind, in the order of `Kind`."""
     counts = Counter(difference.change for difference in differences)
     return {kind: counts[kind] for kind in MEANINGS}

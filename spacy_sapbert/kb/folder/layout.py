@@ -1,8 +1,6 @@
-"""The parts of a version's folder: one row each, from which everything else is made.
+"""The parts of a version's folder: everything else is made from `PARTS`, one row each.
 
-What meta.json must name, what may be in the folder, what is copied and packaged, and
-the table in docs/knowledge_base.md follow from `PARTS`. Size and sha256 of every file
-are in meta.json.
+Size and sha256 of every file are in meta.json.
 """
 
 import re
@@ -41,36 +39,28 @@ DRAFT = re.compile(rf"\.{DRAFT_NAME}\..+\.tmp")
 
 
 class Part(NamedTuple):
-    """A file, or a folder, of a version.
+    """A file, or a folder, of a version; one without files by meta.json is left out.
 
-    Attributes:
-        name: Its path, or the pattern of the paths of its files. The part of an overlay
-            is read together with the part of the rest of the name.
-        holds: What it holds, for the docs.
-        reader: What reads it, by its path in this package.
-        files: The files that it must have, by meta.json; none = it is left out. Only
-            the encoder may have others too.
+    The part of an overlay is read together with the part of the rest of its name. Only
+    the encoder may have other files too.
     """
 
-    name: str
-    holds: str
-    reader: str
-    files: Callable[["Manifest"], Iterable[str]]
+    name: str  # its path, or the pattern of the paths of its files
+    holds: str  # for the docs
+    reader: str  # by its path in this package
+    files: Callable[["Manifest"], Iterable[str]]  # that it must have, by meta.json
 
     def may_have(self, path: str) -> bool:
-        """Return whether a file, by its path in a version, may be in this part."""
         if self.name == ENCODER_FOLDER:
             return is_of_encoder(path)
         return fnmatchcase(path, self.name)
 
 
 def list_arrays(folder: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of numpy's files in a folder."""
     return [f"{folder}/{name}.npy" for name in names]
 
 
 def has_rows(manifest: "Manifest") -> bool:
-    """Return whether an overlay has rows of its own."""
     return manifest.overlay is not None and manifest.overlay.rows > 0
 
 

@@ -1,7 +1,6 @@
 """Publishes versions of a knowledge base.
 
-A new version is filled in a temporary folder, flushed to the disk and renamed; then
-CURRENT is replaced. A process goes on with the version that it has opened.
+A version is filled in a temporary folder, flushed and renamed; CURRENT is replaced.
 """
 
 import errno
@@ -85,10 +84,8 @@ class Draft:
     ) -> dict[str, FileRecord]:
         """Copy files of a version, and return those that the folder already has.
 
-        Args:
-            link: Make hard links, where the disk allows it: nothing changes a published
-                file in its place. Files with permissions of their own are copied, since
-                both names would get those of the copy.
+        `link` = make hard links: no published file changes in its place. Files with own
+        permissions are copied, since both names would get them.
         """
         files = {name: version.manifest.files[name] for name in names}
         there: dict[str, FileRecord] = {}
@@ -125,10 +122,7 @@ class Draft:
 
 @contextmanager
 def write_current(folder: Path, name: str) -> Iterator[None]:
-    """Use a version from the end of the context on, in which it may get its name.
-
-    If there is no space for the name, there is no version either.
-    """
+    """Use a version when the context ends; on a full disk it fails before."""
     with write_atomically(folder / CURRENT) as file:
         file.write(f"{name}\n".encode("ascii"))
         file.flush()
@@ -136,17 +130,13 @@ def write_current(folder: Path, name: str) -> Iterator[None]:
 
 
 def use_version(folder: Path, name: str) -> None:
-    """Use a published version."""
     with write_current(folder, name):
         pass
 
 
 @contextmanager
 def draft_version(root: Path) -> Iterator[Draft]:
-    """Make a draft, which is removed at the end unless it was published.
-
-    What the system refuses, e.g. on a full disk, is a SapbertError.
-    """
+    """Make a draft, removed at the end unless published; a full disk is an error."""
     part, lock = None, -1
     try:
         remove_leftovers(root / DRAFT_NAME)
@@ -163,10 +153,7 @@ def draft_version(root: Path) -> Iterator[Draft]:
 
 @contextmanager
 def open_target(folder: Path) -> Iterator[Path]:
-    """Yield where to publish a version: a knowledge base, or a new folder.
-
-    A new folder gets its name at the end, so that it is there whole or not at all.
-    """
+    """Yield where to publish: a knowledge base, or a new folder, named at the end."""
     if (folder / CURRENT).is_file():
         check_writable(folder)
         remove_leftovers(folder)  # of builds that were killed
@@ -183,7 +170,6 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
-    """Lock a knowledge base against other writers."""
     check_writable(folder)
     with lock_file(folder / LOCK, folder, wait=wait):
         yield
@@ -204,13 +190,9 @@ def lock_version(version: Version) -> Iterator[None]:
 
 @contextmanager
 def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
-    """Lock a file until the end, or until the process is killed.
+    """Lock a file until the end, or until the process is killed; `wait` is in seconds.
 
-    A disk without locks is a warning.
-
-    Args:
-        folder: What it locks, for messages.
-        wait: Seconds to wait for the lock.
+    A disk without locks is a warning, which names `folder`.
     """
     from filelock import FileLock, Timeout
 
@@ -264,8 +246,7 @@ def go_back(folder: Path, name: str) -> Version:
 def remove_versions(folder: Path) -> list[str]:
     """Remove old versions, and return their names.
 
-    The version in use, the one before it, newer ones, and those whose files they use
-    stay.
+    The one in use, the one before, newer ones, and those whose files they use stay.
     """
     with lock_kb(folder):
         current = read_version(folder)
@@ -288,10 +269,9 @@ def remove_versions(folder: Path) -> list[str]:
 
 
 def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
-    """Copy the opened version of a knowledge base to a folder, which uses it then.
+    """Copy the opened version to a folder, which uses it then.
 
-    If the folder is a different knowledge base, it gets a new version, with the files
-    that it lacks.
+    If it is another knowledge base, it gets a version, with the files that it lacks.
     """
     version, digest = kb.version, kb.manifest.digest
     if kb.folder.resolve() == folder.resolve():
@@ -313,17 +293,12 @@ def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
 
 
 def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
-    """Read all files of a version into memory, by relative path."""
     files = {name: kb.version.path(name).read_bytes() for name in kb.manifest.files}
     return {FILE: format_manifest(kb.manifest)[0], **files}
 
 
 def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
-    """Write the files of `kb_to_files` into a temporary folder.
-
-    Files that are not in meta.json are left out. The folder is removed when the object
-    is deleted.
-    """
+    """Write those files that meta.json names into a temporary folder."""
     temporary = TemporaryFolder(prefix="sapbert-kb-")
     root = temporary.path.resolve()
     manifest = parse_manifest(contents.get(FILE, b""), FILE)

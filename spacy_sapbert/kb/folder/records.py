@@ -33,8 +33,6 @@ class FileRecord(Record):
 
 
 class EncoderRecord(Record):
-    """The encoder, and how the build ran it."""
-
     base: str
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)]
@@ -46,8 +44,6 @@ class EncoderRecord(Record):
 
 
 class IndexRecord(Record):
-    """The backend of the index, and all its settings."""
-
     backend: str
     settings: dict[str, int]
 
@@ -70,14 +66,10 @@ class TaughtFile(Record):
 
 
 class Teaching(Record):
-    """What a knowledge base has learned from annotated mentions.
-
-    `before`, `names` and `after` are the accuracies of `TeachingReport`; `concepts` is
-    the number of concepts with annotated mentions.
-    """
+    """What was learned from annotated mentions; accuracies as in `TeachingReport`."""
 
     files: list[TaughtFile]
-    concepts: Count
+    concepts: Count  # with annotated mentions
     before: FiniteFloat
     names: FiniteFloat
     after: FiniteFloat | None = None
@@ -94,16 +86,13 @@ class Teaching(Record):
 
 
 class OverlayRecord(Record):
-    """The numbers of concepts, rows and removals of the overlay, and what was taught.
-
-    `ranker` is what annotated mentions correct in the order learned from names.
-    """
+    """Numbers of concepts, rows and removals of the overlay, and what was taught."""
 
     concepts: Count
     rows: Count
     removed: Count
     taught: Teaching | None = None
-    ranker: Ranker | None = None
+    ranker: Ranker | None = None  # what corrects the order of names
 
 
 class Logistic(Record):
@@ -114,8 +103,6 @@ class Logistic(Record):
 
 
 class CalibrationFile(Record):
-    """Name and sha256 of a file of annotated mentions."""
-
     file: str
     sha256: Sha256
 
@@ -190,17 +177,14 @@ class AtThreshold(Record):
 
 
 class NamesOrder(Record):
-    """An order of candidates that was learned from the names, and what it gains.
-
-    `nils` are measured at its threshold, `thresholds` also beside it.
-    """
+    """An order of candidates that was learned from the names, and what it gains."""
 
     ranker: Ranker
     examples: Count
     seed: Count
     gains: list[Gain]
-    nils: list[NilGain]
-    thresholds: list[AtThreshold]
+    nils: list[NilGain]  # at its threshold
+    thresholds: list[AtThreshold]  # it, and some beside it
 
 
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:

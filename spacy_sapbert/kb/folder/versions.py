@@ -1,12 +1,6 @@
 """The versions of a knowledge base: folders that never change once they are published.
 
-    kb/
-      CURRENT     the name of the version that is used: "v3"
-      v1/         meta.json, and the parts of `layout`
-      v3/         meta.json, which names the files of v1 that it uses, and overlay/
-
-This module finds and reads them, and checks that their files are as they were before
-any library opens them; `publication` writes them.
+CURRENT names the version in use, "v3"; v3/meta.json names the files of v1 that v3 uses.
 """
 
 import hashlib
@@ -40,17 +34,12 @@ PIPELINE_FILE = "config.cfg"
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a knowledge base on the disk.
+    """A version of a knowledge base on the disk."""
 
-    Attributes:
-        folder: The knowledge base, an absolute path.
-        real_folder: The same without symbolic links, which may lead elsewhere later.
-    """
-
-    folder: Path
+    folder: Path  # the knowledge base, an absolute path
     name: str
     manifest: Manifest
-    real_folder: Path
+    real_folder: Path  # without symbolic links, which may lead elsewhere later
 
     def path(self, file: str) -> Path:
         """Return the path of a file of meta.json."""
@@ -59,11 +48,9 @@ class Version:
 
     @property
     def encoder(self) -> Path:
-        """The folder of the encoder."""
         return self.path(f"{ENCODER}/config.json").parent
 
     def list_files(self) -> dict[Path, tuple[int, str]]:
-        """Return size and sha256 of every file."""
         files = self.manifest.files.items()
         return {self.path(name): (file.size, file.sha256) for name, file in files}
 
@@ -83,7 +70,6 @@ class Version:
 
 
 def damaged_file(path: Path, reason: str) -> SapbertError:
-    """Return the error for a file that is not as it was."""
     return SapbertError(
         "E306",
         f"Expected {path} as it was when the knowledge base was built, but {reason}. "
@@ -103,7 +89,6 @@ def compute_digest(data: Mapping[str, Any]) -> str:
 
 
 def format_manifest(manifest: Manifest) -> tuple[bytes, str]:
-    """Return the content of meta.json, and its digest."""
     data = manifest.model_dump(exclude_none=True)
     data["digest"] = compute_digest(data)
     text = json.dumps(data, indent=2, ensure_ascii=False)
@@ -139,7 +124,6 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
 
 
 def damaged_manifest(path: Path | str, reason: object) -> SapbertError:
-    """Return the error for a meta.json or CURRENT that cannot be used."""
     return SapbertError(
         "E304",
         f"{path}: Expected the description of a knowledge base, but {reason}. Build "
@@ -148,21 +132,15 @@ def damaged_manifest(path: Path | str, reason: object) -> SapbertError:
 
 
 def no_kb(folder: Path, reason: str) -> SapbertError:
-    """Return the error for a folder that is not a knowledge base."""
     return SapbertError("E303", f"Expected a knowledge base in {folder}, but {reason}.")
 
 
 def installed_kbs() -> dict[str, EntryPoint]:
-    """Return the entry points of installed knowledge bases, by name."""
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def find_kb(name: str | Path | None = None) -> Path:
-    """Find the folder of a knowledge base.
-
-    Args:
-        name: A folder or the name of an installed one; None = the only installed one.
-    """
+    """Return a folder, or that of an installed knowledge base; None = the only one."""
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"
     if name is None:
@@ -253,36 +231,24 @@ def list_folders(folder: Path) -> list[str]:
 
 
 def list_versions(folder: Path) -> list[str]:
-    """Return the names of the published versions, the oldest first.
-
-    A folder without meta.json is what somebody left of one.
-    """
+    """Return the names of published versions, which have a meta.json, oldest first."""
     return [n for n in list_folders(folder) if (folder / n / FILE).is_file()]
 
 
 class HistoryEntry(NamedTuple):
-    """A version of a knowledge base.
-
-    Attributes:
-        size: Bytes of the files that no earlier version has.
-        concepts: As they were built; `names` too.
-        changed: Concepts that were changed or added since; `removed` likewise.
-        taught: Annotated mentions that it learned from.
-        right: Share of right first answers after teaching, by cross-validation.
-        threshold: A cosine, or a probability of the learned order.
-    """
+    """A version of a knowledge base."""
 
     name: str
     used: bool
     date: datetime
-    size: int
-    concepts: int
+    size: int  # bytes of the files that no earlier version has
+    concepts: int  # as they were built; so are `names`
     names: int
-    changed: int
+    changed: int  # concepts, or added, since the build; so is `removed`
     removed: int
-    taught: int
-    right: float | None
-    threshold: float | None
+    taught: int  # annotated mentions
+    right: float | None  # share of right first answers, by cross-validation
+    threshold: float | None  # cosine, or probability of the learned order
 
 
 def list_history(folder: Path) -> list[HistoryEntry]:
@@ -319,9 +285,8 @@ def verify_files(
 ) -> None:
     """Check size and sha256 of every file; the first that is different is an error.
 
-    Args:
-        known: A version whose files were verified; equal paths are not read again.
-        whole: Read also large vectors that were verified before on this machine.
+    Equal paths of `known` are not read again; large vectors that were verified before
+    on this machine, only if `whole`.
     """
     for path in sorted(version.encoder.rglob("*")):
         # It would be opened with the encoder.

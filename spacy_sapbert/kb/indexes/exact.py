@@ -25,15 +25,12 @@ class Exact(Backend):
 
     @property
     def files(self) -> list[str]:
-        """See `Backend.files`."""
         return [FILE]
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Write the vectors; see `Backend.build`."""
         write_rows(vectors, folder / FILE, compact=False, progress=run.progress)
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> "ExactIndex":
-        """Map the file; see `Backend.load`."""
         path = paths[FILE]
         with name_damage(path):
             check_size(path.stat().st_size, rows * width * 4)
@@ -48,7 +45,6 @@ class ExactIndex:
         self.width = matrix.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Index.search`."""
         check_queries(queries, self.width)
         starts = range(0, len(self.matrix), BLOCK_ROWS)
         parts = ((at, self.matrix[at : at + BLOCK_ROWS]) for at in starts)
@@ -56,7 +52,6 @@ class ExactIndex:
         return search_blocks(blocks, queries, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """See `Index.vectors`."""
         return np.array(self.matrix[rows], dtype=np.float32)
 
 
@@ -70,7 +65,6 @@ class LayeredIndex:
         self.width = base.width
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Index.search`."""
         rows, scores = self.base.search(queries, k)
         new_rows, new_scores = self.overlay.search(queries, k)
         rows, scores = best_first(
@@ -80,7 +74,6 @@ class LayeredIndex:
         return rows[:, :k], scores[:, :k]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """See `Index.vectors`."""
         rows = np.asarray(rows, dtype=np.int64)
         new = rows >= self.first
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
@@ -92,12 +85,10 @@ class LayeredIndex:
 def search_among(
     index: Index, vectors: np.ndarray, k: int, allowed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest of the rows of an index that a mask of all rows allows.
+    """Find the nearest of the rows that a mask of all rows allows; see `Index.search`.
 
-    Few rows are searched exactly. Of many rows the index is searched deep enough that
-    about k of its results are expected to be among them, and deeper for the vectors
-    that still lack rows; for the last of these the search is exact.
-    Shape: (n, width) → (n, up to k) each.
+    Few rows are searched exactly. Of many, the index is searched so deep that about k
+    of its results are likely to be allowed, then deeper, at last exactly.
     """
     total = int(np.count_nonzero(allowed))
     k = min(k, total)
@@ -138,11 +129,7 @@ def search_rows(
 def search_blocks(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare every query with every row; see `Index.search`.
-
-    Each block has rows, ascending over all blocks, and their vectors. Shape: (m,),
-    (m, width).
-    """
+    """Compare every query with the rows, ascending, and the vectors of each block."""
     rows = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
     for numbers, vectors in blocks:

@@ -1,8 +1,6 @@
-"""Approximate search in a graph of 8-bit codes, by faiss, and the full cosine after it.
+"""Approximate search in a graph of 8-bit codes, by faiss, then by the full cosine.
 
-The vectors are shortened (`pca`), the graph holds a byte for each value, and its first
-results are ordered by the full vectors, which stay on the disk: a sixth of the memory
-of hnsw.
+The graph has shortened vectors, a byte for each value: a sixth of the memory of hnsw.
 """
 
 from collections.abc import Mapping
@@ -45,31 +43,21 @@ MAX_VALUE = 4.0  # of a range of codes; the values of unit vectors are from −1
 
 @dataclass(frozen=True)
 class Faiss(Backend):
-    """A graph of faiss.
-
-    Attributes:
-        M: Links of a node; 1 would give endless levels.
-        ef_construction: Candidates kept while building.
-        ef: Candidates kept while searching.
-        pca: Width of the vectors in the graph; 0 = full.
-        rerank: Results of the graph that are then ordered by the full cosine.
-    """
+    """A graph of faiss."""
 
     name = "faiss"
     library, package = "faiss", "faiss-cpu"
-    M: int = setting(16, 2, 1024)
-    ef_construction: int = setting(200, 1, 100_000)
-    ef: int = setting(100, 1, 100_000, changeable=True)
-    pca: int = setting(128, 0, 1 << 16)
-    rerank: int = setting(100, 1, 100_000, changeable=True)
+    M: int = setting(16, 2, 1024)  # links of a node; 1 would give endless levels
+    ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
+    ef: int = setting(100, 1, 100_000, changeable=True)  # … while searching
+    pca: int = setting(128, 0, 1 << 16)  # width in the graph; 0 = full
+    rerank: int = setting(100, 1, 100_000, changeable=True)  # results ordered again
 
     @property
     def files(self) -> list[str]:
-        """See `Backend.files`."""
         return [FILE, ROWS_FILE, *([PROJECTION_FILE] if self.pca else [])]
 
     def graph_width(self, width: int) -> int:
-        """Return the width of the vectors in the graph."""
         return min(self.pca or width, width)
 
     def create_graph(self, width: int) -> Any:
@@ -78,7 +66,6 @@ class Faiss(Backend):
         return faiss.IndexHNSWSQ(width, codes, self.M, faiss.METRIC_INNER_PRODUCT)
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Build the graph and write it; see `Backend.build`."""
         faiss = import_faiss()
         rows, width = vectors.shape
         write_rows(vectors, folder / ROWS_FILE, compact=True, progress=run.progress)
@@ -107,7 +94,6 @@ class Faiss(Backend):
             faiss.omp_set_num_threads(before)
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
-        """Check and map the graph; see `Backend.load`."""
         faiss = import_faiss()
         path, short = paths[FILE], self.graph_width(width)
         empty = self.create_graph(short)  # must live while its numbers are copied
@@ -161,7 +147,6 @@ class FaissIndex:
         self.start_vectors = graph.reconstruct_batch(self.start_nodes)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Index.search`."""
         check_queries(queries, self.width)
         limit_threads()
         found = min(max(k, self.depth), self.graph.ntotal)
@@ -176,7 +161,6 @@ class FaissIndex:
         return rows[:, :k], scores[:, :k]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """See `Index.vectors`."""
         return self.stored[np.asarray(rows, dtype=np.int64)]
 
     def search_graph(self, queries: np.ndarray, rows: np.ndarray) -> None:
@@ -228,8 +212,7 @@ def sample_rows(vectors: Vectors) -> np.ndarray:
 def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
     """Compute orthonormal directions that keep most of the cosines of a sample.
 
-    The vectors are not centred: it is their products that are to be kept.
-    Shape: (n, full width) → (full width, width).
+    Not centred: products are to be kept. Shape: (n, full width) → (full width, width).
     """
     moments = np.zeros((sample.shape[1],) * 2)
     for start in range(0, len(sample), SAMPLE_AT_ONCE):
@@ -308,8 +291,8 @@ def describe_end(width: int) -> np.dtype[Any]:
 def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None:
     """Check the file of a graph: then faiss reads only inside of what it maps.
 
-    `links` are the places for links of a node up to each level, from 0. Shape: (levels
-    + 1,). SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
+    `links` are the places for links of a node up to each level, from 0, (levels + 1,).
+    SOURCE: faiss 1.15, `read_index_up` and `HNSW::search`.
     """
     size = path.stat().st_size
     start, end = describe_start(rows, len(links) - 1), describe_end(width)
@@ -357,8 +340,8 @@ def check_links(
 ) -> None:
     """Check the links of all nodes; −1 = none.
 
-    `levels` has the number of levels of each node, `starts` where its links begin, and
-    `capacities` are the `links` of `check_graph`.
+    Each node has a number of levels, and a place where its links start; `capacities`
+    are the `links` of `check_graph`.
     """
     rows = len(levels)
     begin = 0

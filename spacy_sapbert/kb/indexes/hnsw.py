@@ -38,29 +38,20 @@ HEADER = np.dtype(
 
 @dataclass(frozen=True)
 class Hnsw(Backend):
-    """A graph of hnswlib.
-
-    Attributes:
-        M: Links of a node; 1 would give endless levels.
-        ef_construction: Candidates kept while building.
-        ef: Candidates kept while searching.
-        seed: Of the levels of the nodes.
-    """
+    """A graph of hnswlib."""
 
     name = "hnsw"
     library = package = "hnswlib"
-    M: int = setting(16, 2, 1024)
-    ef_construction: int = setting(200, 1, 100_000)
-    ef: int = setting(100, 1, 100_000, changeable=True)
-    seed: int = setting(100, 0, 2**32 - 1)
+    M: int = setting(16, 2, 1024)  # links of a node; 1 would give endless levels
+    ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
+    ef: int = setting(100, 1, 100_000, changeable=True)  # … while searching
+    seed: int = setting(100, 0, 2**32 - 1)  # of the levels of the nodes
 
     @property
     def files(self) -> list[str]:
-        """See `Backend.files`."""
         return [FILE]
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
-        """Build the graph and write it; see `Backend.build`."""
         import hnswlib
 
         rows, width = vectors.shape
@@ -82,7 +73,6 @@ class Hnsw(Backend):
         index.save_index(str(folder / FILE))
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
-        """Check and read the graph; see `Backend.load`."""
         import hnswlib
 
         path = paths[FILE]
@@ -131,20 +121,17 @@ class HnswIndex:
             return rows, scores
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """See `Index.vectors`."""
         return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
 
 
 def read_graph(
     path: Path, *, M: int, rows: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Check the file of a graph, and map its vectors.
+    """Check the file of a graph, and map its vectors; also return the node of each row.
 
-    hnswlib follows every number of the file without a check: a wrong one reads memory
-    of other objects. After this check it reads only inside of what it allocates. The
-    vectors are mapped because hnswlib makes a Python number of each value. They are in
-    the order of the nodes, and come with the node of each row. SOURCE: hnswlib 0.8,
-    `HierarchicalNSW::saveIndex` and `searchKnn`.
+    hnswlib follows every number without a check, into memory of other objects, and
+    makes a Python number of each value. So the vectors, by node, are mapped. SOURCE:
+    hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
     """
     node = np.dtype(
         [
@@ -177,10 +164,7 @@ def read_graph(
 
 
 def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
-    """Check the links of all nodes on the lowest level, block by block.
-
-    Returns the node of each row. Shape: (rows,).
-    """
+    """Check the links of all nodes on the lowest level; return the node of each row."""
     nodes = np.full(rows, -1, dtype=np.int64)
     at_once = max(1, BLOCK_BYTES // node.itemsize)
     for first in range(0, rows, at_once):

@@ -23,24 +23,15 @@ GRAPH_BYTES = 144
 
 
 class Index(Protocol):
-    """An opened index.
-
-    Attributes:
-        width: Columns of its vectors.
-    """
+    """An opened index of vectors with `width` columns."""
 
     width: int
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows.
+        """Find the nearest rows of unit vectors in float32. Shape: (n, width).
 
-        Args:
-            queries: Unit vectors in float32. Shape: (n, width).
-            k: Number of rows; there may come fewer, where an index cannot reach them.
-
-        Returns:
-            Rows, int64, and their cosines, float32, best first, equal ones by row.
-            Shape: (n, up to k) each.
+        Returns rows, int64, and their cosines, float32, best first, equal ones by row;
+        fewer than k where an index cannot reach them. Shape: (n, up to k) each.
         """
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
@@ -58,14 +49,9 @@ def setting(default: int, low: int, high: int, *, changeable: bool = False) -> A
 
 @dataclass(frozen=True)
 class BuildRun:
-    """How an index is built, whichever it is.
+    """How an index is built, whichever it is."""
 
-    Attributes:
-        threads: 0 = all. With one, equal vectors give equal bytes.
-        progress: Show a bar.
-    """
-
-    threads: int = 0
+    threads: int = 0  # 0 = all; with one, equal vectors give equal bytes
     progress: bool = False
 
 
@@ -147,7 +133,6 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
 
 
 def is_usable(name: str) -> bool:
-    """Return whether the library of a backend of ours is installed."""
     try:
         return find_spec(make_backend(name).library) is not None
     except ValueError:  # it was made unusable in `sys.modules`
@@ -155,18 +140,16 @@ def is_usable(name: str) -> bool:
 
 
 def check_library(backend: Backend) -> None:
-    """Raise an error if the library of a backend is not installed."""
     if backend.library:
         require(backend.library, backend.package)
 
 
 def choose_index(rows: int, width: int) -> Backend:
-    """Choose the index for a number of rows and columns.
+    """Choose the index for a number of rows and columns, of those that are installed.
 
     Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to
-    `HNSW_BYTES` the graph of hnsw, which has the full vectors, fits into the memory of
-    most machines. Above, faiss has a byte a value. If a library is not installed, the
-    other one is used.
+    `HNSW_BYTES` hnsw fits into the memory of most machines. Above, faiss has a byte a
+    value.
     """
     if rows <= EXACT_ROWS:
         return make_backend("exact")
@@ -197,11 +180,7 @@ def build_index(
     settings: Mapping[str, int],
     **options: Any,
 ) -> dict[str, int]:
-    """Build an index, and return all its settings.
-
-    `settings` are those that differ from the defaults; for the other options see
-    `BuildRun`.
-    """
+    """Build an index, and return all its settings; the options are of `BuildRun`."""
     chosen = make_backend(backend, settings)
     check_library(chosen)
     chosen.build(vectors, folder, BuildRun(**options))
@@ -216,7 +195,6 @@ def load_index(
     rows: int,
     width: int,
 ) -> Index:
-    """Check the files of an index, and open them; see `Backend.load`."""
     chosen = make_backend(backend, settings)
     check_library(chosen)
     return chosen.load(paths, rows=rows, width=width)

@@ -1,8 +1,7 @@
 """Vectors in a file, row after row, with 16 or 32 bits a value.
 
-In 16 bits a value is an integer, so that a file has no NaN, equal vectors stay equal,
-and numpy decodes it several times faster than float16. A cosine changes by less than
-0.0001 (a half unit is 0.000015 of a value; float16 is no more exact).
+A value of 16 bits is an integer: fast to decode, and never NaN. A cosine changes by
+less than 0.0001.
 """
 
 import os
@@ -51,13 +50,11 @@ def name_damage(path: Path) -> Iterator[None]:
 
 
 def check_size(size: int, expected: int) -> None:
-    """Raise a ValueError if a file has another size, or is empty."""
     if size != expected or not size:
         raise ValueError(f"it has {size} bytes and not {expected}")
 
 
 def check_numbers(record: Any, expected: Mapping[str, object]) -> None:
-    """Raise a ValueError if a record of a file has other values than expected."""
     for name, value in expected.items():
         if record[name] != value:
             raise ValueError(f"`{name}` is {record[name]}, not {value}")
@@ -73,8 +70,7 @@ def encode_rows(vectors: np.ndarray, *, compact: bool) -> np.ndarray:
 class RowFile:
     """Vectors in a file, read row by row without mapping it.
 
-    A mapped file counts as memory of the process, and ends it with a signal if it is
-    cut; here this is an error.
+    A mapped file counts as memory, and a cut one ends the process. Here it is an error.
     """
 
     def __init__(
@@ -95,7 +91,6 @@ class RowFile:
         return self.shape[0]
 
     def read(self, first: int, many: int) -> bytes:
-        """Read rows that are next to each other."""
         if hasattr(os, "pread"):
             return os.pread(self.handle, many * self.row_bytes, first * self.row_bytes)
         with self.lock:  # Windows
@@ -103,7 +98,6 @@ class RowFile:
             return os.read(self.handle, many * self.row_bytes)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return some rows in float32."""
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         runs = list_runs(rows)

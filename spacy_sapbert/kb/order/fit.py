@@ -25,16 +25,10 @@ SIGNS = np.array([{"unnamed": -1, DOUBT: 0}.get(name, 1) for name in CHANCES])
 
 @dataclass(frozen=True)
 class Example:
-    """The candidates of a mention whose concept is known.
+    """The candidates of a mention, and which of them is its concept."""
 
-    Attributes:
-        right: Number of its concept among the candidates; None = it is not among them,
-            or the mention has no concept.
-        features: From `compute_features`.
-    """
-
-    right: int | None
-    features: Features
+    right: int | None  # number; None = it is not among them, or there is none
+    features: Features  # from `compute_features`
 
 
 def fit_weights(
@@ -47,14 +41,10 @@ def fit_weights(
 ) -> Weights:
     """Fit weights of features; the right candidate of one example must be known.
 
-    The loss is the cross-entropy of the right candidate among those of its mention, a
-    convex problem, so that equal input gives equal weights.
-
-    Args:
-        penalty: Of squared weights, as in ridge regression.
-        prior: The weights are added to its scores; so without examples that say
-            otherwise, its order stays.
-        temperature: Fit a weight of the cosine first, which is not penalised.
+    The loss is the cross-entropy of the right candidate, a convex problem, so that
+    equal input gives equal weights. The weights are added to the scores of `prior`,
+    whose order stays without examples that say otherwise. `penalty` is of squared
+    weights. `temperature` = a weight of the cosine is fitted first, without penalty.
     """
     import torch
 
@@ -113,7 +103,6 @@ def fit_weights(
 
 
 def round_values(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
-    """Return the value of each feature, by name."""
     pairs = zip(names, values.tolist(), strict=True)
     return {name: round(value, DIGITS) for name, value in pairs}
 
@@ -137,12 +126,9 @@ def fit_probability(
     names: Sequence[str] = CHANCES,
     counts: Sequence[float] | None = None,
 ) -> Ranker:
-    """Fit the probability that the first candidate is right.
+    """Fit the probability, on `names` of `CHANCES`, that the first candidate is right.
 
-    Args:
-        scores: Of rankers that were not learned from the example itself.
-        names: On which of `CHANCES` it depends.
-        counts: How much each example counts; None = all as much.
+    `scores` are of rankers that did not learn from the example; `counts` are weights.
     """
     answered = [
         number

@@ -1,8 +1,6 @@
 """The names of a knowledge base → an order of candidates, without any annotation.
 
-Some names are left out, so that a mention must find another name of its concept; some
-are disturbed, as people write them. Other mentions have no concept: names of concepts
-that are left out, alone or with all of their semantic group, and words of the language.
+Mentions are names that are left out or disturbed; others have no concept.
 """
 
 from collections import Counter, defaultdict
@@ -82,23 +80,14 @@ GROUP_OF_TYPE = {t: group for group, types in GROUPS.items() for t in types.spli
 
 
 class NameMention(NamedTuple):
-    """A mention made of a name, or of a word.
-
-    Attributes:
-        cui: Of its concept; "" = it has none.
-        kind: Of noise; or `LEFT_OUT`, `LEFT_FAR` or one of `NILS`.
-        rows: Of the names of its concept that are left out, with its own.
-        concept: Number of its concept, which is left out if the mention has none; -1 =
-            the mention is made of no name.
-        types: The types of the concepts that are searched; empty = all.
-    """
+    """A mention made of a name, or of a word."""
 
     text: str
-    cui: str
-    kind: str
-    rows: frozenset[int] = frozenset()
-    concept: int = -1
-    types: tuple[str, ...] = ()
+    cui: str  # "" = it has no concept
+    kind: str  # of noise; or `LEFT_OUT`, `LEFT_FAR` or one of `NILS`
+    rows: frozenset[int] = frozenset()  # of names of its concept that are left out
+    concept: int = -1  # number; left out if `cui` is ""; −1 = it is no name
+    types: tuple[str, ...] = ()  # of the concepts that are searched; empty = all
 
 
 @dataclass(frozen=True)
@@ -173,7 +162,6 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
 
 
 def share(chosen: np.ndarray) -> float:
-    """Return the share of values that are true."""
     return round(float(chosen.mean()), DIGITS)
 
 
@@ -182,10 +170,7 @@ def choose_threshold(
 ) -> float:
     """Return the threshold that is best for links and for mentions without a concept.
 
-    Args:
-        chances: Probability of each first candidate. Shape: (n,).
-        right: Whether it is right, bool. Shape: (n,).
-        kinds: Of the mentions. Each of `NILS` counts as much. Shape: (n,).
+    Each of `NILS` among the kinds counts as much. Shape: (n,) each.
     """
     thresholds = np.unique(chances.round(DIGITS).clip(LEAST_THRESHOLD))
 
@@ -209,10 +194,7 @@ def has_enough(examples: Sequence[NameExample], *, folds: int = 1) -> bool:
 def choose_examples(
     examples: Sequence[NameExample], *, known: bool, folds: int
 ) -> Sequence[NameExample]:
-    """Return the examples with known words or without; all of them if these are few.
-
-    Few names of a language without spaces have words that other names have too.
-    """
+    """Return the examples with known words or without; all of them if these are few."""
     examples = [example for example in examples if example.kind != LEFT_FAR]
     some = [example for example in examples if example.known == known]
     usable = sum(example.right is not None for example in some)
@@ -309,10 +291,7 @@ def language_of(kb: KnowledgeBase) -> str:
 
 
 def make_mentions(kb: KnowledgeBase) -> list[NameMention]:
-    """Return mentions in an order that does not depend on other languages' names.
-
-    They are made of names on rows with one concept, and of words.
-    """
+    """Return mentions, in an order that names in other languages do not change."""
     random = Random(SEED)
     filtered = kb.searcher.nearest.resolve(Filter(document_language=language_of(kb)))
     names = choose_names(kb, 2 * MOST_NAMES)
@@ -352,10 +331,7 @@ def is_alike(name: str, other: str) -> bool:
 
 
 def make_new_words(names: Sequence[Entry], random: Random) -> Iterator[NameMention]:
-    """Yield words that are in no name, as those of another field, made of two halves.
-
-    Half of them stand before or after another word.
-    """
+    """Yield words that are in no name, of two halves; half of them beside a word."""
     words = [
         word
         for entry in names
@@ -414,10 +390,7 @@ def make_other_groups(
 
 
 def make_words(kb: KnowledgeBase, random: Random) -> Iterator[NameMention]:
-    """Yield words of the encoder that no name has, words of names, and pairs of them.
-
-    A word that is a name itself is left out when it is found.
-    """
+    """Yield words of the encoder that no name has, words of names, and pairs."""
     table = kb.parts.words
     english = language_of(kb) == "en"
     words = [

@@ -75,7 +75,6 @@ def mistype(count: int) -> Noise:
 
 
 def add_word(name: str, random: Random) -> str:
-    """Add a word that clinicians put before or after a name."""
     words = name.split()
     words.insert(random.choice([0, 0, len(words)]), random.choice(ADDED))
     return " ".join(words)

@@ -19,55 +19,33 @@ FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have
 
 
 class AnnotatedMention(NamedTuple):
-    """A mention and the ids that are right for it.
+    """A mention and, for each part of a composite, the ids of which one is right."""
 
-    Attributes:
-        text: What the linker searches for: the long form of an abbreviation.
-        parts: The ids of which one is right, for each part of a composite; empty = it
-            has no concept.
-    """
-
-    text: str
-    parts: list[list[str]]
+    text: str  # what is searched for: the long form of an abbreviation
+    parts: list[list[str]]  # none = it has no concept
 
 
 class AnnotatedDocument(NamedTuple):
-    """A document that people have annotated.
+    """A document that people have annotated."""
 
-    Attributes:
-        source: Name of its file; "" = none.
-        text: The text; may be empty.
-        id: Its id in the file, which tells documents without a text apart.
-    """
-
-    source: str
-    text: str
+    source: str  # name of its file; "" = none
+    text: str  # may be empty
     mentions: list[AnnotatedMention]
-    id: str = ""
+    id: str = ""  # in the file; tells documents without a text apart
 
 
 @dataclass
 class AnnotationCounts:
-    """What was read.
-
-    Attributes:
-        repeated: Documents that came twice, or were taught before with the same
-            annotations; `replaced`: with different ones, which no longer count.
-        dropped: Other documents that were taught before and no longer count.
-        composites: Mentions of several concepts, which are not learned.
-        without_concept: Mentions annotated with no concept.
-        without_text: Mentions without a letter or digit.
-        unknown: Ids that the knowledge base lacks.
-    """
+    """What was read; `unknown` = ids that the knowledge base lacks."""
 
     documents: int = 0
     mentions: int = 0
-    repeated: int = 0
-    replaced: int = 0
-    dropped: int = 0
-    composites: int = 0
+    repeated: int = 0  # came twice, or were taught before with the same annotations
+    replaced: int = 0  # were taught before with others, which no longer count
+    dropped: int = 0  # others that were taught before and no longer count
+    composites: int = 0  # mentions of several concepts, which are not learned
     without_concept: int = 0
-    without_text: int = 0
+    without_text: int = 0  # mentions without a letter or digit
     unknown: Counter[str] = field(default_factory=Counter)
 
 
@@ -98,16 +76,9 @@ def resolve_documents(
 ) -> tuple[list[TaughtDocument], AnnotationCounts]:
     """Find the concepts of annotated documents, which replace what was taught before.
 
-    Documents of the same text, e.g. of two annotators, all count.
-
-    Args:
-        find: Returns the concept with an id, if any.
-        taught: Documents that were taught before.
-        add: Those with other texts count further on.
-
-    Returns:
-        All documents that count now, in an order that does not depend on when they were
-        taught; and what was read.
+    With `add`, what was taught with other texts counts further on. Documents of one
+    text, e.g. of two annotators, all count. The order of the documents returned does
+    not depend on when they were taught.
     """
     counts = AnnotationCounts()
     new: dict[str, list[TaughtDocument]] = defaultdict(list)  # by digest
@@ -193,7 +164,6 @@ def resolve_document(
 
 
 def hash_values(*values: str) -> str:
-    """Return 32 hexadecimal digits, equal for equal values."""
     content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
     return hashlib.sha256(content).hexdigest()[:32]
 
@@ -226,7 +196,6 @@ def find_contradictions(documents: Iterable[TaughtDocument]) -> list[Contradicti
 
 
 def describe_sources(documents: Sequence[TaughtDocument]) -> list[TaughtFile]:
-    """Return the number of documents and mentions of each source."""
     totals = Counter(document.source for document in documents)
     mentions: Counter[str] = Counter()
     for document in documents:

@@ -33,26 +33,16 @@ SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not cou
 
 @dataclass(frozen=True)
 class TaughtExample(Example):
-    """The candidates of an annotated mention.
+    """The candidates of an annotated mention."""
 
-    Attributes:
-        text: What the linker searches for.
-        fold: Fold of its document.
-        cuis: The candidates by cosine. Shape: (n,).
-        first: The first answer with the names and counts of the folds that count.
-        named: Whether it is right; `plain`: the one before anything is taught.
-        seen: Whether a fold that counts has the mention with its concept.
-        nil: Whether the mention has no concept.
-    """
-
-    text: str
-    fold: int
-    cuis: list[str]
-    first: str | None
-    plain: bool
-    named: bool
-    seen: bool
-    nil: bool
+    text: str  # what the linker searches for
+    fold: int  # of its document
+    cuis: list[str]  # candidates by cosine (n,)
+    first: str | None  # answer with the names and counts of the folds that count
+    plain: bool  # whether the answer before anything is taught is right
+    named: bool  # whether `first` is right
+    seen: bool  # whether a fold that counts has it with its concept
+    nil: bool  # whether it has no concept
 
 
 class FoldCounts:
@@ -76,7 +66,6 @@ class FoldCounts:
         return counts
 
     def concept_counts(self, cuis: Sequence[str], fold: int) -> dict[str, int]:
-        """Return the counts of concepts in the other folds."""
         known = {cui: self.concepts[cui] for cui in cuis if cui in self.concepts}
         return {cui: some.total() - some[fold] for cui, some in known.items()}
 
@@ -99,15 +88,10 @@ def make_examples(
 ) -> list[TaughtExample]:
     """Compute the features of the candidates of annotated mentions.
 
-    Names and counts of the documents of its own fold do not count for a mention:
-    otherwise the ranker would learn to rely on them, and fail for new texts.
-
-    Args:
-        kb: With the annotated mentions as names.
-        before: Without them: it embeds a mention by a variant that is a name, which in
-            `kb` would be a name itself.
-        prior: The order before; without weights, that of the cosines.
-        most: Maximum of mentions, which are those of the first notes by digest.
+    What its own fold annotated does not count for a mention: the ranker would learn to
+    rely on it, and fail for new texts. `kb` has the mentions as names; `before`, which
+    embeds them, has not, since each would be a name there. `most` is the maximum of
+    mentions, which are those of the first notes by digest.
     """
     searcher, folds = kb.searcher, assign_folds(documents)
     fold_counts = FoldCounts(documents, folds)
@@ -154,8 +138,7 @@ def list_queries(
 ) -> dict[tuple[str, int], Counter[str]]:
     """Count how often each text was annotated with each concept, by text and fold.
 
-    What two annotators of a note agree on counts once, so that notes which several have
-    read do not count more than others.
+    What two annotators of a note agree on counts once, so that no note counts more.
     """
     notes: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
     for document, fold in zip(documents, folds, strict=True):
@@ -193,8 +176,8 @@ def search_names(
 ) -> Iterator[tuple[list[FoundName], bool]]:
     """Yield the names nearest to each text as it is written, and whether it is a name.
 
-    An order that was learned from corrected mentions was not better: NCBI disease dev
-    0.889 instead of 0.894, BC5CDR disease dev 0.911 instead of 0.912.
+    An order learned from corrected mentions was not better: NCBI disease dev 0.889
+    instead of 0.894, BC5CDR disease dev 0.911 instead of 0.912.
     """
     starts = range(0, len(texts), MENTIONS_AT_ONCE)
     for start in show_progress(
@@ -220,9 +203,7 @@ def first_answer(
 ) -> str | None:
     """Return the first concept as the linker orders them without a taught order.
 
-    Args:
-        counts: They break ties of cosines.
-        named: Whether the mention is a name, so that the cosines order concepts.
+    Counts break ties of cosines, which alone order the concepts of a `named` mention.
     """
     if not pool.near:
         return None

@@ -43,33 +43,21 @@ THRESHOLD_DIGITS = 6
 
 @dataclass
 class Accuracy:
-    """The share of right first answers; None without such mentions.
-
-    Attributes:
-        seen: Of mentions that other documents have with the same concept; `unseen` of
-            the others.
-    """
+    """The share of right first answers; None without such mentions."""
 
     all: float | None
-    seen: float | None
-    unseen: float | None
+    seen: float | None  # of mentions that other documents have with this concept
+    unseen: float | None  # of the others
 
 
 @dataclass
 class LostMention:
-    """A mention that was right before and is wrong now.
+    """A mention that was right before and is wrong now."""
 
-    Attributes:
-        text: What the linker searches for.
-        cui: The right concept.
-        now: The first answer now.
-        mentions: How often it was annotated with this concept, and is wrong now.
-    """
-
-    text: str
-    cui: str
-    now: str
-    mentions: int
+    text: str  # what the linker searches for
+    cui: str  # the right concept
+    now: str  # the first answer now
+    mentions: int  # how often annotated with this concept, and wrong now
 
 
 @dataclass
@@ -78,35 +66,24 @@ class TeachingReport:
 
     All accuracies are by cross-validation: each document is linked with names, counts
     and ranker of the others.
-
-    Attributes:
-        sources: All sources that the knowledge base has learned from.
-        changed: Whether the knowledge base was changed.
-        before: With the vocabulary alone, in the order that was learned from its names.
-        names: With annotated mentions as names.
-        after: With the learned order too; None = no order was learned.
-        threshold: Probability below which a mention has no concept.
-        precision, recall: Of links at this threshold.
-        nil_precision, nil_recall: Of mentions without a concept, if there are any.
     """
 
     counts: AnnotationCounts
-    sources: list[TaughtFile]
+    sources: list[TaughtFile]  # all that the knowledge base learned from
     examples: int
     changed: bool
-    before: Accuracy
-    names: Accuracy
-    after: Accuracy | None = None
+    before: Accuracy  # with the vocabulary alone, in the order of its names
+    names: Accuracy  # with annotated mentions as names
+    after: Accuracy | None = None  # with the learned order too
     lost: list[LostMention] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
-    threshold: float | None = None
-    precision: float | None = None
+    threshold: float | None = None  # probability below which a mention has no concept
+    precision: float | None = None  # of links at this threshold
     recall: float | None = None
-    nil_precision: float | None = None
+    nil_precision: float | None = None  # of mentions without a concept
     nil_recall: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as values of JSON."""
         data: dict[str, Any] = TypeAdapter(TeachingReport).dump_python(self)
         return data
 
@@ -127,21 +104,10 @@ def teach_documents(
 ) -> tuple[KnowledgeBase, TeachingReport]:
     """Teach a knowledge base with annotated documents.
 
-    The result depends on the knowledge base as it was built and edited, and on the
-    documents that count, but not on the order in which they were taught.
-
-    Args:
-        kb: The knowledge base; the object itself does not change.
-        documents: They replace what it has learned before; see `add`.
-        output: A folder for the new version; None = the folder of `kb`.
-        add: What it has learned from other documents counts further on.
-        instead_of: A source of which no earlier document counts any more.
-        force: Replace `output`, and change the knowledge base even if nothing gets
-            better.
-        progress: Show progress bars.
-
-    Returns:
-        The new version, or `kb` if it was not changed; and the report.
+    They replace what it has learned before; with `add` that counts further on, except
+    documents of the source `instead_of`. The result does not depend on the order in
+    which documents were taught. `force` replaces `output`, and changes the knowledge
+    base even if nothing gets better. Without a change, `kb` itself is returned.
     """
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)
@@ -212,12 +178,10 @@ def lock_place(kb: KnowledgeBase, output: Path | None) -> Iterator[Path]:
 
 
 def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
-    """Open a draft made of a knowledge base, whose encoder and index it shares."""
     return KnowledgeBase(version, encoder=kb.encoder_config, old=kb)
 
 
 def is_better(report: TeachingReport) -> bool:
-    """Return whether there are more right first answers than before."""
     best = report.names if report.after is None else report.after
     return (best.all or 0.0) > (report.before.all or 0.0)
 
@@ -225,7 +189,6 @@ def is_better(report: TeachingReport) -> bool:
 def describe_teaching(
     version: Version, report: TeachingReport, ranker: Ranker | None
 ) -> Manifest:
-    """Return the meta.json of a version with what was learned and measured."""
     overlay, teaching = version.manifest.overlay, version.manifest.taught
     assert overlay is not None
     assert teaching is not None
@@ -248,11 +211,7 @@ def evaluate(
     counts: AnnotationCounts,
     sources: list[TaughtFile],
 ) -> tuple[Ranker | None, TeachingReport]:
-    """Learn an order that corrects the one before, and measure what it brings.
-
-    Returns:
-        The order, None if it brings nothing; and the report.
-    """
+    """Learn and measure an order that corrects `prior`; None if it brings nothing."""
     plain = np.array([example.plain for example in examples])
     right = np.array([example.named for example in examples])
     nil = np.array([example.nil for example in examples])
@@ -304,7 +263,6 @@ def share(right: np.ndarray, chosen: np.ndarray) -> float | None:
 def list_lost(
     examples: Sequence[TaughtExample], lost: np.ndarray, first: Sequence[str | None]
 ) -> list[LostMention]:
-    """Return the lost mentions that have their concept among the candidates."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for number in np.flatnonzero(lost).tolist():
         example = examples[number]
@@ -316,7 +274,6 @@ def list_lost(
 
 
 def count_usable(examples: Sequence[TaughtExample]) -> int:
-    """Return how many examples have the right concept among their candidates."""
     return sum(example.right is not None for example in examples)
 
 
@@ -329,8 +286,7 @@ def fit_ranker(examples: Sequence[TaughtExample], prior: Ranker) -> Ranker:
 def rank_unseen(examples: Sequence[TaughtExample], prior: Ranker) -> list[np.ndarray]:
     """Return the scores of the candidates of each example. Shape: (candidates,) each.
 
-    The ranker of each fold is fitted to the examples of the other folds; without usable
-    ones the order is that of the candidates.
+    The ranker of a fold is fitted to the others; without examples their order stays.
     """
     rankers: list[Ranker | None] = []
     for fold in range(FOLDS):
@@ -351,8 +307,7 @@ def calibrate_ranker(
 ) -> Ranker:
     """Fit the probability of a ranker, and the threshold with the highest F1 of links.
 
-    Args:
-        scores: From `rank_unseen`, so that no mention was part of what ranks it.
+    `scores` are from `rank_unseen`, so that no mention was part of what ranks it.
     """
     left_out = [leave_out_right(*pair) for pair in zip(examples, scores, strict=True)]
     others = [pair for pair in left_out if pair is not None]
@@ -387,9 +342,7 @@ def leave_out_right(
 def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> float:
     """Return the lowest probability from which on links have the highest F1.
 
-    Args:
-        chances: Probability of each answer. Shape: (n,).
-        linkable: Number of mentions that have a concept.
+    `linkable` is the number of mentions that have a concept. Shape: (n,) each.
     """
     order = np.argsort(-chances, kind="stable")
     hits = right[order].cumsum()
