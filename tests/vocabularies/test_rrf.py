@@ -531,7 +531,7 @@ def test_read_rrf_ids_out_of_order_are_an_error_with_the_command(
 ) -> None:
     path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
     error = fail(tmp_path)
-    assert error.startswith(f"[E117] {path}:{len(cuis)}: ")
+    assert error.startswith(f"[E104] {path}:{len(cuis)}: ")
     assert "LC_ALL=C sort -t'|' -k1,1 -s" in error
     assert fail(tmp_path, on_error="skip") == error
 

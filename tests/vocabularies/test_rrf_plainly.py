@@ -114,7 +114,7 @@ def read_plainly(
             errors.setdefault("E117", number)
         else:
             if cui < last or (cui != last and cui in kept):
-                errors.setdefault("E117", number)
+                errors.setdefault("E104", number)
             last = cui
             lat, sab, code = (row[key].decode() for key in ("LAT", "SAB", "CODE"))
             order = languages or ["ENG"]
@@ -185,8 +185,8 @@ def test_read_rrf_equals_a_reader_of_single_lines(
             skipping = read_vocabulary(
                 path, "rrf", on_error="skip", report=report, **options
             )
-            if "E117" in errors:
-                assert fail(skipping).startswith(f"[E117] {path}:{errors['E117']}: ")
+            if "E104" in errors:
+                assert fail(skipping).startswith(f"[E104] {path}:{errors['E104']}: ")
             else:
                 found = list(skipping)
                 assert found == concepts

@@ -163,7 +163,7 @@ def read_mrconso(
                     continue
                 if cui < last:
                     raise SapbertError(
-                        "E117",
+                        "E104",
                         f"{path}:{number}: Expected lines that are sorted by id, but "
                         f"got {cui[:40]} after {last[:40]}. Sort the file: `LC_ALL=C "
                         "sort -t'|' -k1,1 -s`.",
