@@ -17,12 +17,15 @@ class SapbertError(ValueError):
     Attributes:
         code: For example "E310".
         text: The message without its code.
+        document: The id of the document that cannot be linked; None = it is about
+            something else, or the id is unknown.
     """
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(code, text)
         self.code = code
         self.text = text
+        self.document: Any = None
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.text}"

@@ -68,9 +68,9 @@ def to_text(value: Any) -> str | None:
 def to_array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
     """Return the values of a column; those of kept fields as texts."""
     if field.name == "codes":
-        values = [to_pairs(codes) for codes in values]
+        values = [codes if codes is None else to_pairs(codes) for codes in values]
     elif field.name == "candidates":
-        values = [[to_arrow(item) for item in items] for items in values]
+        values = [items and [to_arrow(item) for item in items] for items in values]
     elif field.name not in TYPES:
         values = [to_text(value) for value in values]
     return pa.array(values, field.type)

@@ -44,6 +44,7 @@ class Document(NamedTuple):
             they are to be detected.
         fields: Other columns of the input that the output repeats.
         place: File and line, for errors.
+        error: Why the document cannot be linked; "" = it can.
     """
 
     id: str | int
@@ -52,6 +53,7 @@ class Document(NamedTuple):
     spans: list[GoldSpan] | None = None
     fields: dict[str, Any] | None = None
     place: str = ""
+    error: str = ""
 
     def describe(self) -> str:
         """Return the id, and where the document is, for errors."""

@@ -110,6 +110,7 @@ class LinkedDoc(NamedTuple):
     """A linked document as the formats write it.
 
     Some repeat `fields`, columns of the input. `lang` is empty if it is not known.
+    `error` says why a document has no mentions because it could not be linked.
     """
 
     id: Any
@@ -117,6 +118,7 @@ class LinkedDoc(NamedTuple):
     entities: list[LinkedEntity]
     fields: dict[str, Any] = {}
     lang: str = ""
+    error: str = ""
 
 
 def to_float(score: float | None) -> float | None:
@@ -210,10 +212,15 @@ def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:
 def mention_rows(
     docs: Iterable[LinkedDoc], columns: Sequence[str]
 ) -> Iterator[list[Any]]:
+    """Yield a row for each mention, and one for an error if it has a column."""
+    fields: dict[str, Any]
     for doc in docs:
+        id = None if doc.id is None else str(doc.id)
+        if doc.error and "error" in columns:
+            fields = {**doc.fields, "id": id, "error": doc.error}
+            yield [fields.get(name) for name in columns]
         for entity in doc.entities:
-            id = None if doc.id is None else str(doc.id)
-            fields: dict[str, Any] = {**doc.fields, **entity, "id": id}
+            fields = {**doc.fields, **entity, "id": id}
             yield [fields.get(name) for name in columns]
 
 

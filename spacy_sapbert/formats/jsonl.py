@@ -41,6 +41,8 @@ def write_docs(
         data: dict[str, Any] = {"id": doc.id, "text": doc.text}
         data |= {name: doc.fields.get(name) for name in keep}
         data["entities"] = doc.entities
+        if doc.error:
+            data["error"] = doc.error
         if not include_text:
             del data["text"]
             for entity in doc.entities:

@@ -27,7 +27,7 @@ def write_docs(
     One group of rows is in memory. `kb_digest` has a column.
     """
     keep = [*keep]
-    columns = [*choose_columns(include_text), *keep]
+    columns = [*choose_columns(include_text), "error", *keep]
     names = [*choose_columns(include_text), *RUN_COLUMNS, *keep]
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in names])
     rows = mention_rows(docs, columns)

@@ -67,6 +67,8 @@ class Format:
         media: Media type, if the service offers decisions of reviewers in it.
         takes: What the writer takes besides the documents: "keep", columns of the input
             to repeat; "kb_digest"; "system", what linked; "first_id", of a row.
+        errors: Whether documents that could not be linked stand in the output, with the
+            reason; see `LinkedDoc.error`.
         candidates, returned, without_text: How far candidates are written, what can be
             read back, and what is left out without the text, in words.
     """
@@ -84,6 +86,7 @@ class Format:
     folder: str = ""
     media: str = ""
     takes: tuple[str, ...] = ()
+    errors: bool = False
     candidates: str = "no"
     returned: str = "–"
     without_text: str = "not possible"
@@ -102,6 +105,7 @@ FORMATS: dict[str, Format] = {
         endings=(".jsonl",),
         streamed=True,
         takes=("keep",),
+        errors=True,
         candidates="yes",
         returned="everything but candidates, score, note and tie",
         without_text="`text` is left out everywhere",
@@ -134,6 +138,7 @@ FORMATS: dict[str, Format] = {
         annotated=False,
         library=("pyarrow", "pyarrow"),
         takes=("keep", "kb_digest"),
+        errors=True,
         candidates="yes, nested",
         without_text="no column `text`",
     ),

@@ -264,6 +264,7 @@ def link_files(
         linker,
         workers,
         writer=load_writer(name),
+        writes_errors=list_formats()[name].errors,
         options=make_writer_options(job, list_formats()[name], nlp, linker),
         bar=show_progress(unit="documents", total=total, quiet=not progress),
         on_skip=on_skip,
@@ -273,6 +274,7 @@ def link_files(
         longest=nlp.max_length,
         vocab=nlp.vocab,
         columns=Columns(job.text_field, job.id_field, job.keep),
+        keep_failed=True,
         overlapping=linker.spans_key is not None,
         on_error=write.skip,
         counts=result.left_out,
@@ -311,6 +313,7 @@ class JobWriter:
     linker: "SapbertLinker"
     workers: Workers | None
     writer: Writer
+    writes_errors: bool
     options: dict[str, Any]
     bar: Any
     on_skip: OnError | None
@@ -320,17 +323,12 @@ class JobWriter:
 
     def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
         counts: Counter[str] = Counter()
-
-        def handle_failed(error: SapbertError) -> None:
-            self.skip(error)
-            counts[FAILED] += 1
-
         docs = link_documents(
             self.nlp,
             documents,
             batch_size=self.job.batch_size,
             run=self.workers.run if self.workers else None,
-            on_error=handle_failed,
+            on_error=self.skip,
         )
         self.writer(self.count(docs, counts), file, **self.options)
         self.skip_ids(counts)
@@ -339,8 +337,13 @@ class JobWriter:
     def count(
         self, docs: Iterable[LinkedDoc], counts: Counter[str]
     ) -> Iterator[LinkedDoc]:
-        """Yield documents unchanged, and count their links."""
+        """Yield documents unchanged, and count their links; failed ones if wanted."""
         for doc in docs:
+            if doc.error:
+                counts[FAILED] += 1
+                if self.writes_errors:
+                    yield doc
+                continue
             self.documents += 1
             self.bar.update()
             counts["documents"] += 1

@@ -190,18 +190,20 @@ def link_documents(
     """Run a pipeline with a linker over documents, and yield what is linked.
 
     Documents with entities skip the components that detect entities. `run` runs jobs in
-    other processes, see `Workers.run`. A document whose component fails is left out.
+    other processes, see `Workers.run`. A document that cannot be read, or whose
+    component fails, has an error in place of a text and mentions.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
     done = run(jobs) if run else ((b, link_batch(nlp, b, skip=s)) for b, s in jobs)
     for batch, results in done:
         for document, result in zip(batch, results, strict=True):
+            fields = document.fields
             if isinstance(result, ComponentError):
                 on_error(result)
-            elif document.fields is None:
-                yield result
-            else:
-                yield result._replace(fields=document.fields)
+                result = LinkedDoc(document.id, "", [], error=str(result))
+            elif document.error:
+                result = result._replace(error=document.error)
+            yield result if fields is None else result._replace(fields=fields)
 
 
 def plan_jobs(

@@ -307,7 +307,7 @@ def test_link_on_error_skip_leaves_out_bad_lines(
     assert "E117" in run(path, *options, code=1).stderr
     assert "E331" in run(path, *options, "--on-error", "ignore", code=1).stderr
     result = run(path, *options, "--on-error", "skip")
-    assert [data["id"] for data in read_lines(output)] == ["a.jsonl:1"]
+    assert [data["id"] for data in read_lines(output)] == ["a.jsonl:1"]  # no id
     assert f"Skipped: [E117] {path}:2: Expected" in result.stderr
     assert "; 1 skipped; " in result.stderr
     output.unlink()
@@ -336,10 +336,10 @@ def test_link_on_error_skip_leaves_out_documents_of_failing_components(
     assert "3 documents, 3 entities" in result.stderr
     assert "; 2 skipped; " in result.stderr
     parts = [read_lines(part) for part in sorted(output.glob("part-*"))]
-    assert [[data["id"] for data in part] for part in parts] == [
-        ["fever"],
-        ["DM", "fever"],
-        [],
+    assert [[(data["id"], "error" in data) for data in part] for part in parts] == [
+        [("fever", False), ("bad SENTI", True)],
+        [("DM", False), ("fever", False)],
+        [("bad", True)],
     ]
     assert "3 documents, 3 entities" in again.stderr
 

@@ -35,9 +35,35 @@ def test_link_files_writes_what_it_counts(
     job = LinkJob((notes,), output, kb=str(sample_kb), on_error="skip")
     result = link_files(job, on_skip=skipped.append)
     written = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [line["entities"][0]["cui"] for line in written] == ["C0000004", "C0000001"]
-    assert result.counts == {"documents": 2, "entities": 2, "linked": 2}
+    assert [line["id"] for line in written] == [1, 2, 3]
+    first, failed, last = written
+    assert [e["cui"] for e in first["entities"]] == ["C0000004"]
+    assert [e["cui"] for e in last["entities"]] == ["C0000001"]
+    assert failed == {"id": 2, "text": "", "entities": [], "error": str(skipped[0])}
+    assert result.counts == {
+        **{"documents": 2, "entities": 2, "linked": 2},
+        "failed": 1,
+    }
     assert (result.documents, result.left_out["skipped"], len(skipped)) == (2, 1, 1)
+
+
+def test_link_files_writes_failed_documents_into_parquet_but_not_into_csv(
+    notes: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    for name in ("linked.parquet", "linked.csv"):
+        job = LinkJob((notes,), tmp_path / name, kb=str(sample_kb), on_error="skip")
+        link_files(job)
+    rows = pq.read_table(tmp_path / "linked.parquet").to_pylist()
+    assert [(row["id"], row["cui"]) for row in rows] == [
+        ("1", "C0000004"),
+        ("2", None),
+        ("3", "C0000001"),
+    ]
+    assert [row["error"] is None for row in rows] == [True, False, True]
+    assert "E117" in rows[1]["error"]
+    assert (rows[1]["codes"], rows[1]["candidates"]) == (None, None)
+    assert len((tmp_path / "linked.csv").read_text().splitlines()) == 3
 
 
 def test_link_files_in_parts_goes_on_only_with_the_same_job(
@@ -46,9 +72,9 @@ def test_link_files_in_parts_goes_on_only_with_the_same_job(
     job = LinkJob(
         (notes,), tmp_path / "parts", kb=str(sample_kb), shard_size=1, on_error="skip"
     )
-    assert link_files(job).parts == 2
+    assert link_files(job).parts == 3  # one with the error
     again = link_files(replace(job, batch_size=1))
-    assert (again.parts, again.documents) == (2, 0)
+    assert (again.parts, again.documents) == (3, 0)
     with pytest.raises(SapbertError, match="E560.*`threshold`"):
         link_files(replace(job, options={"threshold": 0.9}))
 

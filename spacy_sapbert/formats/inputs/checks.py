@@ -17,7 +17,9 @@ def measure_run(text: str) -> int:
     return max((len(run) for run in RUN.findall(text)), default=0)
 
 
-def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
+def check_runs(
+    documents: Iterable[Document], on_error: OnError, *, keep_failed: bool = False
+) -> Iterator[Document]:
     """Warn of documents with many punctuation characters in a row.
 
     spaCy's tokenizer takes them one by one off the ends of what is between two blanks,
@@ -29,7 +31,10 @@ def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Doc
         # the Docs of a `.spacy` file have tokens
         run = measure_run(document.text) if document.doc is None else 0
         if run > MOST_RUN:
-            on_error(too_many_signs(limit=MOST_RUN, id=document.id, run=run))
+            error = too_many_signs(limit=MOST_RUN, id=document.id, run=run)
+            on_error(error)
+            if keep_failed:
+                yield Document(document.id, "", error=str(error))
             continue
         if run > SLOW_RUN:
             slow += 1

@@ -63,6 +63,7 @@ class DocumentReader:
     counts: Counter[str]
     encoding: str
     concepts: bool = False
+    keep_failed: bool = False
     mentions: Counter[str] = field(default_factory=Counter)
     empty: list[Path] = field(default_factory=list)
 
@@ -143,6 +144,8 @@ class DocumentReader:
                 document = self.convert_row(file, path, number, row)
             except SapbertError as error:
                 self.on_error(error)
+                if self.keep_failed and error.document is not None:
+                    yield Document(error.document, "", error=str(error))
             else:
                 yield document
 
@@ -179,6 +182,7 @@ def read_documents(
     on_error: OnError = raise_error,
     counts: Counter[str] | None = None,
     encoding: str = "utf-8",
+    keep_failed: bool = False,
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
@@ -190,6 +194,7 @@ def read_documents(
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
         counts: Updated: `WITHOUT_TEXT`.
+        keep_failed: Yield invalid documents of a known id too, with their `error`.
     """
     reader = DocumentReader(
         columns,
@@ -200,5 +205,7 @@ def read_documents(
         counts=Counter() if counts is None else counts,
         encoding=encoding,
         concepts=concepts,
+        keep_failed=keep_failed,
     )
-    return check_ids(check_runs(reader.read_files(files), on_error))
+    found = check_runs(reader.read_files(files), on_error, keep_failed=keep_failed)
+    return check_ids(found)

@@ -81,10 +81,19 @@ def make_document(
 
     A text that is null becomes an empty one. An id that is missing is made of `name`.
     """
+    place = f"{name}:{number}"
+    id = find_field(row, columns.id)[1]
+    if id is None:
+        id = place
+    is_id = type(id) is int or is_text(id)
+
+    def name_document(error: SapbertError) -> SapbertError:
+        error.document = id if is_id else place
+        return error
 
     def fail(expected: str, got: str) -> SapbertError:
         values = {"path": path, "line": number, "expected": expected, "got": got}
-        return wrong_document(**values)
+        return name_document(wrong_document(**values))
 
     known, text = find_field(row, columns.text)
     if not known or (text is not None and not is_text(text)):
@@ -95,12 +104,8 @@ def make_document(
     text = text or ""
     if len(text) > longest:
         limit = {"path": path, "line": number, "limit": longest}
-        raise too_long(**limit)
-    place = f"{name}:{number}"
-    id = find_field(row, columns.id)[1]
-    if id is None:
-        id = place
-    elif type(id) is not int and not is_text(id):
+        raise name_document(too_long(**limit))
+    if not is_id:
         raise fail(f"a text or a whole number as `{columns.id}`", "something else")
     kept = {column: to_plain(find_field(row, column)[1]) for column in columns.keep}
     return Document(id, text, fields=kept or None, place=place)
