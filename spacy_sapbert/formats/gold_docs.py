@@ -157,7 +157,7 @@ def make_gold_docs(
 
 
 def read_docs(
-    path: Path,
+    path: str | Path,
     nlp: Language | Vocab,
     *,
     format: str | None = None,
@@ -180,11 +180,12 @@ def read_docs(
         place in the file of an invalid document.
 
     Examples:
-        >>> path = Path("assets/sample/annotated.txt")
+        >>> path = "assets/sample/annotated.txt"
         >>> id, doc = next(read_docs(path, spacy.blank("en")))
         >>> id, len(doc.spans["gold"])
         ('visit-01', 7)
     """
+    path = Path(path)
     if format is None:
         format = "brat" if path.is_dir() else detect_format(path)
     documents = load_reader(format)(path)

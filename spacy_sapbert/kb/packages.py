@@ -65,8 +65,8 @@ def project_name(name: str) -> str:
 
 
 def package_kb(
-    kb: Path,
-    output: Path,
+    kb: str | Path,
+    output: str | Path,
     *,
     name: str,
     version: str,
@@ -88,7 +88,7 @@ def package_kb(
     """
     check_package_name(name)
     check_version(version)
-    wheel = output / f"sapbert_kb_{name}-{version}-py3-none-any.whl"
+    wheel = Path(output) / f"sapbert_kb_{name}-{version}-py3-none-any.whl"
     check_outputs(wheel, force=force)
     opened = load_kb(kb)
     check_distribution(current_vocabularies(opened), may_distribute)

@@ -35,7 +35,7 @@ def pipeline_folder(nlp: "Language") -> FolderKind:
 
 def assemble_pipeline(
     kb: str | Path,
-    output: Path,
+    output: str | Path,
     *,
     detector: str | Path | None = None,
     name: str = "sapbert",
@@ -70,6 +70,7 @@ def assemble_pipeline(
         nlp = load_pipeline(None, lang=lang)
     else:
         nlp = load_pipeline(str(detector))
+    output = Path(output)
     kind = pipeline_folder(nlp)
     check_folder_output(output, kind, force=force)
     for component in ADDED:

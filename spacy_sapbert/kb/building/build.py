@@ -133,7 +133,7 @@ class BuildOptions:
 
 
 def build_kb(
-    concepts_path: Path, output: Path, encoder: str, **options: Any
+    concepts_path: str | Path, output: str | Path, encoder: str, **options: Any
 ) -> Manifest:
     """Build a knowledge base; a build that was stopped is continued.
 
@@ -149,14 +149,15 @@ def build_kb(
         The meta.json of the knowledge base.
 
     Examples:
-        >>> concepts = read_vocabulary(Path("assets/sample"))
-        >>> count = write_concepts(Path("concepts.jsonl"), concepts)
+        >>> concepts = read_vocabulary("assets/sample")
+        >>> count = write_concepts("concepts.jsonl", concepts)
         >>> encoder = "models/sample/encoder"
-        >>> manifest = build_kb(Path("concepts.jsonl"), Path("models/kb"), encoder)
+        >>> manifest = build_kb("concepts.jsonl", "models/kb", encoder)
         >>> manifest.counts.concepts == count
         True
     """
     build = BuildOptions(**options)
+    concepts_path, output = Path(concepts_path), Path(output)
     check_not_empty(concepts_path, "concepts")
     check_folder_output(output, KB_FOLDER, force=build.force)
     with (
