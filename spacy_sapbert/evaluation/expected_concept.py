@@ -9,11 +9,10 @@ import numpy as np
 from ..formats.gold import NIL
 from ..kb.knowledge_base import KnowledgeBase, relate
 from ..kb.search import choose_threshold
-from ..linking.candidates import Entry
+from ..linking.candidates import SCORE_DIGITS, Entry, round_score
 from ..linking.filters import Filter
 from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
-from ..linking.scores import SCORE_DIGITS, round_score
 from ..linking.text import read_mention
 from .diagnose import CAUSES, find_cause, info_finder, is_short_form, score_candidates
 from .regression import MentionContext

@@ -11,18 +11,16 @@ import numpy as np
 
 from ..errors import SapbertError, UnknownConceptError
 from ..io.forks import TemporaryFolder
-from ..linking.candidates import Entry, RankedEntry
+from ..linking.candidates import Entry, RankedEntry, round_score
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
-from ..linking.scores import round_score
 from ..vocabularies.concepts import Concept
-from .embedding import EmbeddedTexts, embed_texts
 from .filters import FilterResult, check_options
 from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.registry import Index
-from .parts import Parts, open_store
+from .parts import EmbeddedTexts, Parts, embed_texts, open_store
 from .search import MentionSearch
 from .store import Store
 

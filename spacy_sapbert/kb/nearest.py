@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linking.candidates import Entry, RankedEntry
+from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry
 from ..linking.features import POOL_ROWS, FoundName
 from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
-from ..linking.scores import SORT_DIGITS
 from .filters import FilterResult, resolve_filter
 from .indexes.exact import search_among
 from .naming import NameFinder, choose_row

@@ -1,7 +1,9 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from ..errors import SapbertError
 from ..io.forks import ProcessLock
@@ -13,7 +15,7 @@ from .folder.versions import Version
 from .indexes.exact import LayeredIndex
 from .indexes.registry import Index, index_files, load_index
 from .ngrams import NgramIndex, load_ngrams
-from .store import Store
+from .store import Store, name_key
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -169,3 +171,38 @@ class Parts:
             self.ngrams  # noqa: B018
         if self.detects_names:
             self.name_index  # noqa: B018
+
+
+class EmbeddedTexts(NamedTuple):
+    """Texts with their vectors."""
+
+    vectors: np.ndarray  # unit, float32; zero if the encoder cannot read it (n, width)
+    truncated: np.ndarray  # longer than the maximum of the encoder, bool (n,)
+    readable: np.ndarray  # of which the encoder has a token, bool (n,)
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Texts with a vector that can be searched for, bool. Shape: (n,)."""
+        usable: np.ndarray = np.isfinite(self.vectors).all(axis=1)
+        return usable & self.vectors.any(axis=1) & self.readable
+
+    def take(self, numbers: Sequence[int]) -> "EmbeddedTexts":
+        return EmbeddedTexts(*(values[numbers] for values in self))
+
+
+def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
+    """Embed texts; one with the token ids of a row has the vector of the row."""
+    token_ids, truncated = parts.encoder.tokenize(texts)
+    keys = [name_key(ids) for ids in token_ids]
+    rows = parts.store.rows_of_keys(keys)
+    new = {k: ids for k, ids in zip(keys, token_ids, strict=True) if k not in rows}
+    numbers = {key: number for number, key in enumerate([*rows, *new])}
+    vectors = parts.encoder.encode([*new.values()])
+    if rows:
+        of_rows = parts.index.vectors(np.array([*rows.values()], dtype=np.int64))
+        vectors = np.concatenate([of_rows, vectors])
+    return EmbeddedTexts(
+        vectors[[numbers[key] for key in keys]],
+        np.array(truncated, dtype=bool),
+        np.array([*map(bool, token_ids)], dtype=bool),
+    )

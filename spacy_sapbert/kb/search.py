@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..io.cache import LruCache
-from ..linking.candidates import Entry, RankedEntry
+from ..linking.candidates import Entry, RankedEntry, round_score
 from ..linking.features import Features, Pool, Provenance, all_excluded, pool_concepts
 from ..linking.filters import Filter
 from ..linking.link import (
@@ -31,16 +31,14 @@ from ..linking.link import (
 from ..linking.options import LinkOptions
 from ..linking.ranker import Ranker
 from ..linking.ranking import has_text, rank_concepts
-from ..linking.scores import round_score
 from ..linking.text import name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
 from .agreement import FEWEST_CONCEPTS, WordTable
-from .embedding import EmbeddedTexts, embed_texts
 from .filters import check_sources_of_codes, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import Mentions, Nearest
-from .parts import Parts
+from .parts import EmbeddedTexts, Parts, embed_texts
 
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each

@@ -1,8 +1,16 @@
-"""Candidates: concepts proposed for a mention."""
+"""Candidates: concepts proposed for a mention, and how their scores are rounded."""
 
 from typing import NamedTuple
 
 from typing_extensions import TypedDict
+
+SORT_DIGITS = 6  # to sort by: float32 sums differ after these digits with the batch
+SCORE_DIGITS = 4  # of scores that are compared with a threshold, and written
+
+
+def round_score(score: float) -> float:
+    """Return a score as it is written; nothing else rounds one."""
+    return round(float(score), SCORE_DIGITS)
 
 
 class Entry(NamedTuple):

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import SapbertError
-from .candidates import Candidate, Entry, RankedEntry
+from .candidates import Candidate, Entry, RankedEntry, round_score
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .probability import Logistic, score_probability
 from .ranking import BY_ID, Evidence, break_ties
-from .scores import round_score
 
 EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 # Notes of mentions without a concept; they may have candidates all the same.

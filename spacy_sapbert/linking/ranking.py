@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from .candidates import Entry, RankedEntry
-from .scores import SORT_DIGITS
+from .candidates import SORT_DIGITS, Entry, RankedEntry
 
 # Evidence that breaks ties: its name, and a value of an entry; smaller values first.
 Evidence = Sequence[tuple[str, Callable[[Entry], Any]]]

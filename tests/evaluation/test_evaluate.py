@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.evaluate import measure_recall
-from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.parts import EmbeddedTexts
 
 
 class IncompleteIndex:

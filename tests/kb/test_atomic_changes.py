@@ -18,12 +18,12 @@ from spacy_sapbert.kb.edits.change import (
     discard_teaching,
     remove_concepts,
 )
-from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.publication import go_back, lock_kb, remove_versions
 from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import list_history, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages import package_kb
+from spacy_sapbert.kb.parts import EmbeddedTexts
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents

@@ -20,9 +20,9 @@ from spacy_sapbert.kb.edits.change import (
     discard_teaching,
     remove_concepts,
 )
-from spacy_sapbert.kb.embedding import EmbeddedTexts
 from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.parts import EmbeddedTexts
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.vocabularies.concepts import Concept

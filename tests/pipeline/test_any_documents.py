@@ -20,8 +20,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.embedding import embed_texts
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.parts import embed_texts
 from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
