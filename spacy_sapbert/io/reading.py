@@ -244,8 +244,8 @@ def file_digest(path: Path) -> str:
 def not_utf8_but_utf16(*, path: object) -> SapbertError:
     return SapbertError(
         "E009",
-        f"{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
-        "utf-8`.",
+        f"{path}: Expected UTF-8, but got UTF-16. Pass `--encoding utf-16` if the "
+        "command has this option; else convert it with `iconv -f utf-16 -t utf-8`.",
     )
 
 

@@ -155,7 +155,7 @@ def read_mrconso(
                     malformed = SapbertError(
                         "E117",
                         f"{path}:{number}: Expected an id that matches "
-                        f"{pattern.pattern!r}, but got {cui[:MAX_SHOWN]!r}. Correct "
+                        f"{pattern.pattern}, but got {cui[:MAX_SHOWN]!r}. Correct "
                         "the line, or pass the pattern of the vocabulary's ids as "
                         "`--cui-pattern`.",
                     )
