@@ -62,7 +62,8 @@ class LinkBatches:
             the only one installed.
         kb_digest: The digest that it must have; None = any.
         mentions: "names" = detect the names of the knowledge base.
-        engine, precision: See `EncoderConfig`; None = as the linker.
+        engine: See `EncoderConfig`; None = as the linker.
+        precision: The same.
         options: Options of linking, which replace those of the linker.
 
     Examples:
