@@ -191,14 +191,14 @@ class NgramIndex:
             for layer, place, grams in zip(
                 self.layers, self.places, of_layers, strict=True
             ):
-                part = sums[place]
+                part, rows, starts = sums[place], layer.rows, layer.starts
                 for gram, weight in grams:
                     # A row is there once for each occurrence.
-                    rows = layer.rows[layer.starts[gram] : layer.starts[gram + 1]]
-                    np.add.at(part, rows, weight)
+                    np.add.at(part, rows[starts[gram] : starts[gram + 1]], weight)
             cosines[:] = sums
             for place, factors in zip(self.places, scales, strict=True):
-                cosines[place] *= factors
+                part = cosines[place]
+                part *= factors
             rows = np.union1d(some, find_highest(cosines, k))
             united.append((rows, cosines[rows]))
         return united

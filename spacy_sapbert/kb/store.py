@@ -50,11 +50,6 @@ class NameOfKey(NamedTuple):
     origin: int
 
 
-def read_entry(row: int, cui: str, name: str, alias: str, *numbers: int) -> Entry:
-    place, concept, origin = numbers
-    return Entry(row, cui, name, alias, place == 0, concept, origin)
-
-
 class Store:
     """Reads concepts and names, with SQL that stands here alone."""
 
@@ -105,8 +100,10 @@ class Store:
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every name on some rows, by row, in the order of CUI and alias."""
         by_row: dict[int, list[Entry]] = defaultdict(list)
-        for values in self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows)):
-            by_row[values[0]].append(read_entry(*values))
+        found = self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows))
+        for row, cui, name, alias, place, concept, origin in found:  # many for a text
+            entry = Entry(row, cui, name, alias, place == 0, concept, origin)
+            by_row[row].append(entry)
         for entries in by_row.values():
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(by_row)
@@ -114,7 +111,10 @@ class Store:
     def entries_of(self, cui: str) -> list[Entry]:
         """Return the names of a concept that are on rows of the index, by row."""
         sql = f"{ENTRIES} cui = ? AND row IS NOT NULL ORDER BY row, alias"
-        return [read_entry(*values) for values in self.query(sql, [cui])]
+        return [
+            Entry(row, cui, name, alias, place == 0, concept, origin)
+            for row, cui, name, alias, place, concept, origin in self.query(sql, [cui])
+        ]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""
