@@ -1,4 +1,7 @@
-"""Options of linking in commands; the others by `--setting NAME=VALUE`."""
+"""Options of linking in commands; the others by `--setting NAME=VALUE`.
+
+Limits stand in `LinkOptions` alone, which refuses what is out of them.
+"""
 
 import json
 from collections.abc import Sequence
@@ -13,14 +16,10 @@ K = typer.Option(
     None,
     "-k",
     "--k",
-    min=1,
-    max=1000,
     help="Candidates for a mention. [as the linker: 10]",
 )
 THRESHOLD = typer.Option(
     None,
-    min=-1,
-    max=1,
     help="Minimum score of a link. [as the linker, the kb]",
 )
 CODES = typer.Option(

@@ -1,7 +1,7 @@
 """Mentions → links, one stage after the other: the page to read first.
 
 text      mentions without signs around them               linking.text
-embed     their vectors                                    .embedding
+embed     their vectors                                    .parts
 nearest   the names that they are, and those near them     .naming, .nearest
 veto      numerals, opposites and letters that disagree    .agreement
 order     by cosine, or as learned; a probability          here

@@ -23,6 +23,7 @@ from .settings import (
 
 Evidence = Literal["label", "annotated", "preferred", "source", "coherence"]
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+Cosine = Annotated[float, Field(ge=-1, le=1)]
 CHANGES_SEARCH: dict[str, Any] = {"changes_search": True}
 
 
@@ -44,13 +45,13 @@ class LinkOptions(Settings):
         description="number of candidates for a mention",
         json_schema_extra=CHANGES_SEARCH,
     )
-    threshold: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+    threshold: Cosine | None = Field(
         default=None,
         description="score that the first candidate must reach, else the mention has "
         "no concept; null = the threshold of the knowledge base, 0 = link everything",
         json_schema_extra=CHANGES_SEARCH,
     )
-    candidate_threshold: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+    candidate_threshold: Cosine | None = Field(
         default=None,
         description="score that the other candidates must reach to be listed; null = "
         "all are listed",

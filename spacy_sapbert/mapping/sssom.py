@@ -12,6 +12,7 @@ from urllib.parse import quote
 from ..io.version import __version__
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
+from ..vocabularies.readers.sssom import NOTHING
 from .lookup import EXACT, LINKED, Found
 from .tables import TSV, Cell, write_text
 
@@ -21,7 +22,6 @@ COLUMNS = (
     *("mapping_tool", "mapping_tool_version", "mapping_date", "match_string"),
     "comment",
 )
-NOTHING = "sssom:NoTermFound"
 NAME, SIMILAR = "semapv:LexicalMatching", "semapv:SemanticSimilarityThresholdMatching"
 PERSON = "semapv:ManualMappingCuration"
 NAMESPACES = {
