@@ -8,7 +8,7 @@ import marshal
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ DEFINITION, RETIRED, KEEP = "definition", "retired", "keep"
 REPLACED_BY, NODE, ABOVE, BRAND = "replaced by", "node", "above", "brand"
 LINKS = {REPLACED_BY, NODE, ABOVE, BRAND}
 PACK = 1000  # facts that are stored together
+BATCH = 200  # packs that are written together
 Values = Sequence[Any]  # of a fact, without its id
 
 
@@ -52,22 +53,26 @@ def store_facts(database: sqlite3.Connection, facts: Iterable[Fact]) -> None:
     """Add facts to the tables `packs` and `links` of a temporary database."""
     database.execute("CREATE TABLE IF NOT EXISTS packs (cui, data)")
     database.execute("CREATE TABLE IF NOT EXISTS links (kind, cui, value)")
-    packs = pack_facts(database, facts)
-    database.executemany("INSERT INTO packs VALUES (?, ?)", packs)
+    links: list[tuple[str, str, str]] = []
+    packs = pack_facts(facts, links)
+    while batch := [*islice(packs, BATCH)]:
+        database.executemany("INSERT INTO packs VALUES (?, ?)", batch)
+        database.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
+        links.clear()
+    database.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
 
 
 def pack_facts(
-    database: sqlite3.Connection, facts: Iterable[Fact]
+    facts: Iterable[Fact], links: list[tuple[str, str, str]]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield facts of one concept that follow each other as one row."""
+    """Yield facts of one concept that follow each other as one row; collect links."""
     # marshal is twice as fast as JSON; only this process reads the temporary file
     last = ""
     pack: list[Any] = []
     for fact in facts:
         cui, kind = fact[0], fact[1]
         if kind in LINKS:
-            row = kind, cui, fact[2]
-            database.execute("INSERT INTO links VALUES (?, ?, ?)", row)
+            links.append((kind, cui, fact[2]))
             continue
         if cui != last or len(pack) == PACK:
             if pack:

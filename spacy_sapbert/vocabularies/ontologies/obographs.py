@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SapbertError
-from ...io.json_members import JSONError, read_members
 from ..facts import ABOVE, Fact
+from ..json_members import JSONError, read_members
 from ..options import ReadOptions
 from ..report import Report, source_of_file
 from .ontology import Term, find_facts
@@ -72,7 +72,7 @@ def parse_graphs(path: Path, report: Report) -> Iterator[Term | Fact]:
             if found is not None:
                 yield found
     except JSONError as error:
-        raise bad_graph(path, f"line {error.line}", error.reason) from None
+        raise bad_graph(path, "the file", str(error)) from None
 
 
 def read_head(member: Any, path: Path, report: Report) -> None:
@@ -90,9 +90,8 @@ def read_head(member: Any, path: Path, report: Report) -> None:
 def short_id(iri: str) -> str:
     """Return the end of an IRI: "DOID:8718" of "…/obo/DOID_8718"."""
     local = iri.rpartition("/")[2].rpartition("#")[2]
-    if ":" not in local and (parts := ENDING.fullmatch(local)):
-        return f"{parts[1]}:{parts[2]}"
-    return local
+    parts = ENDING.fullmatch(local)
+    return f"{parts[1]}:{parts[2]}" if parts else local
 
 
 def id_of(iri: str) -> str:
@@ -100,11 +99,10 @@ def id_of(iri: str) -> str:
 
     Else it is the IRI itself, since two vocabularies may have the same code.
     """
-    iri = iri.encode("utf8", "replace").decode("utf8")
     if iri.startswith(NCI_THESAURUS):
         return "NCIT:" + iri.removeprefix(NCI_THESAURUS)
     short = short_id(iri)
-    return short if PREFIXED.fullmatch(short) else iri
+    return short if ":" in short and PREFIXED.fullmatch(short) else iri
 
 
 def parse_edge(edge: Any) -> Fact | None:
@@ -154,9 +152,4 @@ def text_of(value: Any) -> str:
     """Return a value that is a text."""
     if not isinstance(value, str):
         raise TypeError
-    try:
-        # JSON can escape a lone surrogate, which UTF-8 cannot encode
-        value.encode("utf8")
-    except UnicodeEncodeError:
-        raise TypeError from None
     return value

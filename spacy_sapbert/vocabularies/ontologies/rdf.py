@@ -23,6 +23,7 @@ from ...io.xml_blocks import feed_blocks, make_parser
 from ...linking.languages import language_code
 from ..facts import Fact, group_facts, store_facts
 from ..ids import id_key, split_id
+from ..json_members import BlockReader
 from ..options import SCOPES, ReadOptions
 from ..report import Report, nested_too_deep, source_of_file
 from .obographs import id_of
@@ -231,27 +232,6 @@ def check_xml(path: Path) -> Iterator[bytes]:
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     return feed_blocks(parser, path, lambda: parser.CurrentByteIndex)
-
-
-class BlockReader(io.RawIOBase):
-    """A file of blocks of bytes."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self.blocks = blocks
-        self.rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.rest:
-            block = next(self.blocks, None)
-            if block is None:
-                return 0
-            self.rest = block
-        part, self.rest = self.rest[: len(buffer)], self.rest[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
 
 
 def find_node_facts(database: sqlite3.Connection) -> Iterator[Fact]:

@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 
 from ...errors import SapbertError, unexpected_line
 from ...io.json_lines import validate_line
-from ...io.json_members import JSONError, read_members
 from ...io.reading import read_lines
 from ..concepts import Concept, describe_error, parse_concept
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
+from ..json_members import JSONError, read_members
 from ..options import ReadOptions
 from ..report import Report, read_good_lines
 
@@ -69,8 +69,10 @@ def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[
                 continue
             yield from concept_facts(concept)
     except JSONError as error:
-        raise unexpected_line(
-            path=path, line=error.line, expected="JSON of scispaCy"
+        raise SapbertError(
+            "E117",
+            f"{path}: Expected a list of scispaCy in JSON, but got {error}. Fetch or "
+            "copy the file again.",
         ) from None
 
 
