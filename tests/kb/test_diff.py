@@ -7,14 +7,14 @@ import pytest
 
 from spacy_sapbert.kb.edits import diff
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.edits.diff import (
+from spacy_sapbert.kb.edits.diff import compare_kbs
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.vocabularies.compare import (
     MEANINGS,
     Difference,
-    compare_kbs,
     count_differences,
     describe_difference,
 )
-from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 

@@ -22,8 +22,8 @@ from .build import warn_of_recall
 from .description import describe_manifest
 
 if TYPE_CHECKING:
-    from ...kb.edits.diff import Difference
     from ...kb.knowledge_base import KnowledgeBase
+    from ...vocabularies.compare import Difference
 
 
 THRESHOLD = "threshold"
@@ -206,8 +206,9 @@ def diff(
     Example: spacy sapbert kb diff models/umls-2024AA models/umls-2024AB --output
     changes.jsonl
     """
-    from ...kb.edits.diff import MEANINGS, compare_kbs, count_differences
+    from ...kb.edits.diff import compare_kbs
     from ...kb.knowledge_base import load_kb
+    from ...vocabularies.compare import MEANINGS, count_differences
 
     check_outputs(output, force=force)
     examples: dict[str, list[str]] = {change: [] for change in MEANINGS}
@@ -229,7 +230,7 @@ def keep_examples(
     differences: Iterable["Difference"], examples: dict[str, list[str]]
 ) -> Iterator["Difference"]:
     """Yield differences, and keep a line of each of the first ones of each kind."""
-    from ...kb.edits.diff import describe_difference
+    from ...vocabularies.compare import describe_difference
 
     for difference in differences:
         if len(examples[difference.change]) < EXAMPLES:
