@@ -23,8 +23,8 @@ def link(
     inputs: list[Path] = typer.Argument(
         ...,
         metavar="INPUT...",
-        help="Files: text, JSONL, CSV, Excel, Parquet, .spacy, PubTator, brat, BioC; "
-        "folders of them; - = the standard input, as JSONL.",
+        help="Files: text, JSONL, CSV, Excel, .ods, Parquet, .spacy, PubTator, brat, "
+        "BioC; folders of them; - = the standard input, as JSONL.",
     ),
     input_format: str | None = typer.Option(
         None, help=f"{', '.join(INPUTS)}. [by the ending, else the content]"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import SapbertError
+from ..io.excel import ENDINGS as EXCEL
 from ..io.plugins import load_object, load_plugins, require
 from ..io.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
@@ -125,9 +126,9 @@ FORMATS: dict[str, Format] = {
     ),
     "excel": Format(
         rows="inputs.csv_rows:read_excel_rows",
-        endings=(".xlsx", ".xlsm"),
+        endings=EXCEL,
         annotated=False,
-        library=("openpyxl", "openpyxl"),
+        library=("python_calamine", "python-calamine"),
     ),
     "parquet": Format(
         "data frames, databases: one mention a row",

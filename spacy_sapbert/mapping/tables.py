@@ -1,7 +1,7 @@
 """Tables with a column of terms: CSV, TSV, Excel and Parquet, read and written."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from io import TextIOWrapper
 from itertools import chain, islice
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import SapbertError, missing_file, unexpected_line
+from ..io.excel import ENDINGS as SPREADSHEETS
 from ..io.excel import read_workbook
 from ..io.formulas import defuse, undefuse
 from ..io.plugins import require
@@ -19,7 +20,7 @@ from ..vocabularies.report import Report
 from ..vocabularies.tables.table import read_text
 
 CSV, TSV, EXCEL, PARQUET = "csv", "tsv", "xlsx", "parquet"
-ENDINGS = {
+WRITTEN = {
     ".csv": CSV,
     ".csv.gz": CSV,
     ".tsv": TSV,
@@ -28,6 +29,7 @@ ENDINGS = {
     ".xlsx": EXCEL,
     ".parquet": PARQUET,
 }
+ENDINGS = {**WRITTEN, **dict.fromkeys(SPREADSHEETS, EXCEL)}
 ROWS_AT_ONCE = 1_000
 MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
 MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
@@ -36,11 +38,12 @@ ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbo
 Cell = str | float | None
 
 
-def find_kind(path: Path) -> str:
-    for ending, kind in ENDINGS.items():
+def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
+    """Return the kind of a table by its ending."""
+    for ending, kind in endings.items():
         if path.name.lower().endswith(ending):
             return kind
-    known = ", ".join(ENDINGS)
+    known = ", ".join(endings)
     raise SapbertError(
         "E110",
         f"Expected a table with an ending of {known}, but got {path}. Rename it.",
@@ -49,7 +52,7 @@ def find_kind(path: Path) -> str:
 
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
     """Yield rows, as wide as the first one, which names the columns."""
-    kind = find_kind(path)
+    kind = find_kind(path, ENDINGS)
     if not path.is_file():
         raise missing_file(path=path)
     if kind == PARQUET:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import SapbertError, missing_file, unknown_on_error
+from ..io.excel import ENDINGS as EXCEL
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
 from .concepts import Concept
@@ -223,7 +224,7 @@ READERS: dict[str, Reader] = {
     "table": Reader(
         "any other table, of your own: see [your own vocabulary](#your-own-vocabulary)",
         "tables.table:read_table",
-        ("*.csv", "*.tsv", "*.xlsx", "*.xlsm"),
+        ("*.csv", "*.tsv", *(f"*{ending}" for ending in EXCEL)),
         ("columns", "separator", "encoding", "type"),
     ),
 }

@@ -19,6 +19,7 @@ from spacy_sapbert.mapping import lookup
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
 from tests.commands import invoke
+from tests.io.test_excel import write_ods
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
@@ -233,6 +234,16 @@ def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
     assert [next(rows) for _ in range(3)] == [["a", "b"], ["1", ""], ["2", "3"]]
     with pytest.raises(SapbertError, match=r"E117.*t\.csv:4.*at most 2 fields"):
         next(rows)
+
+
+def test_read_rows_of_opendocument_which_is_not_written(tmp_path):
+    cell = "<table:table-cell office:value-type='string'><text:p>{}</text:p>"
+    row = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
+    path = tmp_path / "t.ods"
+    write_ods(path, "".join(map(row.format, ("term", "0012"))))
+    assert list(read_rows(path)) == [["term"], ["0012"]]
+    with pytest.raises(SapbertError, match=r"E110.*\.xlsx"):
+        write_table(path, ["term"], [["0012"]])
 
 
 def test_read_rows_of_other_files_is_an_error(tmp_path):

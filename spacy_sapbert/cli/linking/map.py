@@ -13,7 +13,7 @@ from ..link_options import CODES, SETTING, THRESHOLD, gather_options
 @app.command("map")
 def map_terms(
     table: Path = typer.Argument(
-        ..., help="CSV, TSV, .xlsx or .parquet with a header."
+        ..., help="CSV, TSV, Excel, .ods or .parquet with a header."
     ),
     column: str = typer.Option(..., help="Name of the column of terms."),
     kb: str | None = typer.Option(

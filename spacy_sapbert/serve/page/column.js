@@ -85,7 +85,7 @@ export async function render(main, info) {
     make("div", { class: "row" },
       make("button", { class: "main", id: "map", onclick: paste }, "Map"),
       make("button", { onclick: () => file.click() }, "Open a table …"), file,
-      make("span", { class: "dim" }, `CSV or Excel with a header, at most ${offered.rows.toLocaleString("en")} rows`)),
+      make("span", { class: "dim" }, `CSV, Excel or .ods with a header, at most ${offered.rows.toLocaleString("en")} rows`)),
     view.tools, view.facets, view.table);
   if (state.found.length) draw();
 }

@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from ...errors import SapbertError
+from ...io.excel import ENDINGS as EXCEL
 from ...io.reading import decode_line, read_line_blocks
 from ...io.tables import Row, find_separator, is_utf8, read_decoded
 from ...linking.languages import language_code
@@ -25,7 +26,6 @@ from ..report import Report
 from .columns import CODES, ID, STATUS, SYNONYMS, Columns, choose_columns
 from .delimited import read_rows, read_sheet
 
-EXCEL = (".xlsx", ".xlsm")
 SEPARATORS = "\t,;|"
 KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
 PREFERRED = "P"  # status of a name
@@ -37,7 +37,7 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
 
     Args:
         path: CSV, TSV or text with semicolons or bars between fields, plain or `.gz`;
-            or `.xlsx`. The first row has the names of the columns.
+            or a spreadsheet. The first row has the names of the columns.
 
     Raises:
         SapbertError: With file and line, at the first invalid row; if columns or the

@@ -1,0 +1,191 @@
+"""Rows of spreadsheets, and files that no memory could hold."""
+
+import datetime
+import resource
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.excel import read_workbook
+
+SHEET = "xl/worksheets/sheet1.xml"
+NAMESPACE = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
+CONTENT = f"""<?xml version="1.0" encoding="UTF-8"?>
+<office:document-content xmlns:office="{OFFICE}:office:1.0"
+  xmlns:table="{OFFICE}:table:1.0" xmlns:text="{OFFICE}:text:1.0">
+<office:body><office:spreadsheet><table:table table:name="codes">ROWS</table:table>
+</office:spreadsheet></office:body></office:document-content>"""
+
+
+def write_book(path: Path, *rows: list[Any]) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def write_ods(path: Path, rows: str) -> Path:
+    """Write a spreadsheet of OpenDocument with rows as XML."""
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("mimetype", kind)
+        entry = "<manifest:file-entry manifest:full-path='/' "
+        file.writestr(
+            "META-INF/manifest.xml",
+            f"<manifest:manifest xmlns:manifest='{OFFICE}:manifest:1.0'>{entry}"
+            f"manifest:media-type='{kind}'/></manifest:manifest>",
+        )
+        file.writestr("content.xml", CONTENT.replace("ROWS", rows))
+    return path
+
+
+def change_parts(path: Path, **changes: tuple[bytes, bytes]) -> Path:
+    """Write a workbook again with other bytes in some of its parts."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    for part, (old, new) in changes.items():
+        assert old in parts[part]
+        parts[part] = parts[part].replace(old, new, 1)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+    return path
+
+
+def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(
+    tmp_path: Path,
+) -> None:
+    book = openpyxl.Workbook()
+    hidden = book.active
+    hidden.sheet_state = "hidden"
+    hidden["A1"] = "hidden"
+    sheet = book.create_sheet("codes")
+    book.active = 1
+    book.create_sheet("notes")
+    sheet["B2"] = "0012"
+    sheet["C2"], sheet["D2"] = 250.0, 0.5
+    sheet["E2"] = True
+    sheet["F2"] = datetime.date(2026, 1, 31)
+    sheet["B4"] = "=1+1"  # without a stored result
+    sheet["C4"] = " a\nb "
+    sheet["D4"], sheet["E4"] = 73211009, "#N/A"
+    sheet["E4"].data_type = "e"
+    path = tmp_path / "codes.xlsx"
+    book.save(path)
+    notes: list[str] = []
+    assert list(read_workbook(path, note=notes.append)) == [
+        (2, ["", "0012", "250", "0.5", "True", "2026-01-31"]),
+        (4, ["", "", "a\nb", "73211009"]),
+    ]
+    assert notes == ["Other sheets are not read: 'notes'."]
+
+
+def test_read_workbook_of_opendocument(tmp_path: Path) -> None:
+    text = "<table:table-cell office:value-type='string'><text:p>{}</text:p>{}"
+    path = write_ods(
+        tmp_path / "codes.ods",
+        "<table:table-row table:number-rows-repeated='2'><table:table-cell/>"
+        "</table:table-row><table:table-row>"
+        f"{text.format('0012', '</table:table-cell>')}"
+        "<table:table-cell office:value-type='float' office:value='250'>"
+        "<text:p>250.00</text:p></table:table-cell>"
+        "<table:table-cell office:value-type='date' office:date-value='2026-01-31'>"
+        "<text:p>31.1.</text:p></table:table-cell></table:table-row>",
+    )
+    assert list(read_workbook(path)) == [(3, ["0012", "250", "2026-01-31"])]
+
+
+def test_read_workbook_of_excel_97(tmp_path: Path) -> None:
+    xlwt = pytest.importorskip("xlwt")
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("codes")
+    for column, value in enumerate(("0012", 250.0, "fever")):
+        sheet.write(1, column, value)
+    book.save(str(tmp_path / "codes.xls"))
+    rows = list(read_workbook(tmp_path / "codes.xls"))
+    assert rows == [(2, ["0012", "250", "fever"])]
+
+
+def test_read_workbook_an_id_that_was_rounded_is_an_error(tmp_path: Path) -> None:
+    """An id of an extension of SNOMED CT has up to 18 digits, and a number has 15."""
+    path = write_book(tmp_path / "codes.xlsx", ["id"], ["999000041000000102"])
+    assert [cells for _, cells in read_workbook(path)][1] == ["999000041000000102"]
+    path = write_book(tmp_path / "codes.xlsx", ["id"], [999000041000000102])
+    with pytest.raises(SapbertError, match=r"E150.*row 2.*15 digits.*texts"):
+        list(read_workbook(path))
+
+
+def test_read_workbook_what_is_no_spreadsheet_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "codes.xls"
+    for data in (b"", b"PK nothing", b"<table><tr><td>id</td></tr></table>"):
+        path.write_bytes(data)
+        with pytest.raises(SapbertError, match=r"E150.*codes\.xls.*CSV"):
+            list(read_workbook(path))
+
+
+def repeated(count: int) -> bytes:
+    return b"".join(
+        b'<row r="%d"><c r="A%d" t="s"><v>0</v></c></row>' % (number, number)
+        for number in range(3, count)
+    )
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs limits of Linux")
+@pytest.mark.parametrize(
+    ("rows", "shared"),
+    [
+        # a cell in each corner: calamine makes all between them
+        (b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>', b""),
+        (b'<row r="9999999999"><c r="ZZZZZZZ9"><v>1</v></c></row>', b""),
+        # a text that many cells share: calamine copies it
+        (repeated(60_000), b"a" * 30_000),
+    ],
+    ids=["corners", "reference", "shared"],
+)
+def test_read_workbook_what_no_memory_holds_is_an_error(
+    tmp_path: Path, rows: bytes, shared: bytes
+) -> None:
+    path = write_book(tmp_path / "codes.xlsx", ["id", "name"], ["X", "fever"])
+    schemas = b"http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relation = b'<Relationship Id="rId99" Target="sharedStrings.xml" '
+    relation += b'Type="' + schemas + b'/sharedStrings"/>'
+    changes = {
+        SHEET: (b"</sheetData>", rows + b"</sheetData>"),
+        "xl/_rels/workbook.xml.rels": (
+            b"</Relationships>",
+            relation + b"</Relationships>",
+        ),
+    }
+    if not shared:
+        del changes["xl/_rels/workbook.xml.rels"]
+    with zipfile.ZipFile(path, "a") as file:
+        text = b"<sst xmlns='%s'><si><t>%s</t></si></sst>" % (NAMESPACE, shared)
+        file.writestr("xl/sharedStrings.xml", text)
+    change_parts(path, **changes)
+    assert path.stat().st_size < 1 << 20
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    with pytest.raises(SapbertError, match="E150"):
+        list(read_workbook(path))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert after <= max(before, 1 << 20)  # KiB
+
+
+def test_read_workbook_what_unpacks_to_gigabytes_is_an_error(tmp_path: Path) -> None:
+    path = write_book(tmp_path / "codes.xlsx", ["id"], ["X"])
+    blanks = b" " * (200 << 20)
+    change_parts(path, **{SHEET: (b"<sheetData>", b"<sheetData>" + blanks)})
+    with pytest.raises(SapbertError, match="E007"):
+        list(read_workbook(path))
+    # a directory that declares less than there is
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as file:
+        size = file.getinfo(SHEET).file_size.to_bytes(4, "little")
+    path.write_bytes(data.replace(size, (1000).to_bytes(4, "little")))
+    with pytest.raises(SapbertError, match="E150"):
+        list(read_workbook(path))
