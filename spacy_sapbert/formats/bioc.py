@@ -250,8 +250,8 @@ def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
     try:
         for _, document in read_members(path, [("documents",)]):
             yield document
-    except JSONError as error:
-        raise fail(f"valid JSON in line {error.line}") from None
+    except JSONError:
+        raise fail("valid JSON in UTF-8 and a list of documents") from None
 
 
 def parse_xml(path: Path, fail: Fail) -> Iterator[Element]:

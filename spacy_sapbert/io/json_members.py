@@ -1,49 +1,38 @@
-"""Parse a JSON file in bounded memory: the members of its lists one by one."""
+"""Parse the members of lists in a JSON file of any size, one by one."""
 
-import codecs
-import json
-import re
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import ijson
+
+from ..errors import SapbertError
 from .reading import (
     RECORD_BYTES,
     RECORD_VALUES,
-    SEPARATORS,
-    USUAL_BYTES,
+    UTF8_MARK,
     UTF16_MARKS,
+    BlockReader,
     damaged_gzip,
-    not_utf8,
     not_utf8_but_utf16,
     read_blocks,
     record_error,
 )
 
+DEPTH = 100  # lists and objects in each other
+START = ("start_map", "start_array")
+END = ("end_map", "end_array")
 Place = tuple[str, ...]
-
-BLANKS = re.compile(r"[ \t\n\r]*")
-PARSER = json.JSONDecoder()
-DEPTH = 100  # lists in each other around the members
-NUMBER_END = 3  # characters after which a number cannot go on: it may end with `e+`
+Events = Iterator[tuple[str, Any]]
 
 
-class JSONError(ValueError):
-    """A file is not JSON, or has another structure.
-
-    Args:
-        line: The line, from 1.
-        reason: What is wrong; never text of the file.
-    """
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line}: {reason}")
-        self.line, self.reason = line, reason
+class JSONError(Exception):
+    """A file is not the JSON that was expected; the message is what it has instead."""
 
 
 def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place, Any]]:
-    """Parse the members of some lists in a file, one by one.
+    """Parse the members of some lists in a file.
 
     Args:
         path: The file, plain or `.gz`.
@@ -54,172 +43,102 @@ def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place,
         The place and the member, in the order of the file.
 
     Raises:
-        SapbertError: If the file is missing, truncated or not UTF-8, or a member is too
+        SapbertError: If the file is missing, truncated or UTF-16, or a member is too
             large.
-        JSONError: If it is not JSON, something else than a list or null is at a place,
-            or no list is at any.
+        JSONError: With what it has instead, if it is not JSON, something else than a
+            list or null is at a place, or no list is at any.
     """
-    reader = MemberReader(path, places)
-    yield from reader.read_value((), 0)
-    if reader.peek():
-        raise reader.fail("Extra data")
-    if not reader.found:
-        names = " or ".join(place[-1] for place in places)
-        raise JSONError(1, f"no list of {names}")
+    reader = CountingReader(path)
+    events = parse_events(reader)
+    place: Place = ()
+    around: list[tuple[Place, bool]] = []  # what is open, and whether it is wanted
+    found = False
+    for event, value in events:
+        reader.begun = reader.size
+        if event == "map_key":
+            place = (*around[-1][0], value)
+        elif event in END:
+            around.pop()
+            place = around[-1][0] if around else ()
+        elif around and around[-1][1]:
+            is_node = event in START
+            yield place, build_value(events, event, reader) if is_node else value
+        else:
+            is_wanted = place in places
+            if is_wanted and event not in ("start_array", "null"):
+                raise JSONError("something else than a list")
+            found |= is_wanted and event == "start_array"
+            if event in START:
+                around.append((place, is_wanted))
+            if len(around) > DEPTH:
+                raise JSONError("endless nesting")
+    if not found:
+        names = " or ".join(place[-1] for place in places if place)
+        raise JSONError(f"no list of {names or 'objects'}")
 
 
-def decode_blocks(path: Path) -> Iterator[str]:
-    """Decode a file, plain or `.gz`, as UTF-8 in blocks; none is empty.
+class CountingReader(BlockReader):
+    """A file, plain or `.gz`, which is read at most `RECORD_BYTES` beyond `begun`.
 
-    Raises:
-        SapbertError: With the line, if it is missing, truncated or not UTF-8.
+    `lines` and `size` are those of what was read, up to a block ahead of the events.
     """
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    line, column = 1, 0  # of the next block
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(self.count_blocks())
+        self.path = path
+        self.lines, self.size, self.begun = 1, 0, 0
+
+    def count_blocks(self) -> Iterator[bytes]:
+        for number, block in enumerate(read_blocks([self.path])):
+            if not number and block.startswith(UTF16_MARKS):
+                raise not_utf8_but_utf16(path=self.path)
+            self.size += len(block)
+            if self.size - self.begun > RECORD_BYTES:
+                raise record_error(self.path, self.lines)
+            yield block if number else block.removeprefix(UTF8_MARK)
+            self.lines += block.count(b"\n")
+
+
+def parse_events(reader: CountingReader) -> Events:
+    """Yield the events of a JSON file; see `read_members`."""
     try:
-        for number, block in enumerate(read_blocks([path])):
-            if not number and block[:2] in UTF16_MARKS:
-                raise not_utf8_but_utf16(path=path)
-            pending = len(decoder.getstate()[0])
-            try:
-                text = decoder.decode(block)
-            except UnicodeDecodeError as error:
-                start = error.start - pending  # negative: in the block before
-                good = block[: max(start, 0)]
-                ended = good.count(b"\n")
-                offset = start - good.rfind(b"\n") - 1 if ended else column + start
-                raise not_utf8(path=path, line=line + ended, offset=offset) from None
-            ended = block.count(b"\n")
-            line += ended
-            column = len(block) - block.rfind(b"\n") - 1 + (0 if ended else column)
-            if text:
-                yield text
+        yield from ijson.basic_parse(reader, use_float=True)
     except (EOFError, zlib.error) as error:
-        raise damaged_gzip(path=path, line=line, reason=error) from None
+        line = reader.lines
+        raise damaged_gzip(path=reader.path, line=line, reason=error) from None
+    except SapbertError:
+        raise
+    except (ijson.JSONError, ValueError):
+        # its message quotes the file
+        raise JSONError("what is not JSON in UTF-8, or is cut") from None
 
 
-class MemberReader:
-    """A file, and the text of it that was read but is not parsed yet.
-
-    Each value is parsed by Python's parser. If that fails, the value may go on after
-    the text: more is read, and the value is parsed again.
-    """
-
-    def __init__(self, path: Path, places: Collection[Place]) -> None:
-        self.path, self.places = path, places
-        self.ways = {place[:end] for place in places for end in range(len(place))}
-        self.found = False
-        self.blocks = decode_blocks(path)
-        self.text, self.at = "", 0
-        self.lines = 0  # before the text
-
-    def fail(self, reason: str, at: int | None = None) -> JSONError:
-        """Return the error at a place in the text, by default the next to parse."""
-        line = self.text.count("\n", 0, self.at if at is None else at)
-        return JSONError(self.lines + line + 1, reason)
-
-    def read_more(self) -> bool:
-        """Read a block and at least half as much again; return whether there is any.
-
-        Raises:
-            SapbertError: If the value that is parsed next is too large.
-        """
-        rest = self.text[self.at :]
-        if len(rest) > RECORD_BYTES:
-            raise record_error(self.path, self.fail("").line)
-        self.lines += self.text.count("\n", 0, self.at)
-        self.text, self.at = "", 0
-        pieces, wanted = [], len(rest) // 2
-        while wanted >= 0 and (block := next(self.blocks, "")):
-            pieces.append(block)
-            wanted -= len(block) + 1
-        self.text = "".join((rest, *pieces))
-        if len(self.text) > USUAL_BYTES:
-            separators = (mark.decode() for mark in SEPARATORS)
-            if sum(map(self.text.count, separators)) > RECORD_VALUES:
-                raise record_error(self.path, self.lines + 1)
-        return bool(pieces)
-
-    def peek(self) -> str:
-        """Return the next character that is no white space; "" at the end."""
-        while True:
-            self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self.read_more():
-                return ""
-
-    def expect(self, characters: str) -> str:
-        """Return the next character, which has to be one of these, and go past it."""
-        if (character := self.peek()) == "" or character not in characters:
-            raise self.fail(f"Expecting one of {characters}")
-        self.at += 1
-        return character
-
-    def parse(self) -> Any:
-        """Parse the next value."""
-        self.peek()
-        while True:
-            start = self.at
-            try:
-                value, end = PARSER.raw_decode(self.text, self.at)
-            except json.JSONDecodeError as error:
-                if not self.read_more():
-                    raise self.fail(error.msg, error.pos - start) from None
-            except (ValueError, RecursionError):
-                reason = "endless nesting, or a number of too many digits"
-                raise self.fail(reason) from None
+def build_value(events: Events, start: str, reader: CountingReader) -> Any:
+    """Build the list or object whose first event was `start`."""
+    value: Any = {} if start == "start_map" else []
+    around: list[Any] = []
+    key = ""
+    for count, (event, item) in enumerate(events):
+        if event == "map_key":
+            key = item
+        elif event == "end_map" or event == "end_array":
+            if not around:
+                return value
+            value = around.pop()
+        elif event == "start_map" or event == "start_array":
+            around.append(value)
+            if len(around) > DEPTH:
+                raise JSONError("endless nesting")
+            if count > RECORD_VALUES:  # texts and numbers are limited by their bytes
+                raise record_error(reader.path, reader.lines)
+            new: Any = {} if event == "start_map" else []
+            if type(value) is dict:
+                value[key] = new
             else:
-                if end + NUMBER_END <= len(self.text):
-                    self.at = end
-                    return value
-                if not self.read_more():
-                    self.at = end - start
-                    return value
-
-    def read_list(self) -> Iterator[None]:
-        """Go through the list that comes next; the caller parses each member."""
-        self.expect("[")
-        if self.peek() == "]":
-            self.at += 1
-            return
-        while True:
-            yield
-            if self.expect(",]") == "]":
-                return
-
-    def read_object(self) -> Iterator[str]:
-        """Yield the keys of the next object; the caller parses the values."""
-        self.expect("{")
-        if self.peek() == "}":
-            self.at += 1
-            return
-        while True:
-            if self.peek() != '"':
-                raise self.fail("Expecting property name enclosed in double quotes")
-            key = self.parse()
-            self.expect(":")
-            yield key
-            if self.expect(",}") == "}":
-                return
-
-    def read_value(self, place: Place, depth: int) -> Iterator[tuple[Place, Any]]:
-        """Yield the members of the lists in the next value; skip the rest."""
-        if depth > DEPTH:
-            raise self.fail("endless nesting")
-        start = self.peek()
-        if start == "[":
-            is_wanted, is_way = place in self.places, place in self.ways
-            self.found |= is_wanted
-            for _ in self.read_list():
-                if is_way:
-                    yield from self.read_value(place, depth + 1)
-                elif is_wanted:
-                    yield place, self.parse()
-                else:
-                    self.parse()
-        elif start == "{" and place in self.ways:
-            for key in self.read_object():
-                yield from self.read_value((*place, key), depth + 1)
-        elif self.parse() is not None and place in self.places:
-            raise self.fail(f"no list as `{place[-1]}`")
+                value.append(new)
+            value = new
+        elif type(value) is dict:
+            value[key] = item
+        else:
+            value.append(item)
+    return value

@@ -9,8 +9,9 @@ list in JSON) has at most `RECORD_BYTES` and `RECORD_VALUES`, so that memory sta
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import SapbertError, missing_file
 
@@ -148,6 +149,27 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
                     block = unpacker.unconsumed_tail or unpacker.unused_data
     if packed and not unpacker.eof:
         raise EOFError("it ends too early")
+
+
+class BlockReader(RawIOBase):
+    """A file that is made of blocks of bytes."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self.blocks = blocks
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.rest:
+            block = next(self.blocks, None)
+            if block is None:
+                return 0
+            self.rest = block
+        part, self.rest = self.rest[: len(buffer)], self.rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
 
 
 def read_line_blocks(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SapbertError
+from ...io.json_members import JSONError, read_members
 from ..facts import ABOVE, Fact
-from ..json_members import JSONError, read_members
 from ..options import ReadOptions
 from ..report import Report, source_of_file
 from .ontology import Term, find_facts

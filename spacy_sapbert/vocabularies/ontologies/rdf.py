@@ -17,13 +17,12 @@ from typing import Any
 
 from ...errors import SapbertError
 from ...io.plugins import require
-from ...io.reading import damaged_gzip, read_blocks
+from ...io.reading import BlockReader, damaged_gzip, read_blocks
 from ...io.temporary_db import open_temporary_db
 from ...io.xml_blocks import feed_blocks, make_parser
 from ...linking.languages import language_code
 from ..facts import Fact, group_facts, store_facts
 from ..ids import id_key, split_id
-from ..json_members import BlockReader
 from ..options import SCOPES, ReadOptions
 from ..report import Report, nested_too_deep, source_of_file
 from .obographs import id_of

@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 
 from ...errors import SapbertError, unexpected_line
 from ...io.json_lines import validate_line
+from ...io.json_members import JSONError, read_members
 from ...io.reading import read_lines
 from ..concepts import Concept, describe_error, parse_concept
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
-from ..json_members import JSONError, read_members
 from ..options import ReadOptions
 from ..report import Report, read_good_lines
 
