@@ -5,21 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
-from typing import Any, Required
+from typing import Annotated, Any, Required
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
-from ..io.json_lines import validate_line
 from ..io.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..io.writing import write_atomically
 
 PLACES = ("languages", "sources")
 ANNOTATED = "annotated"  # source of names that a knowledge base learned from mentions
 VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
-Texts = list[str]
-Places = dict[str, list[int]]
+# or a wrong line would have an error of some thousand bytes for each item
+Texts = Annotated[list[str], FailFast()]
+Places = dict[str, Annotated[list[int], FailFast()]]
 # U+3000 is the last
 BLANKS = {place: " " for place in range(0x3001) if chr(place).isspace()}
 
@@ -204,7 +204,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         )
 
     try:
-        data = validate_line(CONCEPT_LINE, line, numbers=PLACES)
+        data = CONCEPT_LINE.validate_json(line)
     except ValidationError as error:
         raise fail(describe_error(error, EXPECTED)) from None
     cui, name = data["cui"], data.get("name")

@@ -167,30 +167,6 @@ def test_check_concept_returns_a_line_that_is_read(
     assert parse_concept(line.decode(), Path("x"), 1).cui == concept.cui
 
 
-LARGE = [
-    ('"aliases": ["Fever", 5]', "a list of texts as `aliases`"),
-    ('"aliases": ["Fever", "\\ud83d"]', "a list of texts as `aliases`"),
-    ('"codes": {"MSH": "D1"}', "by source"),
-    ('"codes": {"MSH": [["D1"]]}', "by source"),
-    ('"sources": {"MSH": ["0"]}', "places"),
-    ('"sources": {"MSH": [1]}', "places"),
-    ('"tui": "T184"', "no fields but"),
-    ('"types": [', "valid JSON"),
-    ('"types": ' + "[" * 100_000, "valid JSON"),
-]
-
-
-@pytest.mark.parametrize(("field", "expected"), LARGE, ids=range(len(LARGE)))
-def test_read_concepts_invalid_large_line_is_an_error(
-    tmp_path: Path, field: str, expected: str
-) -> None:
-    line = f'{{"cui": "C1", "name": "{"Fever" * 300_000}", {field}}}'
-    with pytest.raises(SapbertError, match="E117.*:1: ") as caught:
-        list(read_concepts(write(tmp_path / "c.jsonl", line)))
-    assert expected in str(caught.value)
-    assert "Fever" not in str(caught.value)
-
-
 @given(text=st.text() | st.text("a \t\n\u2028\x85\xa0\u3000\u200b"))
 def test_clean_name_is_as_if_words_were_split(text: str) -> None:
     assert clean_name(text) == " ".join(text.split())

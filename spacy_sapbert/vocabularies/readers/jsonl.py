@@ -9,7 +9,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ...errors import SapbertError, unexpected_line
-from ...io.json_lines import validate_line
 from ...io.json_members import JSONError, read_members
 from ...io.reading import read_lines
 from ..concepts import Concept, describe_error, parse_concept
@@ -124,7 +123,7 @@ def parse_entity(line: str, path: Path, number: int) -> Concept:
         return unexpected_line(path=path, line=number, expected=expected)
 
     try:
-        data = validate_line(ENTITY, line)
+        data = ENTITY.validate_json(line)
     except ValidationError as error:
         raise fail(describe_error(error, EXPECTED)) from None
     if not data["concept_id"].strip():
