@@ -40,6 +40,11 @@ CREATE TABLE codes (
     rank INTEGER NOT NULL,
     PRIMARY KEY (concept, source, code)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE related_codes (
+    concept INTEGER NOT NULL, relation TEXT NOT NULL, source TEXT NOT NULL,
+    code TEXT NOT NULL, rank INTEGER NOT NULL,
+    PRIMARY KEY (concept, source, code)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE parents (
     concept INTEGER NOT NULL, parent TEXT NOT NULL, PRIMARY KEY (concept, parent)
 ) STRICT, WITHOUT ROWID;
@@ -53,6 +58,7 @@ CREATE INDEX aliases_by_form ON aliases (form);
 CREATE UNIQUE INDEX rows_by_key ON rows (key);
 CREATE INDEX concepts_by_type ON types (type);
 CREATE INDEX concepts_by_code ON codes (source, code);
+CREATE INDEX concepts_by_related_code ON related_codes (source, code);
 CREATE INDEX concepts_by_parent ON parents (parent);
 CREATE INDEX retired_by_concept ON retired (concept);
 """
@@ -95,6 +101,7 @@ OVERLAY_VIEWS = "".join(
         ("keys", "concept"),
         ("types", "concept"),
         ("codes", "concept"),
+        ("related_codes", "concept"),
         ("parents", "concept"),
         ("retired", "concept"),
     )

@@ -158,6 +158,18 @@ class Store:
         """Return the ids of the concepts with a code in any of some sources, sorted."""
         return [*dict.fromkeys(cui for cui, *_ in self.find_codes(sources, [code]))]
 
+    def find_related_codes(
+        self, sources: Sequence[str], code: str
+    ) -> list[tuple[str, str]]:
+        """Return the concepts of which a code is a related one, and its relation."""
+        marks = ", ".join("?" * len(sources))
+        sql = (
+            "SELECT DISTINCT cui, relation FROM related_codes "
+            f"JOIN concepts ON id = concept WHERE source IN ({marks}) AND code = ? "
+            "ORDER BY cui, relation"
+        )
+        return self.query(sql, [*sources, code])
+
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
         return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)
@@ -263,6 +275,13 @@ class Store:
             if kind in places:
                 places[kind].setdefault(value, []).append(place)
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
+        related: dict[str, dict[str, list[str]]] = {}
+        for relation, source, code in self.query(
+            "SELECT relation, source, code FROM related_codes WHERE concept = ? "
+            "ORDER BY rank",
+            [number],
+        ):
+            related.setdefault(relation, {}).setdefault(source, []).append(code)
         return Concept(
             cui=cui,
             aliases=self.column(aliases, number),
@@ -273,6 +292,7 @@ class Store:
             retired=self.column(table("cui", "retired"), number),
             languages=places["language"],
             sources=places["source"],
+            related_codes=related,
         )
 
     def numbers(self, sql: str, values: Sequence[Any] = ()) -> np.ndarray:
@@ -373,6 +393,11 @@ class Store:
         while source := self.column(sql, sources[-1] if sources else "")[0]:
             sources.append(source)
         return sources
+
+    @cached_property
+    def sources_of_related_codes(self) -> list[str]:
+        """Return the vocabularies of which there are related codes, sorted."""
+        return self.column("SELECT DISTINCT source FROM related_codes ORDER BY source")
 
     def count_codes(self, sources: Sequence[str]) -> int:
         """Return the number of distinct codes of vocabularies; of none of concepts."""

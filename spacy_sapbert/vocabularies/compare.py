@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from ..errors import SapbertError
 from ..io.temporary_db import open_temporary_db
-from .concepts import Concept, read_concepts
+from .concepts import Concept, list_related_codes, read_concepts
 
 Kind = Literal["added", "removed", "retired", "renamed", "moved", "names", "codes"]
 MEANINGS: dict[Kind, str] = {
@@ -110,10 +110,11 @@ def compare_concepts(
 
 
 def list_codes(concept: Concept) -> list[str]:
-    """Return the codes of a concept, each as "ICD10CM:R50.9"."""
-    return [
-        f"{source}:{code}" for source, some in concept.codes.items() for code in some
-    ]
+    """Return the codes of a concept: "ICD10CM:R50.9", "ICD10:R50 (broader)"."""
+    codes = [f"{key}:{code}" for key, some in concept.codes.items() for code in some]
+    for relation, source, code in list_related_codes(concept):
+        codes.append(f"{source}:{code} ({relation})")
+    return codes
 
 
 COMPARED: dict[Kind, Callable[[Concept], list[str]]] = {

@@ -7,7 +7,13 @@ from operator import lt
 from pathlib import Path
 from typing import Annotated, Any, Required
 
-from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    FailFast,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
@@ -15,6 +21,10 @@ from ..io.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..io.writing import write_atomically
 
 PLACES = ("languages", "sources")
+# What a code of another vocabulary is that does not mean the same as the concept
+BROADER, NARROWER, RELATED = "broader", "narrower", "related"
+RELATIONS = (BROADER, NARROWER, RELATED)
+Relation = Annotated[str, StringConstraints(pattern="^(broader|narrower|related)$")]
 ANNOTATED = "annotated"  # source of names that a knowledge base learned from mentions
 VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
 # or a wrong line would have an error of some thousand bytes for each item
@@ -52,7 +62,7 @@ class Concept:
         cui: Id of the concept: a UMLS CUI, or any id of another vocabulary.
         aliases: All names, distinct, the preferred one first; never empty.
         types: Ids of semantic types, e.g. "T047".
-        codes: Codes in the vocabularies that the names come from.
+        codes: Codes that mean the same, by vocabulary.
         parents: CUIs one step up in the hierarchy.
         definition: What it is, in a sentence or two.
         retired: Ids that once named this concept.
@@ -60,6 +70,8 @@ class Concept:
             names that it has: from 0, ascending, distinct. A name may be in several,
             and in none if its language is unknown.
         sources: The same by the vocabularies that the names come from, e.g. "MSH".
+        related_codes: Codes that do not mean the same, by what they are (`RELATIONS`)
+            and by vocabulary: {"broader": {"ICD10": ["Q77.3"]}}.
 
     Examples:
         >>> fever = Concept("C0015967", ["Fever", "Pyrexia"], types=["T184"])
@@ -76,6 +88,7 @@ class Concept:
     retired: list[str] = field(default_factory=list)
     languages: dict[str, list[int]] = field(default_factory=dict)
     sources: dict[str, list[int]] = field(default_factory=dict)
+    related_codes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -103,6 +116,7 @@ class ConceptLine(TypedDict, total=False):
     retired: Texts
     languages: Places
     sources: Places
+    related_codes: dict[Relation, dict[str, Texts]]
 
 
 CONCEPT_LINE = TypeAdapter(ConceptLine)
@@ -112,6 +126,7 @@ EXPECTED = {
     "name": "a text as `name`",
     "definition": "a text as `definition`",
     "codes": "lists of texts by source as `codes`",
+    "related_codes": "lists of texts by relation and source as `related_codes`",
     **{
         key: f"a list of texts as `{key}`"
         for key in ("aliases", "types", "parents", "retired")
@@ -144,7 +159,34 @@ def concept_to_json(concept: Concept) -> dict[str, Any]:
     for key in PLACES:
         if places := getattr(concept, key):
             data[key] = dict(sorted(places.items()))
+    if concept.related_codes:
+        data["related_codes"] = concept.related_codes
     return data
+
+
+def set_related_codes(
+    concept: Concept, related: Iterable[tuple[str, str, str]]
+) -> None:
+    """Set the related codes of a concept: each once, and none that means the same.
+
+    Args:
+        related: Relation, source and code.
+    """
+    seen = {(source, code) for source, some in concept.codes.items() for code in some}
+    concept.related_codes = {}
+    for relation, source, code in related:
+        if (source, code) not in seen:
+            seen.add((source, code))
+            by_source = concept.related_codes.setdefault(relation, {})
+            by_source.setdefault(source, []).append(code)
+
+
+def list_related_codes(concept: Concept) -> Iterator[tuple[str, str, str]]:
+    """Yield relation, source and code of the related codes of a concept."""
+    for relation, by_source in concept.related_codes.items():
+        for source, codes in by_source.items():
+            for code in codes:
+                yield relation, source, code
 
 
 def move_places(
@@ -229,6 +271,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         retired=data.get("retired", []),
         languages=languages,
         sources=sources,
+        related_codes=dict(data.get("related_codes", {})),
     )
 
 

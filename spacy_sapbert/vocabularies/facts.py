@@ -13,7 +13,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..io.temporary_db import open_temporary_db
-from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
+from .concepts import (
+    RELATIONS,
+    VALUES,
+    Concept,
+    clean_name,
+    has_letter_or_digit,
+    set_related_codes,
+)
 from .report import Report, too_many_names
 from .retired import find_replacement
 
@@ -31,10 +38,11 @@ class Fact(NamedTuple):
 
     Attributes:
         kind: NAME; ALSO for a further language or source of a name; TYPE, CODE, PARENT,
-            DEFINITION, RETIRED; KEEP for a concept, where names alone make none. Of ids
-            that are not those of concepts: REPLACED_BY, with the id that replaced it;
-            NODE, with the name of the concept's place in a hierarchy; ABOVE, of such a
-            place, with the one above it; BRAND, with the id of a brand.
+            DEFINITION, RETIRED; one of `RELATIONS` for a code that means another thing;
+            KEEP for a concept, where names alone make none. Of ids that are not those
+            of concepts: REPLACED_BY, with the id that replaced it; NODE, with the name
+            of the concept's place in a hierarchy; ABOVE, of such a place, with the one
+            above it; BRAND, with the id of a brand.
         value: The name, the code, or the id of the other concept.
         rank: Facts of one concept are sorted by it. The name with the lowest is
             preferred, and only the types with the lowest count.
@@ -139,6 +147,7 @@ def build_concept(
     lists = {PARENT: concept.parents, RETIRED: concept.retired}
     languages: dict[str, list[int]] = defaultdict(list)
     sources: dict[str, list[int]] = defaultdict(list)
+    related: list[tuple[str, str, str]] = []
     kept, texts = not gate, 0
     type_rank = None
     for kind, value, rank, source, language in facts:
@@ -160,6 +169,8 @@ def build_concept(
                 sources[source].append(position)
         elif kind == CODE:
             concept.codes.setdefault(source, []).append(value)
+        elif kind in RELATIONS:
+            related.append((kind, source, value))
         elif kind == DEFINITION:
             concept.definition = concept.definition or value or None
         elif kind == KEEP:
@@ -183,8 +194,9 @@ def build_concept(
         key: sorted({*positions}) for key, positions in languages.items()
     }
     concept.sources = {key: sorted({*positions}) for key, positions in sources.items()}
-    for source, positions in concept.codes.items():
-        concept.codes[source] = list(dict.fromkeys(positions))
+    concept.codes = {key: [*dict.fromkeys(some)] for key, some in concept.codes.items()}
+    if related:
+        set_related_codes(concept, related)
     for values in (concept.types, *lists.values()):
         values[:] = dict.fromkeys(values)
     return concept

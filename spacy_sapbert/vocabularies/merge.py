@@ -6,7 +6,7 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
-from .concepts import PLACES, Concept
+from .concepts import PLACES, Concept, list_related_codes, set_related_codes
 
 get_cui = attrgetter("cui")
 
@@ -50,7 +50,9 @@ def unite_concepts(concepts: list[Concept]) -> Concept:
         united.definition = united.definition or concept.definition
         for source, found in concept.codes.items():
             codes.setdefault(source, {}).update(dict.fromkeys(found))
+    related = [code for concept in concepts for code in list_related_codes(concept)]
     united.codes = {source: list(found) for source, found in codes.items()}
+    set_related_codes(united, related)
     return united
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import SapbertError, unexpected_line
 from ..io.reading import decode_line, read_line_blocks
 from ..io.terminal import msg
-from .concepts import Concept, clean_name
+from .concepts import Concept, clean_name, list_related_codes
 
 SHOWN = 30
 MOST_SOURCES = 10_000  # of a file; UMLS has some 200
@@ -164,6 +164,8 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
             report.counts["parents"] += len(concept.parents)
         if concept.retired:
             report.counts["retired ids"] += len(concept.retired)
+        for relation, _, _ in list_related_codes(concept):
+            report.counts[f"{relation} codes"] += 1
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)

@@ -9,10 +9,22 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert import load_kb
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.linking.candidates import Candidate
+from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping import sssom
-from spacy_sapbert.mapping.lookup import EXACT, LINKED, NONE, REVIEW, Found
+from spacy_sapbert.mapping.lookup import (
+    EXACT,
+    LINKED,
+    NONE,
+    REVIEW,
+    Found,
+    Query,
+    map_queries,
+)
 from spacy_sapbert.serve.columns import apply_choice, write_mapped
+from spacy_sapbert.vocabularies.concepts import Concept
 
 TODAY = date(2026, 1, 2)
 
@@ -76,8 +88,6 @@ def test_what_nobody_decided_is_left_out() -> None:
 
 def map_terms(sample_kb: Path, reviewer: str) -> bytes:
     """A table of the page: two links, a choice, a rejection, one not decided."""
-    from spacy_sapbert import load_kb
-
     results = [
         found(EXACT, "C0000001"),
         found(LINKED, "C0000001", 0.9),
@@ -130,9 +140,22 @@ def test_rows_say_who_decided(sample_kb: Path) -> None:
     assert [row["confidence"] for row in rows] == ["0.3", "0.3", "", "", ""]
 
 
-def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
-    from spacy_sapbert import load_kb
+def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
+    related = {"broader": {"ICD10": ["R50"]}}
+    fever = Concept("L0000001", ["Ward fever"], related_codes=related)
+    kb = add_concepts(load_kb(own_kb), [fever])
+    options = LinkOptions(threshold=-1)
+    (result,) = map_queries(kb, [Query("ward fever")], options)
+    data = write_mapped(kb, "sssom.tsv", ["t"], [["x"]], ["x"], [result], [""])
+    _, (row,) = read_rows(data)
+    assert (row["predicate_id"], row["object_id"]) == (
+        "skos:exactMatch",
+        "concept:L0000001",
+    )
+    assert b"R50" not in data
 
+
+def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
     chosen = apply_choice(load_kb(sample_kb), found(REVIEW, None), "C0000004")
     cells = dict(
         zip(

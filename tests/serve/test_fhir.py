@@ -50,7 +50,15 @@ CONCEPTS = [
         sources={"SNOMEDCT_US": [0]},
     ),
     Concept("C4", ["Disease"], types=["T047"], codes={"SNOMEDCT_US": ["64572001"]}),
-    Concept("C5", ["Fever"], codes={"ICD10CM": ["R50"]}),
+    Concept(
+        "C5",
+        ["Fever"],
+        codes={"ICD10CM": ["R50"]},
+        related_codes={
+            "narrower": {"SNOMEDCT_US": ["426000000"]},
+            "broader": {"MSH": ["D009203", "D005334"]},
+        },
+    ),
 ]
 
 
@@ -462,6 +470,24 @@ def translations(resource: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def test_translate_says_which_codes_are_broader_and_narrower(fhir: LocalClient) -> None:
+    def send(code: str, system: str) -> set[tuple[str, str]]:
+        found = ask(fhir, "ConceptMap/$translate", code=code, system=system)
+        return {(code, equivalence) for _, code, equivalence in translations(found)}
+
+    narrow = "426000000"
+    assert send("R50", ICD) == {
+        ("C5", "relatedto"),
+        (narrow, "narrower"),
+        ("D009203", "wider"),
+        ("D005334", "wider"),
+    }
+    # it is narrower than the concept, so that the codes of the concept are wider
+    assert send(narrow, SNOMED) == {("C5", "wider"), ("R50", "wider")}
+    known = ask(fhir, "CodeSystem/$validate-code", url=SNOMED, code=narrow)
+    assert values(known)["result"] is False
+
+
 def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> None:
     def send(**given: Any) -> dict[str, Any]:
         return ask(fhir, "ConceptMap/$translate", **given)
@@ -478,7 +504,7 @@ def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> N
     one = send(system=ICD, code="I21", targetsystem=SNOMED, reverse=True)
     assert translations(one) == [(SNOMED, "22298006", "equivalent")]
     assert parts(one, "match")[0]["concept"]["display"] == "Myocardial infarction"
-    none = send(system=ICD, code="R50", target=f"{SNOMED}?fhir_vs")
+    none = send(system=ICD, code="I25.2", target=f"{SNOMED}?fhir_vs")
     assert values(none)["result"] is False
     assert "message" in values(none)
     assert values(send(system=LOINC, code="1"))["result"] is False

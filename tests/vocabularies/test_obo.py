@@ -349,10 +349,22 @@ def test_read_obo_knows_the_equivalents_of_mondo(tmp_path: Path) -> None:
     assert concept.codes == {"X": ["1"], "MESH": ["D1"], "NCIT": ["C4"]}
 
 
-def test_read_obo_counts_references_that_are_no_exact_matches(tmp_path: Path) -> None:
-    lines = ["xref: MESH:D1", "property_value: skos:closeMatch MESH:D1"]
-    _, report = read(write_obo(tmp_path, make_term("X:1", *lines)))
-    assert report.dropped["cross references that are no exact matches"] == 1
+def test_read_obo_keeps_what_a_mapping_means(tmp_path: Path) -> None:
+    """The modifiers are those of MONDO."""
+    concept = read_one(
+        tmp_path,
+        "xref: MESH:D1",
+        "property_value: skos:closeMatch MESH:D1",
+        'xref: ICD10CM:A1 {source="MONDO:mondoIsNarrowerThanSource"}',
+        'xref: ICD10CM:A2 {source="MONDO:mondoIsBroaderThanSource"}',
+        'xref: DOID:5 {source="MONDO:equivalentTo", source="x"}',
+    )
+    assert concept.codes == {"X": ["1"], "DOID": ["5"]}
+    assert concept.related_codes == {
+        "related": {"MESH": ["D1"]},
+        "broader": {"ICD10CM": ["A1"]},
+        "narrower": {"ICD10CM": ["A2"]},
+    }
 
 
 def test_read_obo_finds_ids_under_any_prefix_of_a_vocabulary(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_read_obographs_synonyms_have_scopes_and_xrefs_may_be_ids(
     assert (concept.cui, concept.aliases) == ("C0000001", ["x", *kinds])
 
 
-def test_read_obographs_leaves_out_references_that_are_no_exact_matches(
+def test_read_obographs_references_that_are_no_exact_matches_are_not_equal(
     tmp_path: Path,
 ) -> None:
     skos = "http://www.w3.org/2004/02/skos/core#"
@@ -129,7 +129,12 @@ def test_read_obographs_leaves_out_references_that_are_no_exact_matches(
     node = make_node("X_1", basicPropertyValues=values, xrefs=xrefs)
     (concept,), report = read(write_graph(tmp_path, node))
     assert concept.codes == {"X": ["1"], "MESH": ["D1"], "NCIT": ["C4"]}
-    assert report.dropped["cross references that are no exact matches"] == 2
+    # the file says which MESH matches exactly: its other ids are only related
+    assert concept.related_codes == {
+        "related": {"MESH": ["D2"]},
+        "broader": {"ICD10CM": ["C34"]},
+    }
+    assert report.counts["broader codes"] == 1
 
 
 def test_read_obographs_obsolete_node_retires_to_the_new_one(tmp_path: Path) -> None:

@@ -308,7 +308,11 @@ def test_read_rdf_of_orphanet(tmp_path: Path) -> None:
     assert blue.retired == ["Orphanet:4"]
     # A broader, a narrower and a wrong code are not codes of the concept.
     assert blue.codes == {"Orphanet": ["1"], "MeSH": ["D01"], "GARD": ["5"]}
-    assert report.dropped["cross references that are no exact matches"] == 4
+    assert blue.related_codes == {
+        "broader": {"ICD-10": ["A01", "A02"]},
+        "narrower": {"OMIM": ["7"]},
+    }
+    assert report.dropped["cross references that are wrong"] == 1
     assert concepts["Orphanet:5"].parents == ["Orphanet:2"]
 
 

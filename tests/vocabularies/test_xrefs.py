@@ -214,7 +214,7 @@ def test_sssom_maps_the_concepts_of_other_vocabularies(tmp_path: Path) -> None:
     assert lung.codes == {"DOID": ["1"]}
     assert skin == SKIN
     assert reports[2].counts["mappings that are used"] == 1
-    assert reports[2].dropped["mappings that are no exact matches"] == 2
+    assert reports[2].dropped["mappings with other predicates"] == 1
     assert reports[2].dropped["mappings to nothing"] == 1
 
 

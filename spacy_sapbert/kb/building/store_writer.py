@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ...errors import SapbertError, not_written
 from ...linking.text import name_form, name_keys, read_mention, rules_of
-from ...vocabularies.concepts import Concept
+from ...vocabularies.concepts import Concept, list_related_codes
 from ..database import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
 UNKNOWN_ORIGIN = -1  # of a name without language and source
@@ -77,6 +77,13 @@ class StoreWriter:
                 (number, source, code, rank)
                 for source, codes in concept.codes.items()
                 for rank, code in enumerate(codes)
+            ),
+        )
+        run(
+            "INSERT OR IGNORE INTO related_codes VALUES (?, ?, ?, ?, ?)",
+            (
+                (number, *code, rank)
+                for rank, code in enumerate(list_related_codes(concept))
             ),
         )
 

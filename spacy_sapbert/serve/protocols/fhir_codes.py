@@ -93,9 +93,10 @@ def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
 def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     """Return what `list_systems` remembers."""
     sources: dict[str, list[str]] = {}
-    for source in kb.store.sources_of_codes:
+    store = kb.store
+    for source in (*store.sources_of_codes, *store.sources_of_related_codes):
         sources.setdefault(address_of(source), []).append(source)
-    named = [CodeSystem(url, tuple(names)) for url, names in sources.items()]
+    named = [CodeSystem(url, (*dict.fromkeys(all),)) for url, all in sources.items()]
     return [CodeSystem(OWN), *named]
 
 
@@ -154,6 +155,15 @@ def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
         return [concept.cui]
     codes = (concept.codes.get(source, []) for source in system.sources)
     return [*dict.fromkeys(chain.from_iterable(codes))]
+
+
+def find_related(
+    kb: KnowledgeBase, system: CodeSystem, code: str
+) -> list[tuple[Concept, str]]:
+    """Return the concepts of which a code is a related one, and its relation."""
+    rows = kb.store.find_related_codes(system.sources, code) if system.sources else []
+    found = ((kb.concept(cui), relation) for cui, relation in rows)
+    return [(concept, relation) for concept, relation in found if concept is not None]
 
 
 def codes_of_cuis(

@@ -8,7 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from ...kb.knowledge_base import KnowledgeBase
-from ...vocabularies.concepts import Concept
+from ...vocabularies.concepts import (
+    BROADER,
+    NARROWER,
+    RELATED,
+    Concept,
+    list_related_codes,
+)
 from .fhir_codes import (
     CodeSystem,
     choose_display,
@@ -17,6 +23,7 @@ from .fhir_codes import (
     count_codes,
     find_ancestors,
     find_concepts,
+    find_related,
     find_set,
     find_system,
     is_name,
@@ -45,6 +52,10 @@ from .fhir_parameters import (
 
 MOST = 1_000  # codes of an expansion, and children of a code
 MAP = "urn:spacy-sapbert:same-concept"  # from a code to the codes of its concept
+# What the target is to the source, in R4, for what a code is to its concept. In R5
+# `wider` is `source-is-narrower-than-target`.
+EQUIVALENCES = {BROADER: "wider", NARROWER: "narrower", RELATED: "relatedto"}
+INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
 VERSIONS = ("system-version", "check-system-version", "force-system-version")
 LANGUAGE = {"displayLanguage": TEXT}
 CODED = {"code": TEXT, "version": TEXT, "coding": CODING}
@@ -388,7 +399,9 @@ def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
     """Return the codes that the concepts of a code have in other code systems.
 
     `equivalent` = both vocabularies give names to the concept; `relatedto` = one is a
-    cross reference. The relation has no direction, so `reverse` changes nothing.
+    cross reference; `wider` and `narrower` = what the code of the target is, where the
+    vocabulary says so. Two codes that are both only related to a concept are no
+    translation. `reverse` changes nothing.
 
     Raises:
         FhirError: If the map or a code system is unknown, or a system is missing.
@@ -406,12 +419,24 @@ def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
         system = find_system(kb, coding.system)
         if system is None or not coding.code or source not in (None, system):
             continue
+        others = targets or {*list_systems(kb)} - {system}
         for concept in find_concepts(kb, system, coding.code):
-            for target in targets or {*list_systems(kb)} - {system}:
+            for target in others:
+                shown = choose_display(concept, target)
                 equal = is_synonym(concept, system, target)
+                equivalence = "equivalent" if equal else "relatedto"
                 for code in codes_of(concept, target):
-                    shown = choose_display(concept, target)
-                    matches.append(make_match(target, code, shown, equal=equal))
+                    matches.append(make_match(target, code, shown, equivalence))
+                for relation, vocabulary, code in list_related_codes(concept):
+                    if vocabulary in target.sources:
+                        equivalence = EQUIVALENCES[relation]
+                        matches.append(make_match(target, code, shown, equivalence))
+        for concept, relation in find_related(kb, system, coding.code):
+            for target in others:
+                shown = choose_display(concept, target)
+                for code in codes_of(concept, target):
+                    equivalence = EQUIVALENCES[INVERSE.get(relation, relation)]
+                    matches.append(make_match(target, code, shown, equivalence))
     matches.sort(key=lambda match: [str(part) for part in match["part"]])
     found = [one for place, one in enumerate(matches) if one not in matches[:place]]
     missing = "The code is unknown, or its concept has no such code."
@@ -420,11 +445,10 @@ def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
 
 
 def make_match(
-    system: CodeSystem, code: str, display: str, *, equal: bool
+    system: CodeSystem, code: str, display: str, equivalence: str
 ) -> dict[str, Any]:
     """Return a translation of a code."""
     coding = {"system": system.url, "code": code, "display": display}
-    equivalence = "equivalent" if equal else "relatedto"
     part = [
         make_parameter("equivalence", valueCode=equivalence),
         make_parameter("concept", valueCoding=coding),

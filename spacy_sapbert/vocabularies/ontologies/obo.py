@@ -32,6 +32,13 @@ IN_BRACKETS = re.compile(r"xref \((.+)\)")
 MATCH = re.compile(r'(?:skos:)?(\w+Match)\s+"?([^"\s]+)')
 # what a cross reference of MONDO means, in its modifiers
 MONDO = re.compile(r'source="MONDO:(\w+)"')
+MONDO_MATCHES = {
+    "equivalentTo": EXACT,
+    "mondoIsNarrowerThanSource": "broadMatch",
+    "subClassOf": "broadMatch",
+    "mondoIsBroaderThanSource": "narrowMatch",
+    "superClassOf": "narrowMatch",
+}
 
 
 def read_obo(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -144,9 +151,8 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
             # a description in quotes may follow
             id = parse_id(IN_BRACKETS.sub(r"\1", value.partition(' "')[0]))
             term.xrefs.append(id)
-            if kinds := MONDO.findall(value):
-                exact = "equivalentTo" in kinds
-                term.matches.append((EXACT if exact else "relatedMatch", id))
+            for kind in MONDO.findall(value):
+                term.matches.append((MONDO_MATCHES.get(kind, "relatedMatch"), id))
         case "property_value":
             if match := MATCH.match(value):
                 term.matches.append((match[1], unescape(match[2])))

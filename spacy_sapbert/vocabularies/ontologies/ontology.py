@@ -1,10 +1,11 @@
 """Terms of an ontology → facts of concepts, under their own ids or other ones."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...linking.sources import normalize_prefix
+from ..concepts import BROADER, NARROWER, RELATED
 from ..facts import (
     ABOVE,
     ALSO,
@@ -22,7 +23,14 @@ from ..report import Report
 UMLS = "UMLS"
 CUI = r"C\d{7}"
 EXACT = "exactMatch"
-NOT_EQUIVALENT = "cross references that are no exact matches"
+WRONG = "wrongMatch"
+# What an id of another vocabulary is, by the predicate of SKOS
+RELATION_OF = {
+    "broadMatch": BROADER,
+    "narrowMatch": NARROWER,
+    "closeMatch": RELATED,
+    "relatedMatch": RELATED,
+}
 
 
 @dataclass(slots=True)
@@ -34,8 +42,8 @@ class Term:
         name: May be empty.
         parents: Ids of `is_a`.
         xrefs: Cross references, e.g. "UMLS_CUI:C0018923".
-        matches: What a cross reference means, in SKOS, and its id, e.g. "exactMatch"
-            and "MESH:D003924".
+        matches: What a cross reference means, in SKOS or `WRONG`, and its id, e.g.
+            "exactMatch" and "MESH:D003924".
         alternatives: Ids that were merged into this one.
         languages: The names of which the language is known.
     """
@@ -71,16 +79,13 @@ def find_facts(
         if isinstance(term, Fact):
             yield term
             continue
-        if term.matches:
-            count = len(term.xrefs)
-            term.xrefs = choose_equivalents(term)
-            report.dropped[NOT_EQUIVALENT] += max(0, count - len(term.xrefs))
+        related = sort_references(term, report) if term.matches else {}
         yield from retired_facts(term, options)
         ids, rule = choose_ids(term, options, pattern)
         if rule:
             report.dropped[rule] += 1
         else:
-            yield from term_facts(term, ids, options, report)
+            yield from term_facts(term, ids, related, options, report)
 
 
 def retired_facts(term: Term, options: ReadOptions) -> Iterator[Fact]:
@@ -94,9 +99,17 @@ def retired_facts(term: Term, options: ReadOptions) -> Iterator[Fact]:
 
 
 def term_facts(
-    term: Term, ids: list[str], options: ReadOptions, report: Report
+    term: Term,
+    ids: list[str],
+    related: Mapping[str, str],
+    options: ReadOptions,
+    report: Report,
 ) -> Iterator[Fact]:
-    """Yield the facts of a term for each of its concepts."""
+    """Yield the facts of a term for each of its concepts.
+
+    Args:
+        related: Ids that do not mean the same, and what they are.
+    """
     scopes = options.scopes or SCOPES
     texts = [text for scope, text in term.synonyms if scope in scopes]
     report.dropped["synonyms of other scopes"] += len(term.synonyms) - len(texts)
@@ -112,31 +125,43 @@ def term_facts(
         for language, names in term.languages.items():
             for text in names:
                 yield Fact(cui, ALSO, text, 0, source, language)
-        for reference in (term.id, *term.xrefs):
+        for reference in (term.id, *term.xrefs, *related):
             vocabulary, _, code = reference.partition(":")
             if code not in left_out and "//" not in code:
-                yield Fact(cui, CODE, code, 0, vocabulary)
+                kind = related.get(reference, CODE)
+                yield Fact(cui, kind, code, 0, vocabulary)
         if term.definition:
             yield Fact(cui, DEFINITION, term.definition)
 
 
-def choose_equivalents(term: Term) -> list[str]:
-    """Return the cross references of a term, without those that mean something else.
+def sort_references(term: Term, report: Report) -> dict[str, str]:
+    """Keep the cross references of a term that mean the same, and return the others.
 
-    Where a file says which ids of a vocabulary match exactly, its other ids do not.
+    Where a file says which ids of a vocabulary match exactly, its other ids are only
+    related.
+
+    Returns:
+        What each other id is, one of `RELATIONS`.
     """
     kinds: dict[str, set[str]] = {}
     for kind, id in term.matches:
         kinds.setdefault(id_key(id), set()).add(kind)
     exact = {key for key, relations in kinds.items() if EXACT in relations}
     prefixes = {key.partition(":")[0] for key in exact}
-    kept: dict[str, str] = {}
-    for xref in term.xrefs:
-        key = id_key(xref)
-        if key in exact or (key not in kinds and key.partition(":")[0] not in prefixes):
-            kept.setdefault(key, xref)
-    # an exact match need not be repeated as cross reference
-    return [*kept.values(), *sorted(exact - {*kept})]
+    # a match need not be repeated as cross reference
+    references = {id_key(xref): xref for xref in reversed(term.xrefs)}
+    same, related = [], {}
+    for key in dict.fromkeys([*map(id_key, term.xrefs), *sorted(exact), *kinds]):
+        id, relations = references.get(key, key), kinds.get(key, set())
+        if key in exact or not (relations or key.partition(":")[0] in prefixes):
+            same.append(id)
+        elif WRONG in relations:
+            report.dropped["cross references that are wrong"] += 1
+        else:
+            found = {RELATION_OF.get(kind, RELATED) for kind in relations}
+            related[id] = found.pop() if len(found) == 1 else RELATED
+    term.xrefs = same
+    return related
 
 
 def xref_ids(term: Term, prefix: str) -> list[str]:

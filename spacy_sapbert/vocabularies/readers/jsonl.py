@@ -11,7 +11,12 @@ from typing_extensions import TypedDict
 from ...errors import SapbertError, unexpected_line
 from ...io.json_members import JSONError, read_members
 from ...io.reading import read_lines
-from ..concepts import Concept, describe_error, parse_concept
+from ..concepts import (
+    Concept,
+    describe_error,
+    list_related_codes,
+    parse_concept,
+)
 from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report, read_good_lines
@@ -105,6 +110,8 @@ def concept_facts(concept: Concept) -> list[Fact]:
     facts[:0] = names
     for source, codes in concept.codes.items():
         facts += [Fact(cui, CODE, code, 0, source) for code in codes]
+    for relation, source, code in list_related_codes(concept):
+        facts.append(Fact(cui, relation, code, 0, source))
     for kind, values in (
         (TYPE, concept.types),
         (PARENT, concept.parents),

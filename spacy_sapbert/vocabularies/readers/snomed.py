@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...io.temporary_db import open_temporary_db
 from ...linking.languages import language_code
-from ..concepts import clean_name
+from ..concepts import BROADER, NARROWER, RELATED, clean_name
 from ..facts import (
     CODE,
     DEFINITION,
@@ -44,6 +44,12 @@ MAPS = {
     "6011000124106": "ICD10CM",
     "446608001": "ICDO3",
     "900000000000497000": "CTV3",
+}
+# How exact an extended map is; others are not specified
+CORRELATIONS = {
+    "447558009": BROADER,
+    "447559001": NARROWER,
+    "447560006": RELATED,
 }
 UNRANKED = 3  # a name in no language reference set
 
@@ -175,10 +181,11 @@ def find_names(
 
 def find_codes(release: Release, report: Report) -> Iterator[Fact]:
     """Yield the codes of the simple and extended maps, in their order."""
+    extended = ("mapGroup", "mapPriority", "correlationId")
     columns = ("referencedComponentId", "active", "refsetId", "mapTarget")
     for table, optional in (
         ("der2_sRefset_*SimpleMap*Snapshot*.txt", ()),
-        ("der2_*Refset_*ExtendedMap*Snapshot*.txt", ("mapGroup", "mapPriority")),
+        ("der2_*Refset_*ExtendedMap*Snapshot*.txt", extended),
     ):
         missing = f"no codes of {'extended' if optional else 'simple'} maps"
         for id, active, refset, target, *order in release.read(
@@ -191,7 +198,8 @@ def find_codes(release: Release, report: Report) -> Iterator[Fact]:
                 continue
             group, priority = (
                 int(number) if number.isascii() and number[:4].isdecimal() else 0
-                for number in order or ("0", "0")
+                for number in order[:2] or ("0", "0")
             )
             rank = 1 + min(group, 999) * 1000 + min(priority, 999)
-            yield Fact(cui_of(id), CODE, target, rank, MAPS[refset])
+            kind = CORRELATIONS.get(order[2] if order else "", CODE)
+            yield Fact(cui_of(id), kind, target, rank, MAPS[refset])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...io.reading import read_lines
 from ...io.tables import Row
+from ..concepts import BROADER, NARROWER, RELATED
 from ..facts import CODE, NAME, Fact
 from ..ids import split_id
 from ..options import ReadOptions
@@ -20,12 +21,21 @@ OPTIONAL = (
     *("subject_id", "subject_label", "object_label", "predicate_modifier"),
     "confidence",
 )
-# What makes two concepts equal; others are broader, narrower, close or related. So does
-# a cross reference, of which the file says nothing else, as in other ontologies.
-EXACT = (
-    *("skos:exactMatch", "owl:sameAs", "owl:equivalentClass"),
-    *("oboInOwl:hasDbXref", "oio:hasDbXref"),
-)
+EXACT = "exact"
+# What the object is to the subject. A cross reference, of which the file says nothing
+# else, makes them equal, as in other ontologies.
+PREDICATES = {
+    "skos:exactMatch": EXACT,
+    "owl:sameAs": EXACT,
+    "owl:equivalentClass": EXACT,
+    "oboInOwl:hasDbXref": EXACT,
+    "oio:hasDbXref": EXACT,
+    "skos:broadMatch": BROADER,
+    "skos:narrowMatch": NARROWER,
+    "skos:closeMatch": RELATED,
+    "skos:relatedMatch": RELATED,
+}
+INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
 NAMESPACES = {
     "http://www.w3.org/2004/02/skos/core#": "skos:",
     "http://www.w3.org/2002/07/owl#": "owl:",
@@ -36,12 +46,13 @@ COMMENT = "#"  # before each line of the metadata
 LEAST_CONFIDENCE = 0.5  # of a mapping that counts; one without confidence does
 
 
-class ExactMapping(NamedTuple):
-    """A row that says that two concepts, or a text and a concept, are one.
+class Mapping(NamedTuple):
+    """A row that says what a concept is to another concept, or to a text.
 
     Attributes:
         subject: Id; "" = the subject is a text, its label.
         target: Id, or `NOTHING`.
+        relation: What the target is to the subject: `EXACT` or one of `RELATIONS`.
     """
 
     line: int
@@ -49,51 +60,63 @@ class ExactMapping(NamedTuple):
     target: str
     subject_label: str
     target_label: str
+    relation: str = EXACT
 
 
 def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
-    """Read the concepts of exact mappings that have a label.
+    """Read the concepts of mappings that have a label.
 
-    Each has the ids that it is mapped to as codes, and the text that is mapped to it as
-    a name.
+    Each has the ids that it is mapped to as codes, and the text that is exactly mapped
+    to it as a name.
 
     Args:
         path: With or without the metadata above the table.
     """
     for row in read_pairs(path, report):
+        inverse = INVERSE.get(row.relation, row.relation)
         ends = (
-            (row.subject, row.subject_label, row.target),
-            (row.target, row.target_label, row.subject),
+            (row.subject, row.subject_label, row.target, row.relation),
+            (row.target, row.target_label, row.subject, inverse),
         )
-        for id, label, mapped in ends:
+        for id, label, mapped, relation in ends:
             if not id or not label:
                 continue
             yield Fact(id, NAME, label)
             prefix, local = split_id(mapped)
             if prefix:
-                yield Fact(id, CODE, local, source=prefix)
-        if not row.subject and row.subject_label:
+                kind = CODE if relation == EXACT else relation
+                yield Fact(id, kind, local, source=prefix)
+        if not row.subject and row.subject_label and row.relation == EXACT:
             yield Fact(row.target, NAME, row.subject_label)
 
 
 def read_mappings(path: Path, report: Report) -> Iterator[tuple[str, str]]:
     """Yield the ids of each exact mapping; see `read_sssom`."""
     for row in read_pairs(path, report):
-        if row.subject:
+        if row.subject and row.relation == EXACT:
             yield row.subject, row.target
 
 
-def read_pairs(path: Path, report: Report) -> Iterator[ExactMapping]:
-    """Yield the exact mappings between two concepts, or a text and a concept."""
-    for row in read_exact(path, report):
+def read_pairs(path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield the mappings between two concepts, or a text and a concept."""
+    for row in read_rows_of(path, report):
         if NOTHING in (row.subject, row.target) or row.subject == row.target:
             report.dropped["mappings to nothing"] += 1
         else:
             yield row
 
 
-def read_exact(path: Path, report: Report) -> Iterator[ExactMapping]:
+def read_exact(path: Path, report: Report) -> Iterator[Mapping]:
     """Yield exact mappings; of several objects with bars between them, one each."""
+    for row in read_rows_of(path, report):
+        if row.relation == EXACT:
+            yield row
+        else:
+            report.dropped["mappings that are no exact matches"] += 1
+
+
+def read_rows_of(path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield the mappings of a file with a known predicate."""
     first = next((line for _, line in read_lines(path) if is_row(line)), "")
     separator = "\t" if "\t" in first else ","
     rows = skip_comments(read_rows(path, separator, report, quoted=True))
@@ -101,14 +124,15 @@ def read_exact(path: Path, report: Report) -> Iterator[ExactMapping]:
         targets, predicate, subject, label, other, modifier, confidence = cells
         for namespace, prefix in NAMESPACES.items():
             predicate = predicate.replace(namespace, prefix)
-        if modifier or predicate not in EXACT:
-            report.dropped["mappings that are no exact matches"] += 1
+        if modifier or predicate not in PREDICATES:
+            report.dropped["mappings with other predicates"] += 1
         elif is_doubtful(confidence):
             rule = f"mappings with a confidence below {LEAST_CONFIDENCE}"
             report.dropped[rule] += 1
         else:
+            relation = PREDICATES[predicate]
             for target in targets.split("|"):
-                yield ExactMapping(line, subject, target.strip(), label, other)
+                yield Mapping(line, subject, target.strip(), label, other, relation)
 
 
 def is_doubtful(confidence: str) -> bool:
