@@ -16,8 +16,11 @@ from spacy_sapbert.evaluation.accuracy import (
     combine_parts,
     score_ranking,
 )
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve
+from spacy_sapbert.evaluation.gold_mentions import (
+    Resolve,
+)
 from spacy_sapbert.evaluation.score_mentions import no_gold_mentions
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import read_docs
 
 GOLD = "gold"  # the span group of gold mentions
@@ -62,7 +65,7 @@ def read_gold_docs(
         golds = []
         for span, ids in zip(group, group.attrs["ids"], strict=True):
             parts = [[c if ":" in c else prefix + c for c in part] for part in ids]
-            golds.append(GoldMention(0, "", span.text, parts))
+            golds.append(GoldMention(-1, -1, "", span.text, parts, 0))
         yield doc, golds
 
 

@@ -16,7 +16,10 @@ from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import no_known_mentions
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
 from spacy_sapbert.evaluation.compare import mcnemar_test
-from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
+from spacy_sapbert.evaluation.gold_mentions import (
+    make_resolver,
+    read_aliases,
+)
 from spacy_sapbert.evaluation.rankers import kb_lookup
 
 KS = (1, 5)

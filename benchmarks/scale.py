@@ -13,7 +13,9 @@ from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.large_vocabulary import MixedVectors, frequent_words, write_vocabulary
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.encoder.encoder import Encoder, TokenIds
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.building.build import build_kb

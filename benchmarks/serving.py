@@ -172,7 +172,7 @@ def main(
     read = load_reader("pubtator")
     documents = [document for path in corpora for document in read(path)]
     texts = [document.text for document in documents]
-    spans = (span.mention for document in documents for span in document.spans)
+    spans = (span.mention for document in documents for span in document.mentions)
     mentions = [*dict.fromkeys(spans)]
     numbers = [int(number) for number in clients.split(",")]
     half_way = len(mentions) // 2

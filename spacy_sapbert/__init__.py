@@ -29,7 +29,7 @@ PUBLIC = {
     "load_kb": "kb.knowledge_base",
     "package_kb": "kb.packages",
     "read_concepts": "vocabularies.concepts",
-    "read_corpus": "corpora.registry",
+    "read_corpus": "formats.corpus",
     "read_docs": "formats.gold_docs",
     "read_vocabulary": "vocabularies.registry",
     "remove_concepts": "kb.edits.change",
@@ -40,10 +40,10 @@ PUBLIC = {
 __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from .corpora.registry import read_corpus as read_corpus
     from .distributed.link_batches import LinkBatches as LinkBatches
     from .encoder.encoder import EncoderConfig as EncoderConfig
     from .errors import SapbertError as SapbertError
+    from .formats.corpus import read_corpus as read_corpus
     from .formats.gold_docs import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
     from .kb.building.build import build_kb as build_kb

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.records import Calibration, Manifest
 
@@ -31,3 +32,14 @@ def make_calibration() -> Calibration:
         "package_version": "0.1.0",
     }
     return Calibration.model_validate(data)
+
+
+def annotated_mention(text: str, parts: list[list[str]]) -> GoldMention:
+    """Return a mention without a place."""
+    return GoldMention(-1, -1, "", text, parts, 0)
+
+
+def annotated_document(
+    source: str, text: str, mentions: list[GoldMention]
+) -> GoldDocument:
+    return GoldDocument("", text, mentions, source)

@@ -61,6 +61,10 @@ COMMANDS = {
         "corpora.biosyn:biosyn_mentions_command",
         "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
+    "convert-corpus": CommandInfo(
+        "corpora.convert:convert_research",
+        "COMETA, AskAPatient, XL-BEL, CADEC -> mentions.tsv or docs.spacy",
+    ),
     "check": CommandInfo(
         "check:check_command",
         "vocabulary + settings -> what would stop `spacy project run all`",

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 from confection import Config
 
-from spacy_sapbert.corpora.convert import make_blank
 from spacy_sapbert.encoder.hub import check_published
 from spacy_sapbert.encoder.huggingface import check_encoder_name
 from spacy_sapbert.errors import (
@@ -18,6 +17,7 @@ from spacy_sapbert.errors import (
     not_written,
     refused_by_system,
 )
+from spacy_sapbert.formats.convert import make_blank
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.packages import check_package_name, check_version
 from spacy_sapbert.vocabularies.registry import guess_format

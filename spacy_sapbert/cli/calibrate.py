@@ -14,6 +14,7 @@ from ..kb.knowledge_base import load_kb
 from ..kb.settings import has_learned_order
 from ..linking.probability import score_probability
 from .app import app, check_outputs
+from .convert import ON_ERROR, Skipped
 from .evaluate import MOST, print_links
 
 # Rows of the table: the key and its words.
@@ -48,7 +49,9 @@ def format_number(number: float | str | None) -> str:
 @app.command("calibrate")
 def calibrate(
     mentions: list[Path] = typer.Argument(
-        ..., metavar="MENTIONS...", help="mentions.tsv, or mention||id; also .gz."
+        ...,
+        metavar="MENTIONS...",
+        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
     ),
     kb: str | None = typer.Option(
         None, help="Folder of the knowledge base to calibrate."
@@ -65,6 +68,7 @@ def calibrate(
     limit: int = typer.Option(
         0, min=0, max=MOST, help="First mentions of each file; 0 = all."
     ),
+    on_error: str = ON_ERROR,
     figure: Path | None = typer.Option(None, help="Figure to write, .png or .svg."),
     check: bool = typer.Option(
         False, "--check", help="Measure the present threshold; no change."
@@ -103,8 +107,9 @@ def calibrate(
         from ..evaluation.figures import check_figure, draw_calibration, save_figure
 
         check_figure(figure)
+    skipped = Skipped(on_error)
     files = evaluation.read_gold_files(
-        mentions, bars_join_parts=bars_join_parts, limit=limit
+        mentions, bars_join_parts=bars_join_parts, limit=limit, on_error=skipped
     )
     opened = load_kb(folder)
     manifest, ranker = opened.manifest, opened.ranker
@@ -149,6 +154,7 @@ def calibrate(
             chance = score_probability(written.logistic, written.threshold)
             rows.append(("Probability at the threshold", f"{chance:.4f}"))
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
+        skipped.report()
         if written.by == "probability":
             print_links(evaluation.measure_beside(top, written))
         if figure is not None:

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import typer
 
-from ..corpora.convert import LABEL, convert_corpus
-from ..corpora.registry import FORMATS, read_corpus
 from ..errors import SapbertError, unknown_on_error
+from ..formats.convert import LABEL, convert_corpus
+from ..formats.corpus import read_corpus
+from ..formats.registry import FORMATS
 from ..io.progress import show_progress
 from ..io.terminal import msg
 from .app import app, check_outputs
 
 CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
-FORMAT = typer.Option(None, help=f"One of {', '.join(FORMATS)}. [detected]")
+READ = ", ".join(name for name, format in FORMATS.items() if format.read)
+FORMAT = typer.Option(None, help=f"One of {READ}. [detected]")
 ON_ERROR = typer.Option(
     "fail", help="fail, or skip: leave out documents that cannot be read, and count."
 )
@@ -69,13 +71,6 @@ def convert(
     language: str | None = typer.Option(
         None, help="TSV: only mentions with this `lang`. [all]"
     ),
-    level: str | None = typer.Option(
-        None, help="COMETA: general or specific. [general]"
-    ),
-    fold: int | None = typer.Option(None, help="AskAPatient: 0 to 9. [0]"),
-    split: str | None = typer.Option(
-        None, help="AskAPatient: train, validation or test. [test]"
-    ),
     linked_only: bool = typer.Option(
         False, "--linked-only", help="Leave out composites and mentions without an id."
     ),
@@ -98,9 +93,6 @@ def convert(
         "bars_join_parts": bars_join_parts,
         "split_composites": split_composites,
         "language": language,
-        "level": level,
-        "fold": fold,
-        "split": split,
     }
     options = {name: value for name, value in given.items() if value is not None}
     skipped = Skipped(on_error)

@@ -10,6 +10,7 @@ from ..io.terminal import msg
 from ..io.writing import write_atomically, write_json
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
+from .convert import ON_ERROR, Skipped
 
 MOST = 1_000_000_000  # mentions of a file
 USED = 1  # number of the threshold in force; see `list_beside`
@@ -103,7 +104,7 @@ def evaluate(
     mentions: list[Path] = typer.Argument(
         ...,
         metavar="MENTIONS...",
-        help="mentions.tsv, mention||id, also .gz; reviewed tables of `map`.",
+        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
     ),
     k: int = typer.Option(
         5, "-k", "--k", min=1, help="Answers that count, besides the first."
@@ -147,6 +148,7 @@ def evaluate(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="evaluation.json to write."
     ),
+    on_error: str = ON_ERROR,
     force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -177,6 +179,7 @@ def evaluate(
     for path in errors:
         check_errors_path(path)
     check_outputs(output, predictions, *errors, force=force)
+    skipped = Skipped(on_error)
     settings = make_evaluation_settings(
         k,
         composite=composite,
@@ -197,6 +200,7 @@ def evaluate(
         baselines=baselines,
         recall_queries=recall_queries,
         progress=not quiet,
+        on_error=skipped,
     )
     results = evaluation.results
     if compare:
@@ -225,6 +229,7 @@ def evaluate(
         return
     for result in results["files"]:
         print_file(result)
+    skipped.report()
     print_links(results["links"])
     recall = [f"{key} {val}" for key, val in results["index_recall"].items()]
     msg.text(f"Index against exact search: {', '.join(recall)}")

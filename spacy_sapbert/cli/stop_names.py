@@ -1,15 +1,18 @@
 """`spacy sapbert stop-names`: learn which names are mostly not mentions."""
 
-from itertools import chain
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated_texts
 from ..errors import check_range
+from ..formats.corpus import detect_corpus, read_corpus
+from ..formats.gold import GoldDocument
 from ..io.progress import show_progress
 from ..io.terminal import msg
 from .app import app, check_outputs
+from .convert import FORMAT, ON_ERROR, Skipped
 
 MOST_LISTED = 10
 
@@ -21,9 +24,7 @@ def stop_names(
     annotated: list[Path] = typer.Argument(
         ..., metavar="ANNOTATED...", help="Annotated files or folders."
     ),
-    format: str | None = typer.Option(
-        None, help=f"One of {', '.join(ANNOTATED_FORMATS)}. [detected]"
-    ),
+    format: str | None = FORMAT,
     share: float = typer.Option(
         0.2, help="Write names that are a mention in a smaller share of the places."
     ),
@@ -33,6 +34,7 @@ def stop_names(
         help="Detect short forms by their long forms, as `assemble --short-forms`.",
     ),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
+    on_error: str = ON_ERROR,
     force: bool = typer.Option(False, "--force", help="Replace the output."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -55,9 +57,15 @@ def stop_names(
     detector = SapbertMentions(nlp, kb=kb, short_forms=short_forms)
     detector.open()
 
-    texts = chain.from_iterable(
-        read_annotated_texts(path, format) for path in annotated
-    )
+    skipped = Skipped(on_error)
+
+    def read_all() -> Iterator[GoldDocument]:
+        for path in annotated:
+            known = format or detect_corpus(path)
+            options: dict[str, Any] = {"every": True} if known == "spacy" else {}
+            yield from read_corpus(path, known, on_error=skipped, **options)
+
+    texts = (document for document in read_all() if document.text)
     bar = show_progress(texts, unit="documents", desc="Read", quiet=quiet)
     learned = learn_stop_names(nlp, detector, bar, share=share)
     write_stop_names(output, learned, lang=lang)
@@ -65,4 +73,5 @@ def stop_names(
         rows = [(name, f"{m:,}", f"{n:,}") for name, m, n in learned[:MOST_LISTED]]
         header = (f"{len(learned):,} names, e.g.", "mentions", "occurrences")
         msg.table(rows, header=header, divider=True, aligns=("l", "r", "r"))
+        skipped.report()
         msg.good(f"Wrote {output}")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
 from ..errors import SapbertError
-from ..formats.gold import NIL
+from ..formats.corpus import read_corpus
+from ..formats.gold import NIL, GoldDocument
 from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
@@ -18,12 +18,11 @@ from ..kb.folder.layout import KB_FOLDER
 from ..kb.folder.versions import find_kb
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
-from .convert import DROP_PREFIX, ON_ERROR, PREFIX, Skipped
+from .convert import DROP_PREFIX, FORMAT, ON_ERROR, PREFIX, Skipped
 from .kb.edit import check_folder
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..kb.teaching.documents import AnnotatedDocument
     from ..kb.teaching.teach import TeachingReport
 
 MOST_LISTED = 10
@@ -65,9 +64,7 @@ def teach(
     annotated: list[Path] = typer.Argument(
         ..., metavar="ANNOTATED...", help="Annotated files or folders."
     ),
-    format: str | None = typer.Option(
-        None, help=f"One of {', '.join(ANNOTATED_FORMATS)}. [detected]"
-    ),
+    format: str | None = FORMAT,
     output: Path | None = typer.Option(
         None,
         "--output",
@@ -114,6 +111,7 @@ def teach(
     `spacy sapbert kb discard-teaching` takes it out again.
     """
     from ..kb.teaching.teach import teach_documents
+    from ..pipeline.teaching import annotate
 
     check_apart(output, report, lost, contradictions)
     check_outputs(report, lost, contradictions, force=force)
@@ -123,15 +121,16 @@ def teach(
 
     skipped = Skipped(on_error)
 
-    def read_all() -> "Iterator[AnnotatedDocument]":
+    def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
-            yield from read_annotated(
+            for document in read_corpus(
                 path,
                 format,
                 prefix=prefix,
                 drop_prefix=drop_prefix,
                 on_error=skipped,
-            )
+            ):
+                yield annotate(document, path.name)
 
     documents = [
         *show_progress(

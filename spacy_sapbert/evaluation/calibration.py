@@ -2,15 +2,17 @@
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.documents import OnError, raise_error
+from ..formats.gold import GoldDocument
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.version import __version__
@@ -27,7 +29,7 @@ from ..linking.probability import (
     log_odds,
     score_probability,
 )
-from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
+from .gold_mentions import check_names, make_resolver, read_gold
 from .rankers import kb_lookup
 
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
@@ -36,7 +38,7 @@ NOT_CALIBRATED = "no calibration"  # criterion of a threshold given or estimated
 BINS = 10
 BATCH_SIZE = 256
 
-GoldFiles = dict[Path, list[GoldMention]]  # mentions with and without an id
+GoldFiles = dict[Path, list[GoldDocument]]  # without their texts
 
 
 def parse_criterion(text: str) -> tuple[str, float]:
@@ -54,16 +56,26 @@ def parse_criterion(text: str) -> tuple[str, float]:
 
 
 def read_gold_files(
-    paths: Sequence[Path], *, bars_join_parts: bool = False, limit: int = 0
+    paths: Sequence[Path],
+    *,
+    bars_join_parts: bool = False,
+    limit: int = 0,
+    on_error: OnError = raise_error,
 ) -> GoldFiles:
-    """Read files of annotated mentions; if there is a limit, the first of each file."""
+    """Read annotated documents; `limit` = the first mentions of each file."""
     check_names(paths)
-    return {
-        path: list(
-            islice(read_mentions(path, bars_join_parts=bars_join_parts), limit or None)
-        )
-        for path in paths
-    }
+    files: GoldFiles = {}
+    for path in paths:
+        left, files[path] = limit or sys.maxsize, []
+        for document in read_gold(
+            path, bars_join_parts=bars_join_parts, on_error=on_error
+        ):
+            mentions = document.mentions[:left]
+            files[path].append(document._replace(text="", mentions=mentions))
+            left -= len(mentions)
+            if not left:
+                break
+    return files
 
 
 def sort_scores(rows: Sequence[tuple[float | None, bool, bool]]) -> TopScores:
@@ -87,7 +99,7 @@ def score_top1(
     composite is linked as one text, so its candidate is hardly ever right. If
     `ordered`, the scores are log-odds of the learned order, not cosines.
     """
-    golds = [gold for file in files.values() for gold in file]
+    golds = [gold for file in files.values() for doc in file for gold in doc.mentions]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
     best: dict[str, tuple[str, float | None]] = {}
     starts = range(0, len(texts), BATCH_SIZE)
@@ -224,13 +236,18 @@ def calibrate(
     values = {name: float(measures[name][0]) for name in MEASURES}
     probabilities = score_probability(logistic, scores)
     values["calibration_error"] = calibration_error(probabilities, right)
-    golds = [(path, gold.doc) for path, golds in files.items() for gold in golds]
+    documents = {
+        (path, document.id)
+        for path, found in files.items()
+        for document in found
+        if document.id and document.mentions
+    }
     return {
         "by": "probability" if ordered else "cosine",
         "criterion": criterion,
         "threshold": round(threshold, DIGITS),
         "mentions": len(top.scores),
-        "documents": len({(path, doc) for path, doc in golds if doc}),
+        "documents": len(documents),
         "nil": int((~top.known).sum()),
         "answered": len(scores),
         "right": int(right.sum()),

@@ -8,10 +8,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import SapbertError
+from ..formats.gold import GoldMention
 from ..io.plugins import require
 from ..io.reading import file_digest, read_lines
 from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
-from .gold_mentions import GoldMention, Lookup, Resolve, make_resolver
+from .gold_mentions import Lookup, Resolve, make_resolver
 from .score_mentions import EvaluationSettings
 
 RESAMPLES = 10_000

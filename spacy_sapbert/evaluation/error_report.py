@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.gold import GoldMention
 from ..io.html import load_templates
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Entry
 from .accuracy import Answer, combine_parts, list_concepts
 from .diagnose import CAUSES, find_cause, info_finder
-from .gold_mentions import GoldMention, make_resolver
+from .gold_mentions import make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 

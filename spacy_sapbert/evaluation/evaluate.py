@@ -9,20 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.documents import OnError, raise_error
+from ..formats.gold import GoldDocument, GoldMention
 from ..io.reading import file_digest
 from ..io.tables import show_id
 from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
 from .calibration import measure_links
-from .gold_mentions import (
-    GoldMention,
-    Lookup,
-    Pair,
-    Resolve,
-    check_names,
-    make_resolver,
-)
+from .gold_mentions import Lookup, Pair, Resolve, check_names, make_resolver
 from .rankers import (
     back_off_ranker,
     embed_mentions,
@@ -143,16 +138,18 @@ def evaluate_kb(
     baselines: bool = False,
     recall_queries: int = 1000,
     progress: bool = False,
+    on_error: OnError = raise_error,
 ) -> Evaluation:
     """Compute accuracy and coverage of a knowledge base on files of gold mentions.
 
     `seen` has the pairs of the training. Mentions of `back_off` are looked up first.
     With `baselines`, exact look-up and TF-IDF are scored on the same names too.
-    `recall_queries` mentions compare the index with exact search.
+    `recall_queries` mentions compare the index with exact search. `on_error` gets the
+    error of each document that is left out.
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)
-    selected = [select_mentions(path, settings) for path in paths]
+    selected = [select_mentions(path, settings, on_error) for path in paths]
     texts = list(dict.fromkeys(gold.mention for golds, _ in selected for gold in golds))
     lookup = kb_lookup(kb)
     for path, (golds, _) in zip(paths, selected, strict=True):
@@ -200,7 +197,10 @@ def evaluate_kb(
         "versions": describe_versions(),
         "links": measure_links(
             kb,
-            {path: golds for path, (golds, _) in zip(paths, selected, strict=True)},
+            {
+                path: [GoldDocument("", "", golds)]
+                for path, (golds, _) in zip(paths, selected, strict=True)
+            },
             aliases,
         ),
         "index_recall": measure_recall(kb, texts[::step][:recall_queries]),

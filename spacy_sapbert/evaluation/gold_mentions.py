@@ -1,49 +1,19 @@
 """Gold mentions: files of mentions with the ids that annotators gave them."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import unquote
+from typing import Any
 
-from ..errors import SapbertError, blank_mention
-from ..formats.gold import NO_ID, SEPARATORS, split_ids
-from ..formats.inputs.files import detect_content, detect_format
-from ..formats.registry import load_reader
+from ..errors import SapbertError
+from ..formats.corpus import read_corpus
+from ..formats.documents import OnError, raise_error
+from ..formats.gold import GoldDocument, GoldMention
 from ..io.reading import read_lines
-from ..mapping.run import is_mapped, read_reviewed
-from ..mapping.sssom import NOTHING, OWN
-from ..vocabularies.readers.sssom import read_exact
-from ..vocabularies.report import Report
-
-BARS = "||"
-COLUMNS = ("mention", "ids")
-SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
-# Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
-LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 
 Lookup = Callable[[str], str | None]  # an id → the concept that has it now
 Pair = tuple[str, str]  # folded mention, id
-
-
-class GoldMention(NamedTuple):
-    """One annotated mention.
-
-    Attributes:
-        line: Line in the file, from 1.
-        doc: The document; empty if the file has no documents.
-        parts: For each part of a composite the ids of which one must be found; a
-            mention of one concept has one part. Empty if there is no id.
-    """
-
-    line: int
-    doc: str
-    mention: str
-    parts: list[list[str]]
-
-
 Resolve = Callable[[GoldMention], list[frozenset[str]]]  # concepts for each part
 
 
@@ -63,113 +33,29 @@ def fold_text(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def looks_like_ids(field: str) -> bool:
-    """Return whether all of a field has the form of ids."""
-    return all(LIKE_ID.fullmatch(cui.strip()) for cui in SEPARATORS.split(field))
-
-
-def read_header(path: Path, number: int, line: str) -> list[str] | None:
-    """Return the columns of a table by its first line; None for `mention||id`."""
-    columns = line.split("\t")
-    if all(column in columns for column in COLUMNS):
-        return columns
-    if BARS in line:
-        return None
-    raise SapbertError(
-        "E117",
-        f"{path}:{number}: Expected a header with tabs between the columns and "
-        "`mention` and `ids` among them, or lines `mention||id`, but got something "
-        "else. Convert the file to one of the two.",
-    )
-
-
-def split_row(
-    path: Path, number: int, line: str, columns: list[str] | None
-) -> tuple[str, str, str]:
-    """Return document, mention and ids of a line, which an error does not quote."""
-    expected, separator = (len(columns), "\t") if columns else (2, BARS)
-    fields = line.split(separator)
-    if len(fields) != expected:
-        raise SapbertError(
-            "E117",
-            f"{path}:{number}: Expected {expected} fields with "
-            f"{'tabs' if columns else f'`{BARS}`'} between them, but got "
-            f"{len(fields)}. Correct the line.",
-        )
-    if columns:
-        row = dict(zip(columns, fields, strict=True))
-        doc, mention, ids = row.get("doc", ""), row["mention"], row["ids"]
-    else:
-        doc, (mention, ids) = "", fields
-        if looks_like_ids(mention) and not looks_like_ids(ids) and ids not in NO_ID:
-            raise SapbertError(
-                "E117",
-                f"{path}:{number}: Expected `mention||id`, but the ids come first. "
-                "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
-            )
-    if not mention.strip():
-        raise blank_mention(path=path, line=number)
-    return doc, mention, ids
-
-
 def read_mentions(
-    path: Path, *, bars_join_parts: bool = False
+    path: Path, *, bars_join_parts: bool = False, on_error: OnError = raise_error
 ) -> Iterator[GoldMention]:
-    """Read gold mentions, also without an id: a table, or lines `mention||id`.
+    """Read the mentions of annotated documents; see `read_corpus`.
 
-    A table of `map` has mentions where a person has chosen a concept, and a file of
-    SSSOM where a text is mapped exactly to a concept or to none. Documents of brat,
-    PubTator, BioC or JSON Lines have their annotated mentions.
+    Each has a line of its own: in a format without lines, its number.
     """
-    if is_mapped(path):
-        for row, term, parts in read_reviewed(path):
-            yield GoldMention(row, "", term, parts)
-        return
-    if SSSOM.search(path.name):
-        yield from read_mapped_texts(path)
-        return
-    if path.is_dir() or detect_content(path) is not None:
-        yield from read_documents(path)
-        return
-    columns: list[str] | None = None
-    seen = started = False
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        if not started:
-            started, columns = True, read_header(path, number, line)
-            if columns:
-                continue
-        doc, mention, ids = split_row(path, number, line, columns)
-        seen = True
-        parts = split_ids(ids, bars_join_parts=bars_join_parts)
-        yield GoldMention(number, doc, mention, parts)
-    if not seen:
-        raise SapbertError(
-            "E106",
-            f"Expected gold mentions in {path}, but it has none. Pass the file that "
-            "has them.",
-        )
+    documents = read_gold(path, bars_join_parts=bars_join_parts, on_error=on_error)
+    return (mention for document in documents for mention in document.mentions)
 
 
-def read_documents(path: Path) -> Iterator[GoldMention]:
-    format = "brat" if path.is_dir() else detect_format(path)
-    for document in load_reader(format)(path):
-        for span in document.spans:
-            yield GoldMention(span.line, str(document.id), span.mention, span.parts)
-
-
-def read_mapped_texts(path: Path) -> Iterator[GoldMention]:
-    """Read the texts of a file of SSSOM; ids may have their prefix or not."""
-    report = Report()
-    for row in read_exact(path, report):
-        if row.subject or not row.subject_label:
-            continue
-        prefix, _, local = row.target.partition(":")
-        local = unquote(local)
-        ids = [local] if prefix == OWN else [f"{prefix}:{local}", local]
-        parts = [] if row.target == NOTHING else [ids]
-        yield GoldMention(row.line, "", row.subject_label, parts)
+def read_gold(
+    path: Path, *, bars_join_parts: bool = False, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
+    """Read annotated documents; see `read_mentions`."""
+    options: dict[str, Any] = {"bars_join_parts": True} if bars_join_parts else {}
+    line = 0
+    for document in read_corpus(path, on_error=on_error, **options):
+        mentions: list[GoldMention] = []
+        for mention in document.mentions:
+            line = max(line + 1, mention.line)
+            mentions.append(mention._replace(line=line))
+        yield document._replace(mentions=mentions)
 
 
 def read_aliases(path: Path) -> dict[str, str]:

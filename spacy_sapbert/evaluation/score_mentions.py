@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.documents import OnError, raise_error
+from ..formats.gold import GoldMention
 from ..io.progress import show_progress
 from .accuracy import (
     COMPOSITES,
@@ -19,7 +21,6 @@ from .accuracy import (
     score_answers,
 )
 from .gold_mentions import (
-    GoldMention,
     Lookup,
     Pair,
     fold_text,
@@ -77,13 +78,14 @@ def make_evaluation_settings(
 
 
 def select_mentions(
-    path: Path, settings: EvaluationSettings
+    path: Path, settings: EvaluationSettings, on_error: OnError = raise_error
 ) -> tuple[list[GoldMention], dict[str, int]]:
     """Read the gold mentions to score, and count all, `without_id` and `repeated`."""
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
     selected: list[GoldMention] = []
     known: set[tuple[str, str]] = set()
-    for gold in read_mentions(path, bars_join_parts=settings.bars_join_parts):
+    bars = settings.bars_join_parts
+    for gold in read_mentions(path, bars_join_parts=bars, on_error=on_error):
         if settings.limit and counts["mentions"] == settings.limit:
             break
         counts["mentions"] += 1

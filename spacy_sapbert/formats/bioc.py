@@ -16,7 +16,7 @@ from ..io.xml_blocks import read_children
 from ..linking.sources import PREFIXES, normalize_prefix
 from .documents import OnError, raise_error
 from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
-from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans, split_ids
+from .gold import LONGEST, NO_ID, GoldDocument, GoldMention, collect_mentions, split_ids
 
 # of a document that has another structure
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
@@ -195,7 +195,7 @@ def list_annotations(document: Node) -> Iterator[Node]:
             yield from get_nodes(sentence, "annotations")
 
 
-def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
+def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldMention:
     """Check an annotation against the text; one with gaps includes its gaps."""
     places: list[tuple[int, int]] = []
     for location in get_nodes(annotation, "locations"):
@@ -213,7 +213,7 @@ def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
         raise fail("annotations whose locations give their text")
     infons = annotation.get("infons") or {}
     label = str(infons.get(TYPE) or "")
-    return GoldSpan(start, end, label, mention or written, find_ids(infons), 0)
+    return GoldMention(start, end, label, mention or written, find_ids(infons), 0)
 
 
 def find_ids(infons: Node) -> list[list[str]]:
@@ -242,7 +242,7 @@ def to_gold(found: Node | Element, fail: Fail, *, longest: int) -> GoldDocument:
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
     spans = (read_annotation(each, text, fail) for each in list_annotations(document))
     id = str(document.get("id") or "")
-    return GoldDocument(id, text, collect_spans(spans, fail))
+    return GoldDocument(id, text, collect_mentions(spans, fail))
 
 
 def parse_json(path: Path, fail: Fail) -> Iterator[Node]:

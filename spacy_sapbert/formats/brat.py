@@ -27,7 +27,7 @@ from .gold import (
     NO_ID,
     SEPARATORS,
     GoldDocument,
-    GoldSpan,
+    GoldMention,
     check_count,
     parse_fragments,
     place_fragments,
@@ -41,7 +41,7 @@ NOT_IN_FILES = frozenset('\\:*?"<>|')
 NAME_BYTES = 200  # of a file, of the 255 that most systems take
 DEPTH = 8  # folders in each other
 
-Entities = dict[str, GoldSpan]  # by the name, e.g. "T1"
+Entities = dict[str, GoldMention]  # by the name, e.g. "T1"
 NumberedLine = tuple[int, str]
 
 
@@ -59,7 +59,9 @@ def bad_line(path: Path, number: int, expected: str) -> SapbertError:
     return wrong_annotation(path=path, line=number, expected=expected)
 
 
-def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
+def read_entity(
+    path: Path, number: int, line: str, text: str
+) -> tuple[str, GoldMention]:
     """Parse a line `T1`, tab, `Type start end`, tab, mention."""
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
@@ -68,7 +70,7 @@ def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, Gol
     type, _, offsets = place.strip().partition(" ")
     fragments = parse_fragments(path, number, offsets)
     start, end, mention = place_fragments(path, number, text, fragments, mention)
-    return name.strip(), GoldSpan(start, end, type, mention, [], number)
+    return name.strip(), GoldMention(start, end, type, mention, [], number)
 
 
 def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:

@@ -19,7 +19,7 @@ from ..io.reading import (
     read_blocks,
 )
 from ..io.tables import decode_blocks, is_utf8
-from .gold import GoldSpan
+from .gold import GoldMention
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -40,8 +40,8 @@ class Document(NamedTuple):
     Attributes:
         id: The id in the file, else file name and line.
         doc: Of a `.spacy` file: its tokens and entities.
-        spans: The mentions of an annotated text, whose concepts are not used; None =
-            they are to be detected.
+        mentions: Those of an annotated text, whose concepts are not used; None = they
+            are to be detected.
         fields: Other columns of the input that the output repeats.
         place: File and line, for errors.
         error: Why the document cannot be linked; "" = it can.
@@ -50,7 +50,7 @@ class Document(NamedTuple):
     id: str | int
     text: str
     doc: "Doc | None" = None
-    spans: list[GoldSpan] | None = None
+    mentions: list[GoldMention] | None = None
     fields: dict[str, Any] | None = None
     place: str = ""
     error: str = ""

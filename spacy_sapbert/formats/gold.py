@@ -19,12 +19,13 @@ MENTIONS = RECORD_VALUES // 16  # of a document: each takes up to a kilobyte
 Fragments = list[tuple[int, int]]
 
 
-class GoldSpan(NamedTuple):
-    """A mention and its concepts.
+class GoldMention(NamedTuple):
+    """A mention that people annotated, and its concepts.
 
     Attributes:
-        start, end: Offsets in characters; -1 if the corpus has none.
-        type: The type in the corpus; may be empty.
+        start, end: Offsets in characters; -1 if the file has none.
+        type: The type in the file; may be empty.
+        mention: The text, which may have gaps.
         parts: The correct ids of each part of a composite; a mention of one concept has
             one part. Empty if there is no id.
         line: Line in the file, from 1; 0 if the format has no lines.
@@ -39,31 +40,35 @@ class GoldSpan(NamedTuple):
 
 
 class GoldDocument(NamedTuple):
-    """A document and its mentions.
+    """A document that people annotated.
 
     Attributes:
-        id: The id in the corpus, else made of the file or the line.
-        text: The text; empty if the corpus has none.
-        spans: The mentions, in the order of the file.
+        id: The id in the file, else made of the file or the line.
+        text: The text; empty if the file has none, as a table of mentions.
+        mentions: In the order of the file.
+        source: Name of the file, if somebody wants to know.
+        error: Why the document cannot be read; it then has no text and no mentions.
     """
 
     id: str | int
     text: str
-    spans: list[GoldSpan]
+    mentions: list[GoldMention]
+    source: str = ""
+    error: str = ""
 
 
-def collect_spans(
-    spans: Iterable[GoldSpan], fail: Callable[[str], SapbertError]
-) -> list[GoldSpan]:
+def collect_mentions(
+    mentions: Iterable[GoldMention], fail: Callable[[str], SapbertError]
+) -> list[GoldMention]:
     """Return mentions in a list, unless their texts are too long for the memory."""
-    found: list[GoldSpan] = []
+    found: list[GoldMention] = []
     length = 0
-    for span in spans:
-        length += len(span.mention)
+    for mention in mentions:
+        length += len(mention.mention)
         if length > RECORD_BYTES or len(found) == MENTIONS:
             limits = f"{MENTIONS:,} mentions, of {RECORD_BYTES:,} characters in all"
             raise fail(f"at most {limits}")
-        found.append(span)
+        found.append(mention)
     return found
 
 
@@ -90,11 +95,11 @@ def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
     return found if all(found) else []
 
 
-def choose_kb_id(span: GoldSpan) -> str:
+def choose_kb_id(mention: GoldMention) -> str:
     """Return the first id of a mention; `NIL` if it has none; empty for composites."""
-    if not span.parts:
+    if not mention.parts:
         return NIL
-    return span.parts[0][0] if len(span.parts) == 1 else ""
+    return mention.parts[0][0] if len(mention.parts) == 1 else ""
 
 
 def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:

@@ -4,21 +4,34 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
+from .corpus import open_corpus
+from .docbin import read_docbin
+from .documents import OnError, raise_error
 from .entities import NamedDoc
-from .gold import GoldDocument, GoldSpan, choose_kb_id
-from .inputs.files import detect_format
-from .registry import load_reader
+from .gold import NO_ID, GoldDocument, GoldMention, choose_kb_id
 
+GOLD = "gold"  # the span group of all mentions
 LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without a label
+
+
+class GoldAttributes(BaseModel):
+    """The `attrs` of a group of `make_gold_docs`, one value for each mention."""
+
+    model_config = ConfigDict(strict=True)
+
+    start_char: list[int]
+    end_char: list[int]
+    ids: list[list[list[str]]]
 
 
 def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
@@ -26,7 +39,7 @@ def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
     return nlp.tokenizer if isinstance(nlp, Language) else Tokenizer(nlp)
 
 
-def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
+def cover_mention(doc: Doc, gold: GoldMention, *, label: str) -> Span:
     """Return the fewest whole tokens that cover a mention.
 
     A single blank is not a token; it is covered by the token before it.
@@ -38,7 +51,7 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
     return Span(doc, first, span.end, label=name, kb_id=choose_kb_id(gold))
 
 
-def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
+def split_tokens(doc: Doc, spans: Sequence[GoldMention]) -> Doc:
     """Return a Doc in which mentions begin and end with tokens; it may be the same."""
     firsts = {span.start for span in spans}
     lasts = {span.end for span in spans}
@@ -64,7 +77,7 @@ def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
     return Doc(doc.vocab, words=words, spaces=spaces)
 
 
-def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> Doc:
+def set_mentions(doc: Doc, spans: Sequence[GoldMention], spans_key: str | None) -> Doc:
     """Return a Doc with mentions at exactly their offsets, without concepts."""
     doc = split_tokens(doc, spans)
     mentions: list[Span] = []
@@ -102,19 +115,19 @@ def make_gold_doc(
     doc = tokenizer(document.text)
     group = SpanGroup(doc, name=spans_key)
     exact = []
-    for gold in document.spans:
+    for gold in document.mentions:
         span = cover_mention(doc, gold, label=label)
         group.append(span)
         if (span.start_char, span.end_char) == (gold.start, gold.end):
             exact.append(span)
-    group.attrs["start_char"] = [gold.start for gold in document.spans]
-    group.attrs["end_char"] = [gold.end for gold in document.spans]
-    group.attrs["ids"] = [gold.parts for gold in document.spans]
+    group.attrs["start_char"] = [gold.start for gold in document.mentions]
+    group.attrs["end_char"] = [gold.end for gold in document.mentions]
+    group.attrs["ids"] = [gold.parts for gold in document.mentions]
     doc.spans[spans_key] = group
     entities = filter_spans(exact)
     doc.set_ents(entities)
-    counts["mentions"] += len(document.spans)
-    counts["widened"] += len(document.spans) - len(exact)
+    counts["mentions"] += len(document.mentions)
+    counts["widened"] += len(document.mentions) - len(exact)
     counts["overlapping"] += len(exact) - len(entities)
     return doc
 
@@ -156,21 +169,75 @@ def make_gold_docs(
             )
 
 
+def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
+    """Yield a document, or if it has no text each mention as a text of its own.
+
+    The id of such a text is that of the document and the line of the mention.
+    """
+    if document.text or not document.mentions:
+        yield document
+        return
+    for gold in document.mentions:
+        text = gold.mention.strip()
+        mention = gold._replace(start=0, end=len(text))
+        id = f"{document.id}:{gold.line}"
+        yield document._replace(id=id, text=text, mentions=[mention])
+
+
+def make_gold(
+    doc: Doc, id: str | int = "", *, spans_key: str | None = None, every: bool = False
+) -> GoldDocument:
+    """Return a Doc as an annotated document.
+
+    It has the entities, or the spans of a group, that have an id or `NIL`; with `every`
+    others too. The group of `make_gold_docs` has exact offsets and all ids in `attrs`.
+    """
+    group = None if spans_key is None else doc.spans.get(spans_key)
+    spans = [*(doc.ents if spans_key is None else group or ())]
+    text, attrs = doc.text, {} if group is None else group.attrs
+    try:
+        known = GoldAttributes(**attrs)
+        rows = [*zip(spans, known.start_char, known.end_char, known.ids, strict=True)]
+    except (TypeError, ValueError):  # of another program
+        rows = [
+            (s, s.start_char, s.end_char, [] if s.kb_id_ in NO_ID else [[s.kb_id_]])
+            for s in spans
+            if s.kb_id_ or every
+        ]
+    mentions = [
+        GoldMention(start, end, span.label_, text[start:end], parts, 0)
+        for span, start, end, parts in rows
+        if 0 <= start < end <= len(text)
+    ]
+    return GoldDocument(id, text, mentions)
+
+
+def read_gold(
+    path: Path, *, every: bool = False, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
+    """Read a `.spacy` file: the span group of `read_docs`, else the entities."""
+    for document in read_docbin(path, path.name, None):
+        doc = document.doc
+        assert doc is not None
+        key = GOLD if GOLD in doc.spans else None
+        yield make_gold(doc, document.id, spans_key=key, every=every)
+
+
 def read_docs(
     path: str | Path,
     nlp: Language | Vocab,
     *,
     format: str | None = None,
-    spans_key: str = "gold",
-    label: str = "ENTITY",
+    spans_key: str = GOLD,
+    label: str = LABEL,
 ) -> Iterator[NamedDoc]:
     """Read annotated documents as gold Docs.
 
     Args:
-        path: A file or, of a format with `folder`, a folder.
+        path: A file or folder of any format that `read_corpus` reads; each mention of a
+            table is a document.
         nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
-        format: A format that is read; None = by the ending of the path or the content;
-            of a folder brat.
+        format: A format that is read; None = by the ending of the path or the content.
         spans_key: The group of spans for all mentions; `doc.ents` has those that are
             aligned with tokens and do not overlap.
         label: Label of mentions without a type.
@@ -186,7 +253,5 @@ def read_docs(
         ('visit-01', 7)
     """
     path = Path(path)
-    if format is None:
-        format = "brat" if path.is_dir() else detect_format(path)
-    documents = load_reader(format)(path)
+    documents = chain.from_iterable(map(split_mentions, open_corpus(path, format)))
     return make_gold_docs(documents, nlp, path=path, spans_key=spans_key, label=label)

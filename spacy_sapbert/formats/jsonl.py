@@ -11,7 +11,13 @@ from typing_extensions import TypedDict
 from ..errors import SapbertError
 from .documents import OnError, raise_error
 from .entities import LinkedDoc
-from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans, mention_not_in_text
+from .gold import (
+    LONGEST,
+    GoldDocument,
+    GoldMention,
+    collect_mentions,
+    mention_not_in_text,
+)
 from .inputs.rows import COLUMNS, make_document, read_json_rows
 
 
@@ -51,7 +57,7 @@ def write_docs(
         file.write(line.encode("utf8") + b"\n")
 
 
-def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldSpan]:
+def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldMention]:
     """Check the `entities` of a line; `label`, `cui` and `text` may be missing."""
 
     def fail(expected: str) -> SapbertError:
@@ -62,7 +68,7 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
             "again with `spacy sapbert link … --format jsonl`.",
         )
 
-    def read_entity(entity: Any) -> GoldSpan:
+    def read_entity(entity: Any) -> GoldMention:
         try:
             fields = GOLD_ENTITY.validate_python(entity)
         except ValidationError as error:
@@ -77,12 +83,12 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
         if fields.get("text", mention) != mention:
             raise mention_not_in_text(path=path, line=line, start=start, end=end)
         parts = [[cui]] if cui else []
-        return GoldSpan(start, end, fields.get("label", ""), mention, parts, line)
+        return GoldMention(start, end, fields.get("label", ""), mention, parts, line)
 
     if not isinstance(entities, list):
         raise fail("`start` and `end`")
     # one by one: pydantic would collect the errors of all
-    return collect_spans(map(read_entity, entities), fail)
+    return collect_mentions(map(read_entity, entities), fail)
 
 
 def read_gold(

@@ -65,8 +65,8 @@ def digest_document(document: Document) -> bytes:
             for key, group in sorted(groups.items())
             for span in group
         ]
-    if document.spans is not None:
-        spans = [list(span) for span in document.spans]
+    if document.mentions is not None:
+        spans = [list(span) for span in document.mentions]
     data = json.dumps([document.id, document.text, spans, document.fields])
     return hashlib.sha256(data.encode()).digest()
 

@@ -25,7 +25,7 @@ from .gold import (
     LONGEST,
     NOWHERE,
     GoldDocument,
-    GoldSpan,
+    GoldMention,
     check_count,
     parse_offsets,
     place_mention,
@@ -142,7 +142,7 @@ def read_spans(
     *,
     bars_join_parts: bool,
     split_composites: bool,
-) -> Iterator[GoldSpan]:
+) -> Iterator[GoldMention]:
     number, fields = row
     if len(fields) < 5:
         raise bad_line(path, number, f"{len(fields)} fields")
@@ -155,9 +155,9 @@ def read_spans(
     names = fields[6].split("|") if len(fields) > 6 else []
     if split_composites and 1 < len(parts) == len(names) and all(map(str.strip, names)):
         for name, part in zip(names, parts, strict=True):
-            yield GoldSpan(*NOWHERE, type, name.strip(), [part], number)
+            yield GoldMention(*NOWHERE, type, name.strip(), [part], number)
     else:
-        yield GoldSpan(start, end, type, mention, parts, number)
+        yield GoldMention(start, end, type, mention, parts, number)
 
 
 def read_gold(
@@ -187,7 +187,7 @@ def read_gold(
     for doc in split_documents(path, longest=longest, on_error=on_error):
         first: SapbertError | None = None
         for text in doc.texts():
-            spans: list[GoldSpan] = []
+            spans: list[GoldMention] = []
             try:
                 for row in doc.rows:
                     spans += read_spans(

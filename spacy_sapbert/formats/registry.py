@@ -113,6 +113,7 @@ FORMATS: dict[str, Format] = {
     ),
     "csv": Format(
         "spreadsheets: one mention a row",
+        read="mention_tables:read_csv",
         write="csv:write_docs",
         media="text/csv; charset=utf-8",
         suffixes=(".csv",),
@@ -125,6 +126,7 @@ FORMATS: dict[str, Format] = {
         without_text="no column `text`",
     ),
     "excel": Format(
+        read="mention_tables:read_excel",
         rows="inputs.csv_rows:read_excel_rows",
         endings=EXCEL,
         annotated=False,
@@ -134,6 +136,7 @@ FORMATS: dict[str, Format] = {
         "data frames, databases: one mention a row",
         write="parquet:write_docs",
         suffixes=(".parquet",),
+        read="mention_tables:read_parquet",
         rows="inputs.parquet_rows:read_parquet_rows",
         endings=(".parquet",),
         annotated=False,
@@ -149,7 +152,7 @@ FORMATS: dict[str, Format] = {
         part_suffix=".csv",
         takes=("system", "first_id"),
     ),
-    "spacy": Format(endings=(".spacy",)),
+    "spacy": Format(read="gold_docs:read_gold", endings=(".spacy",)),
     "pubtator": Format(
         "annotation tools, corpora: title and abstract",
         write="pubtator:write_docs",
@@ -192,6 +195,10 @@ FORMATS: dict[str, Format] = {
         returned=ANNOTATIONS,
         without_text="texts are empty",
     ),
+    "tsv": Format(read="mention_tables:read_tsv"),
+    "mapped": Format(read="mention_tables:read_mapped"),
+    "sssom": Format(read="mention_tables:read_sssom"),
+    "biosyn": Format(read="mention_tables:read_biosyn"),
     "html": Format(
         "people: one [page](#html) that loads nothing from outside",
         write="page.write:write_docs",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import SapbertError
-from ..formats.gold import NO_ID, split_ids
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
@@ -19,7 +18,7 @@ from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .lookup import STATUSES, Found, Query, map_queries
-from .tables import ENDINGS, Cell, find_columns, find_kind, read_rows, write_table
+from .tables import Cell, find_columns, find_kind, read_rows, write_table
 from .terms import split_terms
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ FIRST = (
     *("codes", "note", "read_as"),
 )
 OTHERS = ("id", "name", "score")  # of the second candidate and those after it
-TERM, CHOSEN = f"{PREFIX}term", f"{PREFIX}chosen"
 
 
 class TermColumns(NamedTuple):
@@ -190,45 +188,3 @@ def write_mapped(
 def check_output(output: Path) -> None:
     if not output.name.lower().endswith(SSSOM_ENDINGS):
         find_kind(output)
-
-
-class Reviewed(NamedTuple):
-    """A term and the ids that a person has chosen; none = no concept."""
-
-    row: int
-    term: str
-    parts: list[list[str]]
-
-
-def is_mapped(path: Path) -> bool:
-    if not path.is_file() or not path.name.lower().endswith(tuple(ENDINGS)):
-        return False
-    try:
-        return {TERM, CHOSEN} <= {*next(read_rows(path), [])}
-    except SapbertError:
-        return False
-
-
-def read_reviewed(path: Path) -> Iterator[Reviewed]:
-    """Read the terms of a table of `map` for which `match_chosen` has something.
-
-    It has an id, several with bars between them of which one is right, or NIL.
-    """
-    rows = read_rows(path)
-    header = next(rows, [])
-    term_place, chosen_place = find_columns(path, header, (TERM, CHOSEN))
-    assert term_place is not None
-    assert chosen_place is not None
-    empty = True
-    for number, row in enumerate(rows, 2):
-        term = row[term_place].strip()
-        chosen = row[chosen_place].strip()
-        if term and chosen:
-            empty = False
-            yield Reviewed(number, term, [] if chosen in NO_ID else split_ids(chosen))
-    if empty:
-        raise SapbertError(
-            "E106",
-            f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
-            "empty. Write an id, or NIL, for each term that you have reviewed.",
-        )

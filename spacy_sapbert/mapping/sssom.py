@@ -9,6 +9,7 @@ from datetime import date
 from typing import IO
 from urllib.parse import quote
 
+from ..formats.mention_tables import OWN
 from ..io.version import __version__
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
@@ -29,7 +30,6 @@ NAMESPACES = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "sssom": "https://w3id.org/sssom/",
 }
-OWN = "concept"  # prefix of ids whose vocabulary is unknown
 OWN_ADDRESS = "https://w3id.org/spacy-sapbert/concept/"
 SAFE = "-._~:/()"  # characters of an id that a CURIE may have
 PAGES = {

@@ -266,11 +266,12 @@ class SapbertLinker(KbComponent):
 
     def teach(self, docs: Iterable[Doc]) -> None:
         """Teach a copy of the knowledge base with Docs; use it if it is better."""
+        from ..formats.gold_docs import make_gold
         from ..kb.teaching.teach import teach_documents
-        from .teaching import annotate_docs
+        from .teaching import annotate
 
-        annotated = annotate_docs(docs, spans_key=self.spans_key)
-        documents = [document for document in annotated if document.mentions]
+        golds = (make_gold(doc, spans_key=self.spans_key) for doc in docs)
+        documents = [annotate(gold) for gold in golds if gold.mentions]
         if not documents:
             return
         temporary = TemporaryFolder(prefix="sapbert-kb-")

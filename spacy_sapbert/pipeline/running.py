@@ -170,7 +170,7 @@ def check_detection(nlp: "Language", spans_key: str | None) -> None:
 
 def has_entities(document: Document, spans_key: str | None) -> bool:
     """Return whether the entities or spans of a document are set, maybe to none."""
-    if document.spans is not None:
+    if document.mentions is not None:
         return True
     if document.doc is None:
         return False
@@ -223,13 +223,13 @@ def plan_jobs(
 
 def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
     """Return the text of a document, or a Doc with its mentions and no concepts."""
-    if document.doc is None and document.spans is None:
+    if document.doc is None and document.mentions is None:
         return document.text
     from ..formats.gold_docs import clear_concepts, set_mentions
 
     key = get_linker(nlp).spans_key
     if document.doc is None:
-        return set_mentions(nlp.make_doc(document.text), document.spans or [], key)
+        return set_mentions(nlp.make_doc(document.text), document.mentions or [], key)
     clear_concepts(document.doc, key)
     return document.doc
 

@@ -1,7 +1,7 @@
 """Names of a knowledge base that are mostly not mentions: learned, written, read."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.util import filter_spans
 
 from ..errors import SapbertError
+from ..formats.gold import GoldDocument
 from ..io.reading import read_lines
 from ..io.writing import write_atomically
 from ..linking.stop_names import STOP_NAMES
@@ -60,13 +61,6 @@ def read_stop_names(path: str | Path) -> list[str]:
     return names
 
 
-class AnnotatedText(NamedTuple):
-    """A text, and the offsets of all mentions in it."""
-
-    text: str
-    mentions: Sequence[Place]
-
-
 class Occurrence(NamedTuple):
     """A name in a text; `start` and `end` in characters."""
 
@@ -79,7 +73,7 @@ class Occurrence(NamedTuple):
 def learn_stop_names(
     nlp: Language,
     detector: "SapbertMentions",
-    texts: Iterable[AnnotatedText],
+    texts: Iterable[GoldDocument],
     *,
     share: float = SHARE,
 ) -> list[NameCount]:
@@ -89,8 +83,10 @@ def learn_stop_names(
     the names inside it occur, so names are counted again until none is new.
     """
     found = [
-        list_occurrences(detector, nlp.make_doc(text), mentions)
-        for text, mentions in texts
+        list_occurrences(
+            detector, nlp.make_doc(gold.text), ((m.start, m.end) for m in gold.mentions)
+        )
+        for gold in texts
     ]
     learned: dict[str, NameCount] = {}
     while True:

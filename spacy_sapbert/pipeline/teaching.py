@@ -1,13 +1,13 @@
 """Docs whose entities have concepts → a knowledge base that has learned from them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spacy.tokens import Doc
 
-from ..formats.gold import NO_ID
-from ..kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from ..formats.gold import GoldDocument
+from ..formats.gold_docs import make_gold
 from .abbreviation_detector import find_long_form
 from .schwartz_hearst import find_long_forms
 
@@ -15,41 +15,18 @@ if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..kb.teaching.teach import TeachingReport
 
-Mention = tuple[str, list[list[str]]]  # text, ids of each part
 
-
-def annotate(
-    source: str, text: str, mentions: Iterable[Mention], *, id: str = ""
-) -> AnnotatedDocument:
-    """Return an annotated document; abbreviations that it defines become long forms."""
-    long_forms = find_long_forms(text) if text else {}
-    annotated: list[AnnotatedMention] = []
-    for mention, parts in mentions:
-        read = find_long_form(mention, long_forms) or " ".join(mention.split())
-        annotated.append(AnnotatedMention(read, parts))
-    return AnnotatedDocument(source, text, annotated, id)
-
-
-def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:
-    """Return the spans that have an id; a group of `convert` has all ids in `attrs`."""
-    group = doc.spans.get(spans_key) if spans_key is not None else None
-    spans = doc.ents if spans_key is None else group or ()
-    texts = [span.text for span in spans]
-    if group is not None and len(group.attrs.get("ids", ())) == len(texts):
-        return list(zip(texts, group.attrs["ids"], strict=True))
-    ids = [span.kb_id_ for span in spans]
-    return [
-        (text, [] if cui in NO_ID else [[cui]])
-        for text, cui in zip(texts, ids, strict=True)
-        if cui
+def annotate(document: GoldDocument, source: str = "") -> GoldDocument:
+    """Return a document to teach: abbreviations that it defines become long forms."""
+    long_forms = find_long_forms(document.text) if document.text else {}
+    mentions = [
+        mention._replace(
+            mention=find_long_form(mention.mention, long_forms)
+            or " ".join(mention.mention.split())
+        )
+        for mention in document.mentions
     ]
-
-
-def annotate_docs(
-    docs: Iterable[Doc], *, source: str = "", spans_key: str | None = None
-) -> Iterator[AnnotatedDocument]:
-    for doc in docs:
-        yield annotate(source, doc.text, read_annotations(doc, spans_key))
+    return document._replace(source=source, mentions=mentions)
 
 
 def teach(
@@ -87,7 +64,7 @@ def teach(
     """
     from ..kb.teaching.teach import teach_documents
 
-    documents = annotate_docs(docs, spans_key=spans_key)
+    documents = (annotate(make_gold(doc, spans_key=spans_key)) for doc in docs)
     return teach_documents(
         kb, documents, output=output, add=add, force=force, progress=progress
     )

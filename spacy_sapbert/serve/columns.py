@@ -10,10 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import SapbertError
+from ..formats.mention_tables import CHOSEN
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.lookup import Found
-from ..mapping.run import CHOSEN, list_cells, list_columns
+from ..mapping.run import list_cells, list_columns
 from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
 from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format, too_much_in_request

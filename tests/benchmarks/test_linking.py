@@ -19,7 +19,10 @@ from benchmarks.linking import (
 )
 from benchmarks.linking_side import make_docs
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
+from spacy_sapbert.evaluation.gold_mentions import (
+    make_resolver,
+)
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.commands import invoke
@@ -115,7 +118,7 @@ def test_parse_config_nests_sections() -> None:
 
 def test_score_links_scores_by_concepts() -> None:
     parts: list[Any] = [[["C1"]], [["C1"]], [["C2"]], [["C1"]], [], [["C9"]]]
-    golds = [GoldMention(0, "", "a text", part) for part in parts]
+    golds = [GoldMention(-1, -1, "", "a text", part, 0) for part in parts]
     answers = [
         [("C1", 0.9), ("C2", 0.90000001)],  # a tie, the first is right
         [("C3", 0.9), ("C2", 0.8)],  # an alias of the right one

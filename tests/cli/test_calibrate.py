@@ -202,7 +202,10 @@ def test_calibrate_corrects_the_probability_of_an_order(
     assert odds[1] == pytest.approx(expected, abs=1e-3)
     # what was measured is what is linked
     golds = [
-        gold for file in read_gold_files([annotated_file]).values() for gold in file
+        gold
+        for file in read_gold_files([annotated_file]).values()
+        for document in file
+        for gold in document.mentions
     ]
     linked = after.link([gold.mention for gold in golds])
     assert sum(each.cui is not None for each in linked) == found["linked"]

@@ -28,7 +28,7 @@ from spacy_sapbert.evaluation.figures import (
     save_figure,
     write_figure,
 )
-from spacy_sapbert.evaluation.gold_mentions import GoldMention
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.kb.folder.records import Calibration, Logistic
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.probability import (
@@ -299,15 +299,16 @@ def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
 def test_score_top1_compares_with_the_gold_ids(
     kb: KnowledgeBase, mention: str, parts: list[str], expected: list[bool]
 ) -> None:
-    gold = GoldMention(2, "d", mention, [part.split("|") for part in parts])
+    gold = GoldMention(-1, -1, "", mention, [part.split("|") for part in parts], 2)
     aliases = {"OMIM:1": "C0000004", "C0000004": "C0000004"}
-    top = score_top1(kb, {Path("dev.tsv"): [gold]}, aliases)
+    top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", [gold])]}, aliases)
     found = [top.scores[0] > 0.999, bool(top.right[0]), bool(top.known[0])]
     assert found == expected
 
 
 def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
-    files = {Path("dev.tsv"): [GoldMention(2, "", "acute pain", [["C0000007"]])]}
+    gold = GoldMention(-1, -1, "", "acute pain", [["C0000007"]], 2)
+    files = {Path("dev.tsv"): [GoldDocument("", "", [gold])]}
     scores = score_top1(kb, files, {}).scores
     manifest = kb.manifest.model_copy(update={"threshold": 1.0})
     high = KnowledgeBase(replace(kb.version, manifest=manifest))
@@ -319,7 +320,8 @@ def test_read_gold_files_stops_at_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "dev.txt"
     path.write_text("fever||A|B\npain||-1\nheart||C\n", "utf8")
     files = read_gold_files([path], limit=2, bars_join_parts=True)
-    assert [gold.parts for gold in files[path]] == [[["A"], ["B"]], []]
+    (document,) = files[path]
+    assert [gold.parts for gold in document.mentions] == [[["A"], ["B"]], []]
 
 
 def test_calibrate_counts_documents_of_each_file(

@@ -21,7 +21,10 @@ from spacy_sapbert.evaluation.compare import (
     read_predictions,
     score_predictions,
 )
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
+from spacy_sapbert.evaluation.gold_mentions import (
+    make_resolver,
+)
+from spacy_sapbert.formats.gold import GoldMention
 
 ROW = {"file": "dev", "line": 2, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]}
 
@@ -36,7 +39,9 @@ def predict(*lines: int, file: str = "dev") -> dict[Place, Prediction]:
 
 
 def gold(*lines: int) -> dict[Place, GoldMention]:
-    return {("dev", line): GoldMention(line, "", "x", [["C1"]]) for line in lines}
+    return {
+        ("dev", line): GoldMention(-1, -1, "", "x", [["C1"]], line) for line in lines
+    }
 
 
 def test_read_predictions_replaces_aliases(tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ def test_check_predictions_needs_all_and_no_other() -> None:
 def test_score_predictions_equals_the_evaluation(
     answers: list[Answer], composite: str, expected: list[float]
 ) -> None:
-    golds = {("dev", 2): GoldMention(2, "", "x", [["C1"], ["C2"]])}
+    golds = {("dev", 2): GoldMention(-1, -1, "", "x", [["C1"], ["C2"]], 2)}
     resolve = make_resolver(str, {})
     predictions = {("dev", 2): Prediction(1, answers)}
     scored = score_predictions(predictions, golds, resolve, composite)

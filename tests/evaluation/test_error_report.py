@@ -13,9 +13,9 @@ from spacy_sapbert.evaluation.error_report import (
     find_errors,
     find_missed_concepts,
 )
-from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.folder.records import IndexRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -108,7 +108,7 @@ def test_find_errors_names_what_the_index_misses(incomplete_kb: KnowledgeBase) -
     answers = rank_mentions(kb_ranker(incomplete_kb, {}, k=5), mentions)
     ids = [("pyrexia", "C0000004"), ("aspirin", "C0000006"), ("aspirin", "C0000008")]
     golds = [
-        ("dev", GoldMention(line, "", mention, [[cui]]))
+        ("dev", GoldMention(-1, -1, "", mention, [[cui]], line))
         for line, (mention, cui) in enumerate(ids, 2)
     ]
     found = find_errors(incomplete_kb, golds, answers, {}, EvaluationSettings())

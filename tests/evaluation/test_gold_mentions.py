@@ -5,16 +5,16 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
-    GoldMention,
     find_concepts,
     group_aliases,
     is_seen,
-    looks_like_ids,
     make_resolver,
     read_aliases,
     read_mentions,
     read_pairs,
 )
+from spacy_sapbert.formats.gold import GoldMention
+from spacy_sapbert.formats.mention_tables import looks_like_ids
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 
@@ -46,15 +46,15 @@ def test_read_mentions_reads_a_table(tmp_path: Path) -> None:
     text = HEADER + "d1\t0\t2\ten\tDisease\tMI\tC1|C2\nd2\t\t\ten\t\tfever \t\n\n"
     path = write(tmp_path / "gold.tsv", text)
     assert list(read_mentions(path)) == [
-        GoldMention(2, "d1", "MI", [["C1", "C2"]]),
-        GoldMention(3, "d2", "fever ", []),
+        GoldMention(0, 2, "Disease", "MI", [["C1", "C2"]], 2),
+        GoldMention(-1, -1, "", "fever ", [], 3),
     ]
 
 
 def test_read_mentions_finds_its_columns_by_name_in_a_gzip_file(tmp_path: Path) -> None:
     path = tmp_path / "gold.tsv.gz"
     path.write_bytes(gzip.compress(b"ids\tmention\nC1\tfever\n"))
-    assert list(read_mentions(path)) == [GoldMention(2, "", "fever", [["C1"]])]
+    assert list(read_mentions(path)) == [GoldMention(-1, -1, "", "fever", [["C1"]], 2)]
 
 
 def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
         "none\trdfs literal\tskos:exactMatch\tsssom:NoTermFound\n",
     )
     assert list(read_mentions(path)) == [
-        GoldMention(3, "", "MI", [["UMLS:C0027051", "C0027051"]]),
-        GoldMention(4, "", "own", [["X 1"]]),
-        GoldMention(6, "", "none", []),
+        GoldMention(0, 2, "", "MI", [["UMLS:C0027051", "C0027051"]], 3),
+        GoldMention(0, 3, "", "own", [["X 1"]], 4),
+        GoldMention(0, 4, "", "none", [], 6),
     ]
 
 
@@ -161,7 +161,7 @@ IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
 
 def test_make_resolver_finds_the_concepts_of_each_part() -> None:
     resolve = make_resolver(IDS.get, {"A1": "C2"})
-    gold = GoldMention(2, "", "x", [["C9", "A1"], ["C7"]])
+    gold = GoldMention(-1, -1, "", "x", [["C9", "A1"], ["C7"]], 2)
     assert resolve(gold) == [{"C1", "C2"}, set()]
 
 
@@ -186,7 +186,7 @@ def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:
     pairs = read_pairs([training], aliases)
 
     def seen(text: str, *parts: str) -> bool:
-        gold = GoldMention(9, "", text, [part.split("|") for part in parts])
+        gold = GoldMention(-1, -1, "", text, [part.split("|") for part in parts], 9)
         return is_seen(gold, pairs, aliases)
 
     assert seen("breast cancer", "D1")

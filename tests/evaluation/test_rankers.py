@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.accuracy import Answer, list_concepts
-from spacy_sapbert.evaluation.gold_mentions import make_resolver
+from spacy_sapbert.evaluation.gold_mentions import (
+    make_resolver,
+)
 from spacy_sapbert.evaluation.rankers import (
     back_off_ranker,
     exact_lookup,

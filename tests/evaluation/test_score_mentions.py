@@ -6,7 +6,6 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     list_predictions,
@@ -14,6 +13,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     score_mentions,
     select_mentions,
 )
+from spacy_sapbert.formats.gold import GoldMention
 
 IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
 ANSWERS = {
@@ -23,7 +23,9 @@ ANSWERS = {
 
 
 def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
-    golds = [GoldMention(i, "", "fever", part) for i, part in enumerate(parts, 2)]
+    golds = [
+        GoldMention(-1, -1, "", "fever", part, i) for i, part in enumerate(parts, 2)
+    ]
     return score_mentions(
         golds, ANSWERS, IDS.get, {"A1": "C2"}, EvaluationSettings(ks=(1, 2), **settings)
     )
@@ -58,8 +60,8 @@ def test_score_mentions_covers_a_composite_only_with_all_its_parts() -> None:
 
 def test_score_mentions_separates_seen_and_unseen() -> None:
     golds = [
-        GoldMention(2, "", "fever", [["C1"]]),
-        GoldMention(3, "", "fever", [["C2"]]),
+        GoldMention(-1, -1, "", "fever", [["C1"]], 2),
+        GoldMention(-1, -1, "", "fever", [["C2"]], 3),
     ]
     result = score_mentions(
         golds, ANSWERS, IDS.get, {}, EvaluationSettings(), seen={("fever", "C1")}
@@ -103,7 +105,10 @@ def test_rank_mentions_ranks_each_text_once() -> None:
 
 
 def test_list_predictions_has_lines_and_no_texts() -> None:
-    golds = [GoldMention(7, "d", "fever", [["C1"]]), GoldMention(9, "d", "", [["C1"]])]
+    golds = [
+        GoldMention(-1, -1, "", "fever", [["C1"]], 7),
+        GoldMention(-1, -1, "", "", [["C1"]], 9),
+    ]
     assert list_predictions("gold.tsv", golds, ANSWERS, 2) == [
         {"file": "gold.tsv", "line": 7, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]},
         {"file": "gold.tsv", "line": 9, "cuis": [], "scores": []},

@@ -17,7 +17,7 @@ from bioc import biocjson, biocxml  # noqa: E402
 
 from spacy_sapbert.errors import SapbertError  # noqa: E402
 from spacy_sapbert.formats.entities import describe_docs  # noqa: E402
-from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention  # noqa: E402
 from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
 from tests.pipelines import NLP  # noqa: E402
 
@@ -140,7 +140,7 @@ def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
         data = write("biocxml", [(1, doc)])
     (document,) = read("biocxml", tmp_path, data)
     assert document.text == "a\ufffdb\ufffdc\ufffd fever"
-    assert document.spans == [GoldSpan(7, 12, "L", "fever", [["C1"]], 0)]
+    assert document.mentions == [GoldMention(7, 12, "L", "fever", [["C1"]], 0)]
 
 
 def test_bioc_passages_are_placed_at_their_offsets(name: str, tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_bioc_passages_are_placed_at_their_offsets(name: str, tmp_path: Path) ->
             "d",
             "Pain\n\nleft and knee",
             [
-                GoldSpan(6, 19, "Disease", "left knee", [["MESH:D1"]], 0),
-                GoldSpan(0, 4, "", "Pain", [], 0),
-                GoldSpan(11, 14, "", "and", [], 0),
+                GoldMention(6, 19, "Disease", "left knee", [["MESH:D1"]], 0),
+                GoldMention(0, 4, "", "Pain", [], 0),
+                GoldMention(11, 14, "", "and", [], 0),
             ],
         )
     ]
@@ -179,7 +179,7 @@ def test_bioc_ids_may_have_the_key_of_their_vocabulary(
     name: str, infons: dict[str, str], parts: list[list[str]], tmp_path: Path
 ) -> None:
     document = make_document([(0, "Pain")], [("Pain", infons, (0, 4))])
-    ((span,),) = [each.spans for each in read(name, tmp_path, dump(name, document))]
+    ((span,),) = [each.mentions for each in read(name, tmp_path, dump(name, document))]
     assert span.parts == parts
 
 
@@ -191,7 +191,7 @@ def test_bioc_a_relation_as_an_annotation_is_not_a_mention(
     relation.id, relation.infons = "R0", {"relation": "CID"}
     document.add_annotation(relation)
     (found,) = read(name, tmp_path, dump(name, document))
-    assert (found.text, found.spans) == ("Pain", [])
+    assert (found.text, found.mentions) == ("Pain", [])
 
 
 def test_bioc_texts_may_be_in_sentences(name: str, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_bioc_texts_may_be_in_sentences(name: str, tmp_path: Path) -> None:
         document.passages[0].add_sentence(sentence)
     (found,) = read(name, tmp_path, dump(name, document))
     assert found.text == "It is.\nOr not."
-    places = [(span.start, span.mention) for span in found.spans]
+    places = [(span.start, span.mention) for span in found.mentions]
     assert places == [(0, "It"), (7, "Or")]
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from spacy.tokens import Span
 
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.brat import file_name, read_gold
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.registry import write_linked
 from tests.pipelines import NLP
 
@@ -22,9 +22,9 @@ def write(folder: Path, annotations: str, text: str = TEXT) -> Path:
     return folder
 
 
-def read_one(folder: Path) -> list[GoldSpan]:
+def read_one(folder: Path) -> list[GoldMention]:
     (document,) = read_gold(folder)
-    return document.spans
+    return document.mentions
 
 
 def test_brat_a_text_and_its_annotations_are_a_document(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_brat_a_text_and_its_annotations_are_a_document(tmp_path: Path) -> None:
         GoldDocument(
             "ward/a/note",
             TEXT,
-            [GoldSpan(33, 38, "Symptom", "fever", [["HP:0001945"]], 1)],
+            [GoldMention(33, 38, "Symptom", "fever", [["HP:0001945"]], 1)],
         )
     ]
     assert list(read_gold(folder))[0].id == "note"

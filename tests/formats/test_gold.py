@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_sapbert.formats.gold import GoldSpan, choose_kb_id, split_ids
+from spacy_sapbert.formats.gold import GoldMention, choose_kb_id, split_ids
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_split_ids_can_parse_bars_as_composites() -> None:
 def test_choose_kb_id_returns_the_one_correct_id(
     parts: list[list[str]], kb_id: str
 ) -> None:
-    assert choose_kb_id(GoldSpan(0, 1, "", "x", parts, 1)) == kb_id
+    assert choose_kb_id(GoldMention(0, 1, "", "x", parts, 1)) == kb_id

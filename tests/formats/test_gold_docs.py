@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.gold_docs import make_gold_docs, read_docs
 from tests.pipelines import NLP
 
@@ -15,7 +15,9 @@ TEXT = "Breast and ovarian  cancer."
 
 
 def make(*spans: Any, text: str = TEXT, nlp: Any = NLP, **options: Any) -> Any:
-    gold = [GoldSpan(s, e, label, text[s:e], parts, 1) for s, e, label, parts in spans]
+    gold = [
+        GoldMention(s, e, label, text[s:e], parts, 1) for s, e, label, parts in spans
+    ]
     documents = [GoldDocument("d", text, gold)]
     options = {
         "path": Path("gold.txt"),
@@ -69,7 +71,7 @@ def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> Non
 
 
 def test_gold_docs_warn_also_if_a_stream_is_not_finished() -> None:
-    document = GoldDocument("d", "ab", [GoldSpan(0, 1, "", "a", [], 1)])
+    document = GoldDocument("d", "ab", [GoldMention(0, 1, "", "a", [], 1)])
     options = {"path": Path("p"), "spans_key": "gold", "label": "ENTITY"}
     stream = make_gold_docs([document] * 2, NLP, **options)
     next(stream)
@@ -111,8 +113,15 @@ def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> No
     ((key, doc),) = read_docs(tmp_path / "a.txt", NLP)
     assert (key, describe(doc.ents)) == ("a", [(0, 5, "X", "M:1")])
     (tmp_path / "b.txt").write_text("fever")
-    with pytest.raises(SapbertError, match="E110.*'text'"):
-        read_docs(tmp_path / "b.txt", NLP)
+    with pytest.raises(SapbertError, match="E117.*`mention` and `ids`"):
+        list(read_docs(tmp_path / "b.txt", NLP))
+    (tmp_path / "c.tsv").write_text("doc\tmention\tids\nd\tfever\tM:1\n")
+    ((key, doc),) = read_docs(tmp_path / "c.tsv", NLP)
+    assert (key, doc.text, describe(doc.ents)) == (
+        "d:2",
+        "fever",
+        [(0, 5, "ENTITY", "M:1")],
+    )
 
 
 def test_gold_docs_of_ncbi_disease_have_all_its_mentions(data_folder: Path) -> None:

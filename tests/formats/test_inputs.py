@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
-from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
 from spacy_sapbert.formats.inputs.files import (
     count_documents,
@@ -72,7 +72,7 @@ def test_detect_format_of_ncbi_disease_as_ncbi_names_it(data_file: Any) -> None:
     counts: Counter[str] = Counter()
     documents = [*read_documents(list_inputs([path]), longest=1_000_000, counts=counts)]
     assert len(documents) == 100
-    assert sum(len(document.spans or ()) for document in documents) == 787
+    assert sum(len(document.mentions or ()) for document in documents) == 787
     assert documents[0].id == "8808605"
 
 
@@ -201,8 +201,8 @@ def test_count_documents_where_it_is_cheap(tmp_path: Path) -> None:
     assert [count_documents(files) for files in ([a], [a, b], [c])] == [1, 4, None]
 
 
-def spans_of(*places: tuple[int, int]) -> list[GoldSpan]:
-    return [GoldSpan(start, end, "X", "", [], 0) for start, end in places]
+def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
+    return [GoldMention(start, end, "X", "", [], 0) for start, end in places]
 
 
 def test_select_spans_keeps_the_longest() -> None:

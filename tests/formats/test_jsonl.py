@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
-from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.jsonl import read_gold, write_docs
 from tests.pipelines import NLP
 
@@ -87,8 +87,8 @@ def test_jsonl_reads_what_it_wrote(doc: Doc, tmp_path: Path) -> None:
     path = tmp_path / "linked.jsonl"
     path.write_bytes(write([("n1", doc), (2, doc)]))
     spans = [
-        GoldSpan(5, 12, "DRUG", "aspirin", [["C0004057"]], 1),
-        GoldSpan(13, 14, "SIGN", "💊", [], 1),
+        GoldMention(5, 12, "DRUG", "aspirin", [["C0004057"]], 1),
+        GoldMention(13, 14, "SIGN", "💊", [], 1),
     ]
     second = [span._replace(line=2) for span in spans]
     assert list(read_gold(path)) == [
@@ -101,7 +101,7 @@ def test_jsonl_reads_lines_with_less_in_them(tmp_path: Path) -> None:
     entity = {"start": 0, "end": 1}
     assert read(tmp_path, {"text": "ab"}, {"text": "ab", "entities": [entity]}) == [
         GoldDocument("linked.jsonl:1", "ab", []),
-        GoldDocument("linked.jsonl:2", "ab", [GoldSpan(0, 1, "", "a", [], 2)]),
+        GoldDocument("linked.jsonl:2", "ab", [GoldMention(0, 1, "", "a", [], 2)]),
     ]
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from spacy.tokens import Span
 
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.entities import describe_docs
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
 from tests.pipelines import NLP
 
@@ -21,8 +22,8 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> list[GoldSpan]:
-    return [span for each in read_gold(path, **options) for span in each.spans]
+def read(path: Path, **options: Any) -> list[GoldMention]:
+    return [span for each in read_gold(path, **options) for span in each.mentions]
 
 
 def test_pubtator_title_and_abstract_are_joined_as_the_offsets_count(
@@ -43,11 +44,11 @@ def test_pubtator_title_and_abstract_are_joined_as_the_offsets_count(
             "1",
             "Fever in mice\nIt|a|hurts; no fever.",
             [
-                GoldSpan(0, 5, "Disease", "Fever", [["D1"]], 4),
-                GoldSpan(29, 34, "T047,T191", "fever", [["UMLS:C1"]], 5),
+                GoldMention(0, 5, "Disease", "Fever", [["D1"]], 4),
+                GoldMention(29, 34, "T047,T191", "fever", [["UMLS:C1"]], 5),
             ],
         ),
-        GoldDocument("2", "Rats\n", [GoldSpan(0, 4, "Animal", "Rats", [], 11)]),
+        GoldDocument("2", "Rats\n", [GoldMention(0, 4, "Animal", "Rats", [], 11)]),
     ]
 
 
@@ -70,8 +71,8 @@ def test_pubtator_a_composite_is_split_where_its_parts_are_named(
     names = "\tBreast cancer|ovarian cancer\n"
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
     assert read(path, split_composites=True) == [
-        GoldSpan(-1, -1, "Disease", "Breast cancer", [["D1"]], 3),
-        GoldSpan(-1, -1, "Disease", "ovarian cancer", [["D2"]], 3),
+        GoldMention(-1, -1, "Disease", "Breast cancer", [["D1"]], 3),
+        GoldMention(-1, -1, "Disease", "ovarian cancer", [["D2"]], 3),
     ]
     assert read(path)[0].parts == [["D1"], ["D2"]]
 
@@ -139,11 +140,11 @@ def test_pubtator_ncbi_disease_reads_as_its_table(
     path = data_folder / "eval" / f"ncbi_disease.{table}.tsv.gz"
     expected = read_corpus(path, "tsv", bars_join_parts=True)
 
-    def key(span: GoldSpan) -> tuple[str, list[list[str]]]:
+    def key(span: GoldMention) -> tuple[str, list[list[str]]]:
         return span.mention.strip(), span.parts
 
-    spans = [span for document in read_from for span in document.spans]
-    assert [key(s) for s in spans] == [key(s) for d in expected for s in d.spans]
+    spans = [span for document in read_from for span in document.mentions]
+    assert [key(s) for s in spans] == [key(s) for d in expected for s in d.mentions]
     assert (len(read_from), len(spans)) == (documents, mentions)
 
 
@@ -155,7 +156,7 @@ def test_pubtator_offsets_of_bc5cdr_match_its_mentions(
     documents = list(read_gold(path))
     assert len(documents) == 500
     for document in documents:
-        for span in document.spans:
+        for span in document.mentions:
             assert document.text[span.start : span.end] == span.mention
             assert span.type in ("Chemical", "Disease")
 
@@ -208,7 +209,7 @@ def test_pubtator_offsets_may_be_those_of_a_stripped_title(tmp_path: Path) -> No
     path = write(tmp_path / "b.txt", lines, "1\t16\t21\tcough\tX\tD1\n")
     (document,) = read_gold(path)
     assert document.text == "Alpha fever\nThe cough stops."
-    assert document.spans[0].start == 16
+    assert document.mentions[0].start == 16
     path = write(tmp_path / "c.txt", lines, "1\t15\t20\tcough\tX\tD1\n")
     with pytest.raises(SapbertError, match=r"c.txt:3: .*from character 15"):
         read(path)

@@ -24,7 +24,8 @@ from spacy_sapbert.formats.registry import (
 from tests.pipelines import NLP
 
 BINARY = {"parquet"}
-WRITERS, READERS = list_formats("write"), list_formats("read")
+WRITERS = list_formats("write")
+READERS = [name for name, format in WRITERS.items() if format.returned != "–"]
 FILES = [name for name in WRITERS if not FORMATS[name].folder]
 LIBRARIES = {name: format.library for name, format in WRITERS.items() if format.library}
 

@@ -25,10 +25,9 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.kb.parts import EmbeddedTexts
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
-from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import make_calibration
+from tests.building import annotated_document, annotated_mention, make_calibration
 from tests.faults import ENDS, FULL_DISK, REFUSED, fill_disk, stop_copies
 
 TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
@@ -58,9 +57,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.fixture
 def changed_kb(own_kb: Path) -> Path:
     """A knowledge base whose five versions have edits and what was taught."""
-    mentions = [AnnotatedMention(text, [[cui]]) for text, cui in TAUGHT]
+    mentions = [annotated_mention(text, [[cui]]) for text, cui in TAUGHT]
     kb, _ = teach_documents(
-        load_kb(own_kb), [AnnotatedDocument("made up", "", mentions)], force=True
+        load_kb(own_kb), [annotated_document("made up", "", mentions)], force=True
     )
     kb = add_concepts(kb, [Concept("L1", ["one"])])
     kb = remove_concepts(kb, ["C0000005"])

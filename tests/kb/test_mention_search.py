@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.ranker import Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import annotated_document, annotated_mention
 
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 MODES: dict[str, dict[str, Any]] = {
@@ -49,8 +49,8 @@ def plain_kb(
 def taught_kb(plain_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a few annotated mentions, too few for an order."""
     folder = tmp_path_factory.mktemp("taught") / "kb"
-    mentions = [AnnotatedMention("kalomine kalo", [["C001"]])]
-    document = AnnotatedDocument("made up", "kalomine kalo", mentions)
+    mentions = [annotated_mention("kalomine kalo", [["C001"]])]
+    document = annotated_document("made up", "kalomine kalo", mentions)
     kb, _ = teach_documents(load_kb(plain_kb), [document], output=folder, force=True)
     assert kb.manifest.taught is not None
     return folder

@@ -22,7 +22,6 @@ from spacy_sapbert.kb.order.names import (
     make_mentions,
 )
 from spacy_sapbert.kb.order.noise import KINDS, mistype
-from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
@@ -42,6 +41,7 @@ from spacy_sapbert.linking.features import (
 from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import annotated_document, annotated_mention
 
 pytestmark = pytest.mark.xdist_group("order")  # it is learned once
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
@@ -156,8 +156,8 @@ def test_annotations_break_ties_of_names_beside_an_order_from_names(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:
     first, second, *_ = kb.concepts()
-    mention = AnnotatedMention(first.name, [[second.cui]])
-    notes = [AnnotatedDocument("", f"{first.name} {n}", [mention]) for n in range(3)]
+    mention = annotated_mention(first.name, [[second.cui]])
+    notes = [annotated_document("", f"{first.name} {n}", [mention]) for n in range(3)]
     taught, report = teach_documents(kb, notes, output=tmp_path / "kb", force=True)
     assert report.after is None
     assert taught.ranker == kb.ranker

@@ -34,10 +34,9 @@ from spacy_sapbert.kb.folder.publication import (
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
-from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import make_calibration
+from tests.building import annotated_document, annotated_mention, make_calibration
 from tests.commands import invoke
 
 LOCAL = [
@@ -340,8 +339,8 @@ def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> No
 
 
 def teach(kb: KnowledgeBase) -> object:
-    mention = AnnotatedMention("bad heart", [["C0000003"]])
-    return teach_documents(kb, [AnnotatedDocument("", "", [mention])], force=True)
+    mention = annotated_mention("bad heart", [["C0000003"]])
+    return teach_documents(kb, [annotated_document("", "", [mention])], force=True)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
+from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping import lookup
@@ -185,9 +187,9 @@ def test_reviewed_table_is_annotated(kb, table, tmp_path, ending):
         ("head pain", [], 5),
     ]
     assert len(found) == 4
-    documents = list(read_annotated(reviewed))
+    documents = list(read_corpus(reviewed))
     assert [m.parts for d in documents for m in d.mentions] == [p for _, p, _ in found]
-    assert documents[3].mentions[0].text == "=1+1"
+    assert documents[3].mentions[0].mention == "=1+1"
 
 
 def test_reviewed_table_without_choices_is_an_error(kb, table, tmp_path):

@@ -8,9 +8,9 @@ import pytest
 import spacy
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.pipeline.stop_names import (
-    AnnotatedText,
     NameCount,
     learn_stop_names,
     read_stop_names,
@@ -33,9 +33,16 @@ PUBTATOR = """\
 """
 
 
-def annotate(texts: list[tuple[str, list[str]]]) -> list[AnnotatedText]:
+def annotate(texts: list[tuple[str, list[str]]]) -> list[GoldDocument]:
     return [
-        AnnotatedText(t, [(t.index(m), t.index(m) + len(m)) for m in mentions])
+        GoldDocument(
+            "",
+            t,
+            [
+                GoldMention(t.index(m), t.index(m) + len(m), "", m, [], 0)
+                for m in mentions
+            ],
+        )
         for t, mentions in texts
     ]
 
@@ -55,7 +62,7 @@ def test_a_long_line_takes_time_in_proportion(sample_kb: Path) -> None:
     line = "heart attack (MI) [x] " * 2_000
     started = time.monotonic()
     learned = learn_stop_names(
-        spacy.blank("en"), make_detector(sample_kb), [AnnotatedText(line, [])]
+        spacy.blank("en"), make_detector(sample_kb), [GoldDocument("", line, [])]
     )
     assert time.monotonic() - started < 15
     assert [count.name for count in learned] == ["heart attack", "mi"]

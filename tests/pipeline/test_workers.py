@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import LinkedDoc, describe_entities
-from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.pipeline import workers
 from spacy_sapbert.pipeline.running import ComponentError
@@ -59,9 +59,9 @@ def test_workers_returns_the_errors_of_documents(
     nlp = spacy.blank("en")
     nlp.add_pipe("test_workers_bad")
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
-    spans = [GoldSpan(3, 8, "X", "fever", [], 1)]
+    spans = [GoldMention(3, 8, "X", "fever", [], 1)]
     documents = [
-        Document("n1", "prefever", spans=spans, fields={"not": "sent"}),
+        Document("n1", "prefever", mentions=spans, fields={"not": "sent"}),
         Document("n2", "bad SENTINELTEXT", place="a.jsonl:2"),
     ]
     linked, error = link_as_worker(nlp, *documents)

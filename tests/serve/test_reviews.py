@@ -15,8 +15,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from spacy_sapbert import load_kb
-from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
 from spacy_sapbert.serve.reviews.quality import (
@@ -156,8 +156,8 @@ def test_an_export_is_read_as_it_was_decided(
         with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
             archive.extractall(tmp_path / "brat")
         path = tmp_path / "brat"
-    (document,) = read_annotated(path, format)
-    mentions = [(mention.text, mention.parts) for mention in document.mentions]
+    (document,) = read_corpus(path, format)
+    mentions = [(mention.mention, mention.parts) for mention in document.mentions]
     expected = [("Fever", [["C0000004"]]), ("qqxx", []), ("MI", [["C0000001"]])]
     assert mentions == expected
 

@@ -17,8 +17,6 @@ from spacy_sapbert.cli.convert import (
     FORMAT,
     PREFIX,
 )
-from spacy_sapbert.corpora.convert import TABLE_SUFFIXES, write_table
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError, no_known_mentions
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
@@ -26,6 +24,9 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
+from spacy_sapbert.formats.convert import TABLE_SUFFIXES, write_table
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
@@ -115,8 +116,8 @@ def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
 
 
 def split_span(
-    span: GoldSpan, known: KnownConcepts | None, counts: Counter[str]
-) -> list[GoldSpan]:
+    span: GoldMention, known: KnownConcepts | None, counts: Counter[str]
+) -> list[GoldMention]:
     """Split a composite if it has as many parts as concepts.
 
     Each part is a mention with the offsets of the whole.
@@ -135,7 +136,9 @@ def split_span(
     ]
 
 
-def is_kept(span: GoldSpan, known: KnownConcepts | None, counts: Counter[str]) -> bool:
+def is_kept(
+    span: GoldMention, known: KnownConcepts | None, counts: Counter[str]
+) -> bool:
     """Return whether a preprocessed mention has text, and ids that are known."""
     if not span.mention:
         counts["of punctuation only, dropped"] += 1
@@ -164,10 +167,10 @@ def preprocess_documents(
     for document in documents:
         counts["documents"] += 1
         counts["documents without text"] += not document.text
-        counts["mentions"] += len(document.spans)
+        counts["mentions"] += len(document.mentions)
         long_forms = find_long_forms(document.text)
-        spans: list[GoldSpan] = []
-        for span in document.spans:
+        spans: list[GoldMention] = []
+        for span in document.mentions:
             mention = expand_abbreviations(span.mention, long_forms)
             counts["abbreviations expanded"] += mention.split() != span.mention.split()
             parts = split_span(span._replace(mention=mention), known, counts)
@@ -175,7 +178,7 @@ def preprocess_documents(
                 part._replace(mention=preprocess_name(part.mention)) for part in parts
             ]
         kept = [span for span in spans if is_kept(span, known, counts)]
-        yield document._replace(spans=kept)
+        yield document._replace(mentions=kept)
 
 
 def biosyn_names_command(

@@ -12,10 +12,9 @@ import spacy
 import typer
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_sapbert.corpora.annotated import DOCS, detect_annotated
-from spacy_sapbert.corpora.convert import LABEL, convert_corpus
-from spacy_sapbert.corpora.registry import read_corpus
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.convert import LABEL, convert_corpus
+from spacy_sapbert.formats.corpus import detect_corpus, read_corpus
 from spacy_sapbert.formats.docbin import read_docbin
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
@@ -79,12 +78,12 @@ def read_annotated_docs(
     """
     docs: list[Doc] = []
     for file in list_files(path):
-        format = detect_annotated(file)
-        if format == DOCS:
+        format = detect_corpus(file)
+        if format == "spacy":
             docs += read_docs(file)
             continue
         with TemporaryDirectory() as folder:
-            converted = Path(folder) / f"docs.{DOCS}"
+            converted = Path(folder) / "docs.spacy"
             documents = read_corpus(file, format, **ids)
             convert_corpus(documents, converted, lang=lang)
             docs += read_docs(converted)

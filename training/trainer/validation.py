@@ -10,7 +10,6 @@ from torch import Tensor
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import Answer, combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
-    GoldMention,
     make_resolver,
     read_aliases,
 )
@@ -21,6 +20,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     score_mentions,
     select_mentions,
 )
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.trainer.settings import TrainingSettings
 from training.trainer.step import embed_tokens

@@ -31,6 +31,14 @@ def count_rows(path: Path) -> int:
         return 0  # an error, when it is read
 
 
+def read_names(path: Path) -> list[str]:
+    """Return the columns of a Parquet file; none if it is damaged."""
+    try:
+        return [*pq.read_schema(path).names]
+    except DAMAGED:
+        return []  # an error, when it is read
+
+
 def check_packed(path: Path, metadata: Any) -> None:
     """Check that no column says that it unpacks to far more than it is."""
     for group in range(metadata.num_row_groups):

@@ -19,7 +19,7 @@ from ..documents import (
     raise_error,
     read_text,
 )
-from ..gold import GoldDocument, GoldSpan
+from ..gold import GoldDocument, GoldMention
 from ..registry import list_formats, load_function, load_reader
 from .checks import check_ids, check_runs
 from .files import BRAT, TEXT, InputFile
@@ -32,13 +32,15 @@ WITHOUT_TEXT = "without text"  # documents whose text is null
 ENTITIES = "entities"  # the field of a JSONL line
 
 
-def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSpan]:
+def select_spans(
+    spans: Sequence[GoldMention], counts: Counter[str]
+) -> list[GoldMention]:
     """Return the longest mentions that do not overlap, in order, and count the others.
 
     Mentions with equal offsets and types are one.
     """
     distinct = {(span.start, span.end, span.type): span for span in spans}
-    kept: list[GoldSpan] = []
+    kept: list[GoldMention] = []
     starts: list[int] = []
     for span in sorted(distinct.values(), key=lambda span: span.start - span.end):
         position = bisect_left(starts, span.end)
@@ -104,8 +106,8 @@ class DocumentReader:
             for gold in self.read_annotated(file):
                 place = name if format == BRAT else f"{name}: {gold.id}"
                 id = name if format == BRAT else gold.id
-                spans = self.choose_spans(gold.spans)
-                yield Document(id, gold.text, spans=spans, place=place)
+                mentions = self.choose_spans(gold.mentions)
+                yield Document(id, gold.text, mentions=mentions, place=place)
 
     def check_empty(self, file: InputFile) -> None:
         """Note an empty file, and raise an error if its format does not allow it."""
@@ -124,7 +126,7 @@ class DocumentReader:
             reader = load_reader(file.format)
             yield from reader(file.path, longest=self.longest, on_error=self.on_error)
 
-    def choose_spans(self, spans: Sequence[GoldSpan]) -> list[GoldSpan]:
+    def choose_spans(self, spans: Sequence[GoldMention]) -> list[GoldMention]:
         """Return mentions as the linker can get them, without their concepts."""
         chosen = spans if self.overlapping else select_spans(spans, self.mentions)
         if self.concepts:
@@ -167,7 +169,7 @@ class DocumentReader:
             from ..jsonl import read_entities
 
             spans = read_entities(path, number, document.text, row[ENTITIES])
-            document = document._replace(spans=self.choose_spans(spans))
+            document = document._replace(mentions=self.choose_spans(spans))
         return document
 
 

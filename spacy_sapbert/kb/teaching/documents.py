@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import NamedTuple
 
 from ...errors import SapbertError
+from ...formats.gold import GoldDocument
 from ...io.tables import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
@@ -16,22 +16,6 @@ from ..edits.change import TaughtDocument
 from ..folder.records import TaughtFile
 
 FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have
-
-
-class AnnotatedMention(NamedTuple):
-    """A mention and, for each part of a composite, the ids of which one is right."""
-
-    text: str  # what is searched for: the long form of an abbreviation
-    parts: list[list[str]]  # none = it has no concept
-
-
-class AnnotatedDocument(NamedTuple):
-    """A document that people have annotated."""
-
-    source: str  # name of its file; "" = none
-    text: str  # may be empty
-    mentions: list[AnnotatedMention]
-    id: str = ""  # in the file; tells documents without a text apart
 
 
 @dataclass
@@ -68,7 +52,7 @@ class Contradiction:
 
 
 def resolve_documents(
-    documents: Iterable[AnnotatedDocument],
+    documents: Iterable[GoldDocument],
     find: Callable[[str], str | None],
     taught: Iterable[TaughtDocument],
     *,
@@ -134,13 +118,14 @@ def not_usable(reason: str) -> SapbertError:
 
 
 def resolve_document(
-    document: AnnotatedDocument,
+    document: GoldDocument,
     find: Callable[[str], str | None],
     counts: AnnotationCounts,
 ) -> TaughtDocument:
     """Return what a knowledge base keeps of a document, and count its mentions."""
     mentions: list[tuple[str, str]] = []
-    for text, parts in document.mentions:
+    for mention in document.mentions:
+        text, parts = mention.mention, mention.parts
         counts.mentions += 1
         if not has_text(text):
             counts.without_text += 1
@@ -156,8 +141,8 @@ def resolve_document(
     if document.text:
         note = digest = hash_values("text", document.text)
     else:
-        note = hash_values("id", document.id)
-        digest = hash_values("id", document.id, document.source)
+        note = hash_values("id", str(document.id))
+        digest = hash_values("id", str(document.id), document.source)
     return TaughtDocument(
         digest=digest, note=note, source=document.source, mentions=mentions
     )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from ...formats.gold import GoldDocument
 from ...io.version import __version__
 from ...io.writing import check_folder_output
 from ...linking.features import FEATURES
@@ -24,7 +25,6 @@ from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..order.fit import check_right, compute_chances, fit_probability, fit_weights
 from .documents import (
-    AnnotatedDocument,
     AnnotationCounts,
     Contradiction,
     describe_sources,
@@ -94,7 +94,7 @@ class NothingBetterError(Exception):
 
 def teach_documents(
     kb: KnowledgeBase,
-    documents: Iterable[AnnotatedDocument],
+    documents: Iterable[GoldDocument],
     *,
     output: Path | None = None,
     add: bool = False,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ...corpora.convert import write_table
+from ...formats.convert import write_table
 from ...formats.entities import LinkedDoc, LinkedEntity
-from ...formats.gold import NIL, GoldDocument, GoldSpan
+from ...formats.gold import NIL, GoldDocument, GoldMention
 from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
 from ..problems import check_format
@@ -108,21 +108,22 @@ def make_docs(
         yield LinkedDoc(id, document.text, entities)
 
 
-def make_gold(store: ReviewStore, reviewer: str | None) -> Iterator[GoldDocument]:
-    """Yield the reviewed documents as annotated ones."""
-    for id, document, decisions in group_decisions(store, reviewer):
-        spans = [
-            GoldSpan(
-                one.start,
-                one.end,
-                one.label,
-                document.text[one.start : one.end],
-                [] if one.chosen in (None, NIL) else [[one.chosen]],
-                0,
-            )
-            for one in decisions
-        ]
-        yield GoldDocument(id, document.text, spans)
+def make_gold(
+    id: str, document: ReviewedDocument, decisions: Iterable[Decision]
+) -> GoldDocument:
+    """Return a reviewed document as an annotated one."""
+    mentions = [
+        GoldMention(
+            one.start,
+            one.end,
+            one.label,
+            document.text[one.start : one.end],
+            [] if one.chosen in (None, NIL) else [[one.chosen]],
+            0,
+        )
+        for one in decisions
+    ]
+    return GoldDocument(id, document.text, mentions)
 
 
 def export_reviews(
@@ -141,7 +142,8 @@ def export_reviews(
     check_format(format, list_exports())
     file = io.BytesIO()
     if format == TSV:
-        write_table(make_gold(store, reviewer), file, Counter())
+        golds = (make_gold(*group) for group in group_decisions(store, reviewer))
+        write_table(golds, file, Counter())
         return file.getvalue()
     writer = load_writer(format)
     docs = make_docs(store, kb, reviewer)

@@ -41,10 +41,10 @@ class Imported:
 
 def propose_spans(document: Document) -> list[Span] | None:
     """Return the mentions of a document, each once; None = it has none."""
-    if document.spans is None:
+    if document.mentions is None:
         return None
     spans: dict[tuple[int, int], Span] = {}
-    for span in document.spans:
+    for span in document.mentions:
         cui = choose_kb_id(span)
         known = Span(span.start, span.end, span.type, "" if cui == NIL else cui)
         if span.start >= 0:

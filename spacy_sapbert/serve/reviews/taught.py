@@ -15,16 +15,15 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from ...errors import SapbertError
-from ...formats.gold import NIL
+from ...formats.gold import GoldDocument
 from ...io.writing import remove_leftovers, write_atomically, write_json
 from ...kb.knowledge_base import KnowledgeBase, load_kb
-from ...kb.teaching.documents import AnnotatedDocument
 from ...kb.teaching.teach import FEWEST, teach_documents
 from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
 from ..problems import RequestError, describe_problem, failed
 from ..service import Service
-from .export import group_decisions
+from .export import group_decisions, make_gold
 from .store import AGREED, ReviewStore, current_time
 
 SOURCE = "reviews"
@@ -32,17 +31,11 @@ NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"
 ABOUT, USED = "version.json", "USED"
 
 
-def annotate_reviews(store: ReviewStore) -> Iterator[tuple[str, AnnotatedDocument]]:
+def annotate_reviews(store: ReviewStore) -> Iterator[tuple[str, GoldDocument]]:
     """Yield the id and what holds of each document; see `export.merge_decisions`."""
     for _, document, decisions in group_decisions(store, AGREED):
-        mentions = [
-            (
-                document.text[one.start : one.end],
-                [] if one.chosen in (None, NIL) else [[one.chosen]],
-            )
-            for one in decisions
-        ]
-        yield document.id, annotate(SOURCE, document.text, mentions)
+        gold = make_gold(document.id, document, decisions)
+        yield document.id, annotate(gold, SOURCE)
 
 
 class TaughtVersion(TypedDict):

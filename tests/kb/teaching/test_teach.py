@@ -18,6 +18,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
 from spacy_sapbert.kb.folder.layout import FILE
@@ -31,11 +32,11 @@ from spacy_sapbert.kb.folder.versions import (
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
-from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import annotated_document, annotated_mention
 from tests.commands import invoke
 from tests.faults import stop_copies
 
@@ -47,8 +48,8 @@ SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 
 def make_document(*mentions: tuple[str, str], source: str = "made up") -> Any:
     """A document whose mentions have one id each, or none."""
-    found = [AnnotatedMention(text, [[cui]] if cui else []) for text, cui in mentions]
-    return AnnotatedDocument(source, " ".join(text for text, _ in mentions), found)
+    found = [annotated_mention(text, [[cui]] if cui else []) for text, cui in mentions]
+    return annotated_document(source, " ".join(text for text, _ in mentions), found)
 
 
 def misspell(chance: random.Random, name: str) -> str:
@@ -72,7 +73,7 @@ def many_concepts() -> list[Concept]:
 
 def misspell_names(
     concepts: list[Concept], seed: int, *, more: int = 2
-) -> list[AnnotatedDocument]:
+) -> list[GoldDocument]:
     """Sixty documents, which write the names misspelt and after `more` syllables."""
     chance = random.Random(seed)
 
@@ -90,7 +91,7 @@ def misspell_names(
 
 
 @pytest.fixture(scope="module")
-def documents(many_concepts: list[Concept]) -> list[AnnotatedDocument]:
+def documents(many_concepts: list[Concept]) -> list[GoldDocument]:
     return misspell_names(many_concepts, seed=4)
 
 
@@ -106,7 +107,7 @@ def plain_kb(
 @pytest.fixture(scope="module")
 def taught_kb(
     plain_kb: Path,
-    documents: list[AnnotatedDocument],
+    documents: list[GoldDocument],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The knowledge base after these documents; not to be changed."""
@@ -115,10 +116,10 @@ def taught_kb(
     return folder
 
 
-def count_right(kb: KnowledgeBase, documents: list[AnnotatedDocument]) -> int:
+def count_right(kb: KnowledgeBase, documents: list[GoldDocument]) -> int:
     """How many mentions have their concept as the first candidate."""
     mentions = [mention for document in documents for mention in document.mentions]
-    links = kb.link([mention.text for mention in mentions], threshold=-1)
+    links = kb.link([mention.mention for mention in mentions], threshold=-1)
     return sum(
         linked.candidates[0]["cui"] == mention.parts[0][0]
         for linked, mention in zip(links, mentions, strict=True)
@@ -126,7 +127,7 @@ def count_right(kb: KnowledgeBase, documents: list[AnnotatedDocument]) -> int:
 
 
 def test_teach_learns_an_order_that_is_right_for_other_documents(
-    plain_kb: Path, taught_kb: Path, documents: list[AnnotatedDocument]
+    plain_kb: Path, taught_kb: Path, documents: list[GoldDocument]
 ) -> None:
     before = count_right(load_kb(plain_kb), documents[50:])
     taught = load_kb(taught_kb)
@@ -137,10 +138,10 @@ def test_teach_learns_an_order_that_is_right_for_other_documents(
 
 @pytest.mark.parametrize("nonsense", ["vvv qqq", "fever", "xyz"])
 def test_teach_an_order_that_is_not_sure_of_nonsense(
-    taught_kb: Path, documents: list[AnnotatedDocument], nonsense: str
+    taught_kb: Path, documents: list[GoldDocument], nonsense: str
 ) -> None:
     taught = load_kb(taught_kb)
-    texts = [mention.text for mention in documents[50].mentions]
+    texts = [mention.mention for mention in documents[50].mentions]
     *links, other = taught.link([*texts, nonsense])
     chances = [linked.candidates[0]["probability"] for linked in links]
     assert max(chances) > other.candidates[0]["probability"]
@@ -150,7 +151,7 @@ def test_teach_an_order_that_is_not_sure_of_nonsense(
 
 
 def test_teach_report_is_that_of_cross_validation(
-    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+    plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
 ) -> None:
     kb = load_kb(plain_kb)
     new, report = teach_documents(kb, documents, output=tmp_path / "kb")
@@ -296,7 +297,7 @@ def learned_files(kb: KnowledgeBase) -> dict[str, str]:
 def test_teach_again_or_in_parts_is_teaching_once(
     plain_kb: Path,
     taught_kb: Path,
-    documents: list[AnnotatedDocument],
+    documents: list[GoldDocument],
     tmp_path: Path,
 ) -> None:
     once = load_kb(taught_kb)
@@ -377,10 +378,10 @@ def test_teach_of_symbolic_links_makes_files(own_kb: Path, tmp_path: Path) -> No
 def test_teach_a_corrected_document_replaces_what_it_taught_before(
     own_kb: Path,
 ) -> None:
-    def write(cui: str, source: str) -> list[AnnotatedDocument]:
+    def write(cui: str, source: str) -> list[GoldDocument]:
         texts = (f"note {number} has a funny turn" for number in range(30))
-        mention = AnnotatedMention("funny turn", [[cui]])
-        return [AnnotatedDocument(source, text, [mention]) for text in texts]
+        mention = annotated_mention("funny turn", [[cui]])
+        return [annotated_document(source, text, [mention]) for text in texts]
 
     once, _ = teach_documents(
         load_kb(own_kb), write("C0000004", "b"), output=own_kb.with_name("once")
@@ -398,8 +399,10 @@ def test_teach_a_corrected_document_replaces_what_it_taught_before(
 def test_removed_concept_counts_no_more_for_the_others(own_kb: Path) -> None:
     meant = ["C0000004"] * 20 + ["C0000005"] * 10
     documents = [
-        AnnotatedDocument(
-            "a", f"note {n} has a funny turn", [AnnotatedMention("funny turn", [[cui]])]
+        annotated_document(
+            "a",
+            f"note {n} has a funny turn",
+            [annotated_mention("funny turn", [[cui]])],
         )
         for n, cui in enumerate(meant)
     ]
@@ -415,7 +418,7 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     notes = {f"n{n} is like nothing else": f"C000000{1 + n % 8}" for n in range(40)}
     anna = [make_document((text, cui)) for text, cui in notes.items()]
     ben = [
-        document._replace(mentions=[*document.mentions, AnnotatedMention("else", [])])
+        document._replace(mentions=[*document.mentions, annotated_mention("else", [])])
         for document in anna
     ]
     _, one = teach_documents(load_kb(own_kb), anna, output=tmp_path / "a", force=True)
@@ -430,7 +433,7 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
 
 
 def test_teach_notes_of_two_annotators_show_the_gain_of_one(
-    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+    plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
 ) -> None:
     anna = documents[:40]
     # Ben does not see the hard mentions of every second note.
@@ -438,7 +441,7 @@ def test_teach_notes_of_two_annotators_show_the_gain_of_one(
         document._replace(source="ben", mentions=document.mentions[: 1 + number % 2])
         for number, document in enumerate(anna)
     ]
-    ben[0] = ben[0]._replace(mentions=[AnnotatedMention("something else", [["X01"]])])
+    ben[0] = ben[0]._replace(mentions=[annotated_mention("something else", [["X01"]])])
     kb, force = load_kb(plain_kb), True
     _, one = teach_documents(kb, anna, output=tmp_path / "a", force=force)
     _, two = teach_documents(kb, [*anna, *ben], output=tmp_path / "b", force=force)
@@ -462,18 +465,18 @@ def test_teach_an_order_that_is_always_right_is_kept(
 
 
 def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
-    document = AnnotatedDocument(
+    document = annotated_document(
         "a",
         "",
         [
-            AnnotatedMention("fever", [["C0000004"]]),
-            AnnotatedMention("fever", [["C0000005"]]),  # another annotator
-            AnnotatedMention("ward", []),
-            AnnotatedMention("bed", [[]]),
-            AnnotatedMention("both", [["C0000004"], ["C0000005"]]),
-            AnnotatedMention("old id", [["C9999999"]]),
-            AnnotatedMention("unknown", [["C7777777"]]),
-            AnnotatedMention("--", [["C0000004"]]),
+            annotated_mention("fever", [["C0000004"]]),
+            annotated_mention("fever", [["C0000005"]]),  # another annotator
+            annotated_mention("ward", []),
+            annotated_mention("bed", [[]]),
+            annotated_mention("both", [["C0000004"], ["C0000005"]]),
+            annotated_mention("old id", [["C9999999"]]),
+            annotated_mention("unknown", [["C7777777"]]),
+            annotated_mention("--", [["C0000004"]]),
         ],
     )
     kb, report = teach_documents(load_kb(own_kb), [document], force=True)
@@ -501,7 +504,7 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
 
 
 def kill_teaching(
-    source: Path, kb: Path, documents: list[AnnotatedDocument], in_place: bool
+    source: Path, kb: Path, documents: list[GoldDocument], in_place: bool
 ) -> None:
     """Kill a teaching at many writes, and find the old or the new knowledge base."""
     outcomes = []
@@ -535,7 +538,7 @@ def kill_teaching(
 @pytest.mark.parametrize("in_place", [True, False])
 def test_teach_a_killed_run_leaves_the_old_or_the_new_version(
     plain_kb: Path,
-    documents: list[AnnotatedDocument],
+    documents: list[GoldDocument],
     tmp_path: Path,
     new_process: Any,
     in_place: bool,
@@ -560,7 +563,7 @@ def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
 
 
 def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
-    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+    plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
 ) -> None:
     from spacy.training import Example
 
@@ -569,7 +572,7 @@ def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
     for document in documents:
         words, spans = [], []
         for mention in document.mentions:
-            own = mention.text.split()
+            own = mention.mention.split()
             spans.append((len(words), len(words) + len(own), mention.parts[0][0]))
             words += [*own, "."]
         doc = Doc(nlp.vocab, words)
@@ -687,13 +690,13 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
 
 
 def test_taught_kb_is_copied_pickled_and_evaluated_with_its_order(
-    taught_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+    taught_kb: Path, documents: list[GoldDocument], tmp_path: Path
 ) -> None:
     kb = load_kb(taught_kb)
     other = pickle.loads(pickle.dumps(kb))  # noqa: S301
     assert other.ranker == kb.ranker
     path = tmp_path / "gold.tsv"
-    rows = [f"{m.text}\t{m.parts[0][0]}" for d in documents[50:] for m in d.mentions]
+    rows = [f"{m.mention}\t{m.parts[0][0]}" for d in documents[50:] for m in d.mentions]
     path.write_text("\n".join(["mention\tids", *rows]) + "\n", "utf8")
     output = tmp_path / "evaluation.json"
     invoke("evaluate", taught_kb, path, "--output", output, code=0)

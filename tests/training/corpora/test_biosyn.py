@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
@@ -47,8 +50,8 @@ PUBTATOR = """\
 """
 
 
-def make_span(mention: str, *parts: list[str]) -> GoldSpan:
-    return GoldSpan(3, 9, "Disease", mention, list(parts), 1)
+def make_span(mention: str, *parts: list[str]) -> GoldMention:
+    return GoldMention(3, 9, "Disease", mention, list(parts), 1)
 
 
 @pytest.fixture
@@ -114,7 +117,7 @@ def test_preprocess_documents_by_hand() -> None:
     documents = [GoldDocument("1", text, [make_span("BOCL", ["D1"], ["D2"])])]
     counts: Counter[str] = Counter()
     (document,) = preprocess_documents(documents, counts)
-    assert document.spans == [
+    assert document.mentions == [
         make_span("breast lesions", ["D1"]),
         make_span("ovarian cancer like lesions", ["D2"]),
     ]
@@ -136,7 +139,7 @@ def test_preprocess_documents_drops_unknown_mentions() -> None:
     (document,) = preprocess_documents(
         [GoldDocument("1", "", spans)], counts, known=known
     )
-    assert [span.mention for span in document.spans] == ["a", "b", "c"]
+    assert [span.mention for span in document.mentions] == ["a", "b", "c"]
     assert counts == Counter(
         {
             "documents": 1,
@@ -168,10 +171,10 @@ def test_biosyn_mentions_can_be_read_by_evaluation(
     ]
     shown = invoke(*words, "--dictionary", dictionary).output
     assert "not in the dictionary, dropped" in shown
-    assert list(read_mentions(output)) == [
-        GoldMention(2, "1", "ataxia telangiectasia", [["D3"]]),
-        GoldMention(3, "1", "ovarian cancer", [["D2"]]),
-        GoldMention(4, "1", "breast cancer", [["D9"]]),
+    assert [(gold.mention, gold.parts) for gold in read_mentions(output)] == [
+        ("ataxia telangiectasia", [["D3"]]),
+        ("ovarian cancer", [["D2"]]),
+        ("breast cancer", [["D9"]]),
     ]
     plain = ["--bars-are-alternatives", "--quiet"]
     assert invoke(*words, *plain).output == ""
@@ -213,7 +216,7 @@ def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> N
     assert counts["composites split"] == 19
     assert counts["composites left whole"] == 11
     assert counts["not in the dictionary, dropped"] == 0
-    assert sum(len(document.spans) for document in written) == 810
+    assert sum(len(document.mentions) for document in written) == 810
 
 
 @pytest.mark.parametrize(

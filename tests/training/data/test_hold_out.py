@@ -3,7 +3,9 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.hold_out import draw_synonym, hold_out, hold_out_names, is_held_out
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.corpora.cadec import read_cadec, split_concepts
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
+from training.corpora.cadec import read_cadec, split_concepts
 
 TEXT = "I feel a bit drowsy & my arms\nand legs ache with Zomorph.\n"
 ORIGINAL = (
@@ -40,9 +40,9 @@ def test_read_cadec_has_the_concepts_of_each_mention(tmp_path: Path) -> None:
             "Z.1",
             TEXT,
             [
-                GoldSpan(9, 19, "ADR", "bit drowsy", [["271782001"]], 1),
-                GoldSpan(25, 43, "ADR", "arms ache", arms, 3),
-                GoldSpan(49, 56, "Drug", "Zomorph", [], 4),
+                GoldMention(9, 19, "ADR", "bit drowsy", [["271782001"]], 1),
+                GoldMention(25, 43, "ADR", "arms ache", arms, 3),
+                GoldMention(49, 56, "Drug", "Zomorph", [], 4),
             ],
         )
     ]

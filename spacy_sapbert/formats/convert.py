@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..errors import SapbertError
-from ..formats.documents import ID
 from ..io.writing import write_atomically
-from .registry import GoldDocument
+from .documents import ID
+from .gold import GoldDocument
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -30,7 +30,7 @@ def count_mentions(
         linked_only: Leave out mentions without an id, and composites.
     """
     for document in documents:
-        parts = [span.parts for span in document.spans]
+        parts = [span.parts for span in document.mentions]
         counts["documents"] += 1
         counts["mentions"] += len(parts)
         counts["without an id"] += sum(not part for part in parts)
@@ -39,8 +39,8 @@ def count_mentions(
             any(len(ids) > 1 for ids in part) for part in parts
         )
         if linked_only:
-            linked = [span for span in document.spans if len(span.parts) == 1]
-            document = document._replace(spans=linked)
+            linked = [span for span in document.mentions if len(span.parts) == 1]
+            document = document._replace(mentions=linked)
         yield document
 
 
@@ -50,7 +50,7 @@ def write_table(
     """Write mentions.tsv, with blanks for tabs and line ends in a mention."""
     file.write("\t".join(COLUMNS).encode() + b"\n")
     for document in documents:
-        for span in document.spans:
+        for span in document.mentions:
             offsets = ("", "") if span.start < 0 else (str(span.start), str(span.end))
             ids = "+".join("|".join(part) for part in span.parts)
             fields = (str(document.id), *offsets, span.type, span.mention, ids)
@@ -68,36 +68,21 @@ def make_doc(
     """
     from spacy.util import filter_spans
 
-    from ..formats.gold_docs import cover_mention
+    from .gold_docs import cover_mention
 
     nlp.max_length = max(nlp.max_length, len(document.text))
     doc = nlp.make_doc(document.text)
-    golds = [gold for gold in document.spans if gold.start >= 0]
+    golds = [gold for gold in document.mentions if gold.start >= 0]
     spans = [cover_mention(doc, gold, label=label) for gold in golds]
     kept = filter_spans(spans)
     doc.set_ents(kept)
-    counts["without offsets, left out"] += len(document.spans) - len(golds)
+    counts["without offsets, left out"] += len(document.mentions) - len(golds)
     counts["widened to whole tokens"] += sum(
         (span.start_char, span.end_char) != (gold.start, gold.end)
         for span, gold in zip(spans, golds, strict=True)
     )
     counts["overlapping, left out"] += len(spans) - len(kept)
     return doc
-
-
-def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
-    """Yield a document, or if it has no text each mention as a text of its own.
-
-    The id of such a text is that of the document and the line of the mention.
-    """
-    if document.text:
-        yield document
-        return
-    for gold in document.spans:
-        text = gold.mention.strip()
-        span = gold._replace(start=0, end=len(text))
-        id = f"{document.id}:{gold.line}"
-        yield document._replace(id=id, text=text, spans=[span])
 
 
 def make_blank(lang: str) -> "Language":
@@ -130,6 +115,8 @@ def write_docs(
 ) -> None:
     """Write a DocBin, with the ids of documents in `doc.user_data["id"]`."""
     from spacy.tokens import DocBin
+
+    from .gold_docs import split_mentions
 
     nlp = make_blank(lang)
     docs = DocBin(store_user_data=True)

@@ -4,12 +4,22 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import SapbertError
-from ..formats.brat import Entities, list_annotations, read_entities, wrong_annotation
-from ..formats.documents import read_text
-from ..formats.gold import LONGEST, parse_fragments, place_fragments
-from ..io.reading import read_lines
-from .registry import GoldDocument, GoldSpan
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.brat import (
+    Entities,
+    list_annotations,
+    read_entities,
+    wrong_annotation,
+)
+from spacy_sapbert.formats.documents import read_text
+from spacy_sapbert.formats.gold import (
+    LONGEST,
+    GoldDocument,
+    GoldMention,
+    parse_fragments,
+    place_fragments,
+)
+from spacy_sapbert.io.reading import read_lines
 
 EXPECTED = "`TT1`, `id | name | start end`, the mention"
 NO_CONCEPT = "CONCEPT_LESS"
@@ -99,6 +109,6 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
                 )
             start, end, mention = offsets
             type = entities[key].type
-            found[key] = GoldSpan(start, end, type, mention, parts, number)
+            found[key] = GoldMention(start, end, type, mention, parts, number)
         spans = list({**entities, **found}.values())
         yield GoldDocument(name.as_posix(), text, spans)

@@ -5,20 +5,25 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_sapbert.corpora.convert import convert_corpus
-from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
+from spacy_sapbert.formats.convert import convert_corpus
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from tests.commands import invoke
 from tests.pipelines import make_nlp
 
 TEXT = "Acute fever and head pain; MI."
 
 
-def make_span(mention: str, *parts: str, type: str = "Disease") -> GoldSpan:
+def make_span(mention: str, *parts: str, type: str = "Disease") -> GoldMention:
     start = TEXT.find(mention)
     end = start + len(mention) if start >= 0 else -1
-    return GoldSpan(start, end, type, mention, [part.split("|") for part in parts], 1)
+    return GoldMention(
+        start, end, type, mention, [part.split("|") for part in parts], 1
+    )
 
 
 DOCUMENTS = [
@@ -52,12 +57,11 @@ def test_convert_corpus_table_can_be_read_by_evaluation(
     path = tmp_path / name
     counts = convert_corpus(DOCUMENTS, path)
     assert list(read_mentions(path)) == [
-        GoldMention(line, "d1", span.mention, span.parts)
-        for line, span in enumerate(DOCUMENTS[0].spans, 2)
+        span._replace(line=line) for line, span in enumerate(DOCUMENTS[0].mentions, 2)
     ]
     again = [document._replace(text=TEXT) for document in read_corpus(path, "tsv")]
-    spans = [span._replace(line=1) for span in again[0].spans]
-    assert spans == DOCUMENTS[0].spans
+    spans = [span._replace(line=1) for span in again[0].mentions]
+    assert spans == DOCUMENTS[0].mentions
     assert counts == {
         "documents": 1,
         "mentions": 6,
@@ -69,16 +73,17 @@ def test_convert_corpus_table_can_be_read_by_evaluation(
 
 
 def test_write_table_replaces_tabs_and_line_ends(tmp_path: Path) -> None:
-    span = GoldSpan(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
+    span = GoldMention(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
     convert_corpus([GoldDocument("a\tb", "", [span])], tmp_path / "gold.tsv")
-    (gold,) = read_mentions(tmp_path / "gold.tsv")
-    assert (gold.doc, gold.mention) == ("a b", "left and right knee")
+    (document,) = read_corpus(tmp_path / "gold.tsv")
+    assert document.id == "a b"
+    assert document.mentions[0].mention == "left and right knee"
 
 
 def test_convert_corpus_docs_have_entities(tmp_path: Path) -> None:
-    spans = [span for span in DOCUMENTS[0].spans if "Acute" not in span.mention]
+    spans = [span for span in DOCUMENTS[0].mentions if "Acute" not in span.mention]
     path = tmp_path / "gold.spacy"
-    counts = convert_corpus([DOCUMENTS[0]._replace(spans=spans)], path)
+    counts = convert_corpus([DOCUMENTS[0]._replace(mentions=spans)], path)
     (doc,) = read_docs(path)
     assert doc.text == TEXT
     assert list_entities(doc) == [
@@ -106,7 +111,9 @@ def test_convert_corpus_without_text_has_a_doc_for_each_mention(tmp_path: Path) 
     path = tmp_path / "gold.spacy"
     counts = convert_corpus([DOCUMENTS[0]._replace(text="")], path, label="X")
     docs = read_docs(path)
-    assert [doc.text for doc in docs] == [span.mention for span in DOCUMENTS[0].spans]
+    assert [doc.text for doc in docs] == [
+        span.mention for span in DOCUMENTS[0].mentions
+    ]
     assert list_entities(docs[2]) == [("fever and head pain", "X", "")]
     assert counts["Docs written"] == counts["entities written"] == 6
 
@@ -137,7 +144,7 @@ def test_convert_prints_counts(tmp_path: Path) -> None:
     ("options", "code"),
     [
         (["--format", "bioc"], "E110"),
-        (["--format", "pubtator", "--fold", "1"], "E113"),
+        (["--format", "pubtator", "--language", "en"], "E113"),
         (["--format", "tsv"], "E117"),
     ],
 )

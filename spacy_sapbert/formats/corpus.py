@@ -1,0 +1,159 @@
+"""The one reader of annotated documents, for all commands that learn or measure."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import SapbertError
+from ..io.reading import check_file
+from .documents import OnError, raise_error
+from .gold import GoldDocument
+from .inputs.csv_rows import DELIMITERS
+from .inputs.files import BRAT, TEXT, detect_format, file_ending, read_head
+from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
+from .registry import load_reader
+
+SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
+NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
+LINKED = ("text", "cui")  # columns of a table of `link`
+
+
+def detect_corpus(path: Path) -> str:
+    """Return the format of annotated documents, by the ending or the content."""
+    if path.is_dir():
+        return "biosyn" if any(path.glob("*.concept")) else BRAT
+    check_file(path)
+    if SSSOM.search(path.name):
+        return "sssom"
+    format = None
+    with suppress(SapbertError):  # of an unknown ending: it may be a table
+        format = detect_format(path)
+    if format not in (None, TEXT, "csv", "excel", "parquet"):
+        return str(format)
+    columns = read_columns(path)
+    if {TERM, CHOSEN} <= columns:
+        return "mapped"
+    if {*LINKED} <= columns or format in ("excel", "parquet"):
+        return find_rows(path)
+    if {*COLUMNS} <= columns or any(BARS in name for name in columns):
+        return "tsv"
+    return "csv" if file_ending(path) == ".csv" else "tsv"
+
+
+def read_columns(path: Path) -> set[str]:
+    """Return the cells of the first row of a table."""
+    format = find_rows(path)
+    if format == "parquet":
+        from .inputs.parquet_rows import read_names
+
+        return {*read_names(path)}
+    if format == "excel":
+        from ..io.excel import read_workbook
+
+        return {*next(read_workbook(path), (1, list[str]()))[1]}
+    lines = read_head(path).decode("utf8", "replace").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    return {cell.strip('" ') for cell in re.split(f"[{DELIMITERS}]", first)}
+
+
+def change_prefixes(
+    document: GoldDocument, *, prefix: str, drop_prefix: str
+) -> GoldDocument:
+    """Return ids without one prefix, and with another if they have no colon."""
+    if not prefix and not drop_prefix:
+        return document
+
+    def change(cui: str) -> str:
+        cui = cui.removeprefix(drop_prefix)
+        return cui if ":" in cui else f"{prefix}{cui}"
+
+    mentions = [
+        mention._replace(parts=[[*map(change, part)] for part in mention.parts])
+        for mention in document.mentions
+    ]
+    return document._replace(mentions=mentions)
+
+
+def open_corpus(
+    path: Path,
+    format: str | None = None,
+    *,
+    on_error: OnError = raise_error,
+    **options: Any,
+) -> Iterator[GoldDocument]:
+    """Read a file or folder as it is; see `read_corpus`."""
+    format = format or detect_corpus(path)
+    reader = load_reader(format)
+    arguments = inspect.signature(reader).parameters
+    known = [name for name in arguments if name not in NOT_OPTIONS]
+    for option in options:
+        if option not in known:
+            raise SapbertError(
+                "E113",
+                f"Expected one of the options of the format {format} "
+                f"({', '.join(known).replace('_', '-') or 'none'}), but got "
+                f"`--{option.replace('_', '-')}`. Remove it.",
+            )
+    documents = reader(path, on_error=on_error, **options)
+    return (document for document in documents if not document.error)
+
+
+def read_corpus(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    prefix: str = "",
+    drop_prefix: str = "",
+    on_error: OnError = raise_error,
+    **options: Any,
+) -> Iterator[GoldDocument]:
+    """Read annotated documents of any format.
+
+    Tables of mentions, such as `map` writes them, are documents without a text, or one
+    for each term.
+
+    Args:
+        path: A file or a folder, as the format has it; files can be `.gz`.
+        format: One of the formats of docs/corpora.md, e.g. "pubtator"; None = by the
+            ending or the content.
+        prefix: Added to ids without a colon, e.g. "MESH:".
+        drop_prefix: Removed from ids, e.g. "UMLS:".
+        on_error: Called with the error of a document or a line that cannot be read,
+            which is left out if this returns.
+        options: Of the reader of the format, see docs/corpora.md.
+
+    Yields:
+        Each document, in the order of the files.
+
+    Raises:
+        SapbertError: If the format is unknown, or has no such option; later, with file
+            and line, at the first invalid document; at the end, if there was no
+            mention.
+
+    Examples:
+        >>> document = next(read_corpus("assets/sample/annotated.txt"))
+        >>> document.mentions[0].mention, document.mentions[0].parts
+        ('itching', [['C0033774']])
+    """
+    path = Path(path)
+    documents = open_corpus(path, format, on_error=on_error, **options)
+    return finish_documents(path, documents, prefix, drop_prefix)
+
+
+def finish_documents(
+    path: Path, documents: Iterator[GoldDocument], prefix: str, drop_prefix: str
+) -> Iterator[GoldDocument]:
+    """Yield documents with changed prefixes of ids; none with a mention is an error."""
+    seen = False
+    for document in documents:
+        seen = seen or bool(document.mentions)
+        yield change_prefixes(document, prefix=prefix, drop_prefix=drop_prefix)
+    if not seen:
+        raise SapbertError(
+            "E106",
+            f"Expected annotated mentions in {path}, but it has none. Pass the file "
+            "that has them.",
+        )

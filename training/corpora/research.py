@@ -1,0 +1,150 @@
+"""Readers of research corpora: XL-BEL, COMETA and AskAPatient."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy_sapbert.errors import SapbertError, blank_mention, check_choice
+from spacy_sapbert.formats.gold import (
+    NOWHERE,
+    GoldDocument,
+    GoldMention,
+    place_mention,
+    split_ids,
+)
+from spacy_sapbert.formats.mention_tables import BARS, check_fields, looks_like_ids
+from spacy_sapbert.io.reading import read_lines
+from spacy_sapbert.io.tables import split_rows
+
+OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
+COMETA_LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
+ASKAPATIENT_SPLITS = ["train", "validation", "test"]
+
+
+def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are not blank."""
+    return ((number, line) for number, line in read_lines(path) if line.strip())
+
+
+def make_mention(path: Path, number: int, mention: str, ids: str) -> GoldMention:
+    if not mention:
+        raise blank_mention(path=path, line=number)
+    return GoldMention(*NOWHERE, "", mention, split_ids(ids), number)
+
+
+def read_xlbel(path: Path) -> Iterator[GoldDocument]:
+    """Read lines `id||mention`, or `id||mention||context`, from Wikipedia.
+
+    Args:
+        path: The file, plain or `.gz`. Several ids with `|` between them are
+            alternatives. In a context the mention is between `<tgt>` and `</tgt>`,
+            which are removed.
+
+    Yields:
+        Each line; its id is the number of the line.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line.
+
+    Source: Liu et al. (2021), Learning Domain-Specialised Representations for
+    Cross-Lingual Biomedical Entity Linking.
+    """
+    for number, line in iter_lines(path):
+        ids, *rest = line.split(BARS, 2)  # a context may have bars
+        if not rest or (looks_like_ids(rest[0]) and not looks_like_ids(ids)):
+            raise SapbertError(
+                "E117",
+                f"{path}:{number}: Expected `id||mention` or `id||mention||context`, "
+                "but got something else. Correct the line; `spacy sapbert convert` "
+                "reads `mention||id`.",
+            )
+        mention, text = rest[0].strip(), ""
+        gold = make_mention(path, number, mention, ids)
+        if len(rest) > 1:
+            context = rest[1]
+            before, _, marked = context.partition(OPEN)
+            inside, _, after = marked.partition(CLOSE)
+            if context.count(OPEN) != 1 or marked.count(CLOSE) != 1 or CLOSE in before:
+                raise SapbertError(
+                    "E117",
+                    f"{path}:{number}: Expected a context with one `<tgt>` and one "
+                    "`</tgt>` after it, but got something else. Correct the line.",
+                )
+            text = before + inside + after
+            offsets = len(before), len(before) + len(inside)
+            start, end, _ = place_mention(path, number, text, offsets, mention)
+            gold = gold._replace(start=start, end=end)
+        yield GoldDocument(str(number), text, [gold])
+
+
+def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]:
+    """Read terms of patients on Reddit from a file of a split of COMETA.
+
+    The file, e.g. `splits/stratified_general/dev.csv`, has tabs and quotes. Its
+    columns: an unnamed one, `ID`, `Term`, `General SNOMED ID`, `General SNOMED Label`,
+    `Specific SNOMED ID`, `Specific SNOMED Label` and `Example`. The example is not
+    read: the position of the term in it is not given.
+
+    Args:
+        level: "general" ids for the meaning of the term in any context, as in the
+            published results; "specific" ids for its meaning in the example.
+
+    Yields:
+        Each row, without text.
+
+    Raises:
+        SapbertError: With file and line, at the first bad row.
+
+    Source: Basaldella et al. (2020).
+    """
+    check_choice("level", list(COMETA_LEVELS), level)
+    wanted = ["Term", COMETA_LEVELS[level]]
+    columns: list[str] = []
+    for number, row in split_rows(read_lines(path), "\t"):
+        row = [field.strip() for field in row]
+        if not any(row):
+            continue
+        if not columns:
+            columns = row
+            if not set(wanted) <= set(columns):
+                raise SapbertError(
+                    "E117",
+                    f"{path}:{number}: Expected a header with tabs and the columns "
+                    f"{wanted}, but got another. Name a file of COMETA as it was "
+                    "published.",
+                )
+            continue
+        check_fields(path, number, row, len(columns), "tabs")
+        fields = dict(zip(columns, row, strict=True))
+        term, ids = (fields[name] for name in wanted)
+        gold = make_mention(path, number, term, ids)
+        yield GoldDocument(fields.get("ID") or str(number), "", [gold])
+
+
+def read_askapatient(
+    path: Path, *, fold: int = 0, split: str = "test"
+) -> Iterator[GoldDocument]:
+    """Read lines of an id, the name of the concept and a phrase of a patient.
+
+    Args:
+        path: The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
+            these files, with tabs. Ids are from SNOMED CT and AMT.
+        fold: 0 to 9; published results are the mean of all.
+        split: "train", "validation" or "test".
+
+    Yields:
+        Each line, without text; its id is the number of the line.
+
+    Raises:
+        SapbertError: If there is no such fold; with file and line, at the first bad
+            line.
+
+    Source: Limsopatham and Collier (2016).
+    """
+    check_choice("fold", list(range(10)), fold)
+    check_choice("split", ASKAPATIENT_SPLITS, split)
+    file = path / f"AskAPatient.fold-{fold}.{split}.txt" if path.is_dir() else path
+    for number, line in iter_lines(file):
+        fields = [field.strip() for field in line.split("\t")]
+        check_fields(file, number, fields, 3, "tabs")
+        ids, _, mention = fields
+        yield GoldDocument(str(number), "", [make_mention(file, number, mention, ids)])
