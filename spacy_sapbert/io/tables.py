@@ -3,7 +3,6 @@
 import codecs
 import csv
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -16,8 +15,7 @@ from .writing import write_atomically
 
 ID = re.compile(r"[A-Za-z_]{0,20}[:.]?[A-Za-z]{0,8}-?\d[\w.:/-]{0,30}")
 QUOTE = '"'
-# of a field in quotes; a file with a wrong quote in each line reads as many for each
-OPEN_LINES = 1000
+OPEN_LINES = 1000  # of a field in quotes
 MOST_LISTED, LONGEST_LISTED = 20, 40  # columns in an error, and characters of each
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
 
@@ -25,6 +23,7 @@ Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fie
 def split_rows(
     lines: Iterable[tuple[int, str]],
     separator: str,
+    path: Path,
     *,
     quoted: bool = True,
     open_lines: int = OPEN_LINES,
@@ -33,14 +32,18 @@ def split_rows(
 
     Args:
         lines: The number of each line, and the line without its line feed.
+        path: For the error.
         quoted: A field in double quotes may have separators and line feeds, and two
-            quotes are one. Else, and with tabs where quotes do not fit, quotes are
-            characters like others.
+            quotes are one. Else, and in a line with tabs where quotes do not fit,
+            quotes are characters like others.
         open_lines: Maximum number of lines of a field in quotes.
 
     Yields:
-        The rows; no field if quotes are wrong. The next row then begins on the next
-        line, since a wrong quote may be wrong in this line alone.
+        The rows; no field if the quotes in one line are wrong.
+
+    Raises:
+        SapbertError: If a field in quotes does not end, or ends wrongly in another
+            line: where the next row begins is not known then.
     """
     if not quoted:
         for number, line in lines:
@@ -50,21 +53,38 @@ def split_rows(
     # the limit is of the process, and that of lines is checked already
     csv.field_size_limit(max(csv.field_size_limit(), RECORD_BYTES))
     lines = iter(lines)
-    ahead: deque[tuple[int, str]] = deque()
-    while (first := take_line(ahead, lines)) is not None:
-        number, line = first
+    for number, line in lines:
         if QUOTE not in line:
             if line.strip():
                 yield number, line.removesuffix("\r").split(separator)
             continue
-        taken: list[tuple[int, str]] = []
-        text = join_lines(line, ahead, lines, taken, open_lines)
+        taken: list[str] = []
         try:
+            text = join_lines(line, lines, taken, open_lines)
             fields = next(csv.reader(text, delimiter=separator, strict=True), [])
         except csv.Error:
-            ahead.extendleft(reversed(taken))
+            if taken:
+                raise SapbertError(
+                    "E117",
+                    f"{path}:{number}: Expected the end of the quotes that begin in "
+                    f"this line within {len(taken):,} lines, and a separator after "
+                    "them, but got neither. Correct the quotes, or double them where "
+                    "they are characters.",
+                ) from None
             fields = line.split(separator) if separator == "\t" else []
         yield number, fields
+
+
+def join_lines(
+    line: str, lines: Iterator[tuple[int, str]], taken: list[str], most: int
+) -> Iterator[str]:
+    """Yield a line and, as long as a field is open, the next ones, kept in `taken`."""
+    yield f"{line}\n"
+    size = len(line)
+    while len(taken) < most and size < USUAL_BYTES and (following := next(lines, None)):
+        taken.append(following[1])
+        size += len(following[1])
+        yield f"{following[1]}\n"
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -77,32 +97,6 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) 
             writer.writerows([defuse(cell) for cell in row] for row in rows)
         finally:
             text.detach()  # else the file would be closed with it
-
-
-def take_line(
-    ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]]
-) -> tuple[int, str] | None:
-    """Return the next line, one that was read ahead before others; None at the end."""
-    return ahead.popleft() if ahead else next(lines, None)
-
-
-def join_lines(
-    line: str,
-    ahead: deque[tuple[int, str]],
-    lines: Iterator[tuple[int, str]],
-    taken: list[tuple[int, str]],
-    most: int,
-) -> Iterator[str]:
-    """Yield a line and, as long as a field is open, the next ones, kept in `taken`."""
-    size = len(line)
-    yield f"{line}\n"
-    while len(taken) < most and size < USUAL_BYTES:
-        following = take_line(ahead, lines)
-        if following is None:
-            return
-        taken.append(following)
-        size += len(following[1])
-        yield f"{following[1]}\n"
 
 
 def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:

@@ -25,7 +25,8 @@ def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
         SapbertError: With file and line, at the first bad line.
     """
     for number, line in read_good_lines(path, report):
-        _, fields = next(split_rows([(number, line)], find_separator(line, "\t,")))
+        separator = find_separator(line, "\t,")
+        _, fields = next(split_rows([(number, line)], separator, path))
         ids = [field.strip() for field in fields]
         if len(ids) == PAIR and all(ids):
             yield ids[0], ids[1]

@@ -99,7 +99,7 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
     check_choice("level", list(COMETA_LEVELS), level)
     wanted = ["Term", COMETA_LEVELS[level]]
     columns: list[str] = []
-    for number, row in split_rows(read_lines(path), "\t"):
+    for number, row in split_rows(read_lines(path), "\t", path):
         row = [field.strip() for field in row]
         if not any(row):
             continue

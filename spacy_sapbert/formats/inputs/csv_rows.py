@@ -74,7 +74,7 @@ def read_csv_rows(
         raise column_is_missing(path, header, columns, columns.text)
     header, delimiter = split
     check_header(path, header, columns)
-    for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
+    for number, fields in split_rows(lines, delimiter, path, open_lines=TEXT_LINES):
         if len(fields) == len(header):
             yield number, dict(zip(header, fields, strict=True))
         else:

@@ -33,7 +33,7 @@ def read_rows(
     lines = read_good_lines(path, report, blocks=blocks, blank=quoted)
     if quoted:  # csv takes a carriage return for the end of a row
         lines = ((number, line.replace("\r", " ")) for number, line in lines)
-    return split_rows(lines, separator, quoted=quoted)
+    return split_rows(lines, separator, path, quoted=quoted)
 
 
 def read_sheet(path: Path, report: Report) -> Iterator[Row]:
