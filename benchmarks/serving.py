@@ -52,7 +52,7 @@ def serve(kb: Path, options: Sequence[str]) -> Iterator[int]:
     """
     command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
     service = subprocess.Popen(
-        [*command, "--kb", str(kb), *options],
+        [*command, str(kb), *options],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},

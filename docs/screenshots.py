@@ -82,8 +82,8 @@ def take_linked_note(kb: Path, folder: Path, chromium: str) -> Path:
     path = folder / "linked-note.png"
     with TemporaryDirectory() as work, sync_playwright() as driver:
         output = Path(work, "notes.html")
-        command = [sys.executable, "-m", "spacy_sapbert", "link", str(SAMPLE / "notes")]
-        options = ["--kb", str(kb), "--output", str(output)]
+        command = [sys.executable, "-m", "spacy_sapbert", "link"]
+        options = [str(kb), str(SAMPLE / "notes"), "--output", str(output)]
         subprocess.run([*command, *options], check=True)
         browser = driver.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"]
@@ -177,7 +177,7 @@ def main(
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
         service = subprocess.Popen(
-            [*command, "--kb", str(kb), "--reviews", f"{folder}/reviews.db"],
+            [*command, str(kb), "--reviews", f"{folder}/reviews.db"],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -7,4 +7,4 @@ set -euo pipefail
 export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 part=$(printf 'part-%05d.parquet' "$SLURM_ARRAY_TASK_ID")
 # In parts: a task that is stopped and queued again continues.
-python -m spacy sapbert link "$1/$part" --kb "$3" --keep ward --output "$2/$part" --shard-size 1000
+python -m spacy sapbert link "$3" "$1/$part" --keep ward --output "$2/$part" --shard-size 1000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
@@ -209,6 +209,21 @@ def short_warnings() -> Iterator[None]:
         warnings.formatwarning = old
 
 
+class PanelCommand(TyperCommand):
+    """Lists its options in panels, as typer does where it colours the help."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            kind = "Arguments" if param.param_type_name == "argument" else "Options"
+            if record := param.get_help_record(ctx):
+                panel = getattr(param, "rich_help_panel", None) or kind
+                panels.setdefault(panel, []).append(record)
+        for panel, records in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(records)
+
+
 class FullHelpGroup(TyperGroup):
     """Lists its commands with the whole first line of their help, which typer cuts."""
 
@@ -260,7 +275,14 @@ def keep_inputs(*outputs: Path | None) -> None:
                 )
 
 
-def make_app(**options: Any) -> typer.Typer:
+class App(typer.Typer):
+    """An app whose commands list their options in panels."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        return super().command(name, cls=PanelCommand, **options)
+
+
+def make_app(**options: Any) -> App:
     """Return an app for commands.
 
     A traceback of typer may show local variables, which hold texts of documents; so it
@@ -270,7 +292,7 @@ def make_app(**options: Any) -> typer.Typer:
         options: Arguments of `typer.Typer`.
     """
     options.setdefault("cls", FullHelpGroup)
-    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
+    return App(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
 
 def print_version(shown: bool) -> None:

@@ -6,21 +6,18 @@ from typing import Any
 import typer
 
 from ..io.terminal import msg
-from ..pipeline.assembly import assemble_pipeline
-from ..pipeline.stop_names import read_stop_names
 from .app import app
+from .options import Force, KbName, Pipeline, Quiet
 
 
 @app.command("assemble")
 def assemble(
-    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    kb: KbName,
     output: Path = typer.Argument(..., help="Folder of the pipeline to write."),
-    pipeline: str | None = typer.Option(
-        None,
-        help="Folder or package of a pipeline that detects mentions. [the names of the "
-        "knowledge base are detected]",
+    pipeline: Pipeline = None,
+    name: str = typer.Option(
+        "sapbert", "--name", "-n", help="Name, without the language."
     ),
-    name: str = typer.Option("sapbert", help="Name, without the language."),
     version: str = typer.Option("0.1.0", help="Version of the pipeline."),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
     kb_package: str | None = typer.Option(
@@ -39,8 +36,8 @@ def assemble(
         help="Detect a short form that the document defines if its long form is a "
         "name, and only then.",
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the folder."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> pipeline for spacy.load
 
@@ -55,6 +52,9 @@ def assemble(
     Example: spacy sapbert assemble models/kb models/pipeline --pipeline
     models/ner/model-best
     """
+    from ..pipeline.assembly import assemble_pipeline
+    from ..pipeline.stop_names import read_stop_names
+
     if pipeline is not None and (short_forms or stop_names is not None):
         raise typer.BadParameter(
             "`--pipeline` detects mentions in its own way: remove it, or remove "

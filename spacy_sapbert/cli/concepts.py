@@ -26,19 +26,13 @@ from ..vocabularies.registry import READERS, list_takers, read_vocabularies
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import app, check_outputs
+from .options import OUTPUT, Force, OnError, Panel, Quiet, split_values
 
-ALL = "all"
 Progress = Callable[[str, int], None]
 Conflict = Callable[[str, str, str, str], None]
 CONFLICTS = ("rule", "id", "concepts", "name")  # columns of the list
-
-
-def split_values(text: str | None) -> list[str] | None:
-    """Split values at commas; "all" or an empty text is no filter, None stays None."""
-    if text is None:
-        return None
-    values = [value.strip() for value in text.split(",")]
-    return [] if values == [ALL] else [value for value in values if value]
+READING: Panel = {"rich_help_panel": "Reading"}
+OTHERS: Panel = {"rich_help_panel": "Other vocabularies"}
 
 
 def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -54,7 +48,7 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
         option = inspect.Parameter(
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=typer.Option(default, *flags, help=text),
+            default=typer.Option(default, *flags, help=text, **READING),
             annotation=bool if is_flag else str | None,
         )
         parameters.insert(index, option)
@@ -138,42 +132,50 @@ def main(
         ..., help="Files or release folders; concepts with the same id are merged."
     ),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
+        None,
+        "--output",
+        "-o",
+        help="concepts.jsonl to write; .gz compresses it.",
+        **OUTPUT,
     ),
     describe: bool = typer.Option(
         False,
         "--describe",
         help="Print what the inputs have, with ten concepts; write nothing.",
+        **OUTPUT,
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
+        None, "--format", help=f"{', '.join(READERS)}. [by the file name]", **READING
     ),
     xrefs: list[Path] = typer.Option(
         [],
         help="Another vocabulary: its names for the concepts that it is mapped to; may "
         "be repeated.",
+        **OTHERS,
     ),
     add_unmapped: bool = typer.Option(
         False,
         "--add-unmapped",
         help="Concepts of --xrefs that are mapped to none or several are concepts too.",
+        **OTHERS,
     ),
     conflicts: Path | None = typer.Option(
-        None, help="TSV file for the mappings and names of --xrefs that conflict."
+        None,
+        help="TSV file for the mappings and names of --xrefs that conflict.",
+        **OTHERS,
     ),
     retired: list[Path] = typer.Option(
         [],
         help="Lines: a retired id, a tab or comma, the id that replaced it; may be "
         "repeated.",
+        **OTHERS,
     ),
-    on_error: str = typer.Option(
-        "fail", help="fail at the first invalid row, or skip and count them."
-    ),
+    on_error: OnError = "fail",
     report: Path | None = typer.Option(
-        None, help="JSON file for what was read, kept and dropped."
+        None, help="JSON file for what was read, kept and dropped.", **OUTPUT
     ),
-    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
     **options: Any,
 ) -> None:
     """vocabularies -> concepts.jsonl

@@ -12,8 +12,18 @@ from ..errors import SapbertError
 from ..formats.gold import NIL
 from ..io.terminal import format_json, printable
 from .app import app
-from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .link_options import SETTING, THRESHOLD, K, gather_options
+from .options import (
+    SETTING,
+    Allow,
+    Deny,
+    K,
+    Languages,
+    Sources,
+    Threshold,
+    Types,
+    gather_filter,
+    gather_options,
+)
 
 if TYPE_CHECKING:
     from ..evaluation.expected_concept import Expected
@@ -122,13 +132,13 @@ def explain(
     pipeline: str | None = typer.Option(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
-    k: int | None = K,
-    threshold: float | None = THRESHOLD,
-    types: str | None = TYPES,
-    sources: str | None = SOURCES,
-    languages: str | None = LANGUAGES,
-    allow: Path | None = ALLOW,
-    deny: Path | None = DENY,
+    k: K = None,
+    threshold: Threshold = None,
+    types: Types = None,
+    sources: Sources = None,
+    languages: Languages = None,
+    allow: Allow = None,
+    deny: Deny = None,
     setting: list[str] = SETTING,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:

@@ -13,6 +13,7 @@ from ..io.version import __version__
 from ..kb.folder.versions import find_kb, read_version
 from .app import app
 from .kb.description import describe_manifest
+from .options import AsJson
 
 # Rows that name files and vocabularies of the user
 PRIVATE = ("Taught by", "Calibrated by", "Sources", "Names from")
@@ -21,16 +22,16 @@ DISTRIBUTION = "spacy-sapbert"
 
 @app.command("info")
 def info(
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base to describe too."
+    kb: str | None = typer.Argument(
+        None, metavar="KB", help="A knowledge base to describe too."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    as_json: AsJson = False,
 ) -> None:
     """versions, platform and kb/ -> table for a report of a problem
 
     It has no text of documents and no name of a file, except that of the encoder.
 
-    Example: spacy sapbert info --kb models/kb
+    Example: spacy sapbert info models/kb
     """
     rows = [*describe_machine(), *list_versions()]
     if kb is not None:

@@ -1,132 +1,170 @@
 """`spacy sapbert link`: link the entities of texts."""
 
 import sys
+from collections import Counter
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from ..errors import SapbertError
 from ..formats.inputs.rows import COLUMNS
-from ..formats.registry import FORMATS
+from ..formats.registry import FORMATS, list_formats
+from ..io.progress import format_count, format_time
 from ..io.terminal import msg, printable
-from ..pipeline.link_files import LinkJob, link_files
 from .app import app, keep_inputs
-from .concepts import split_values
-from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .link_options import CODES, SETTING, THRESHOLD, K, gather_options
-from .linking.summary import SkippedPrinter, describe_interrupted, describe_result
+from .options import (
+    INPUT,
+    OUTPUT,
+    RUNNING,
+    SETTING,
+    Allow,
+    Codes,
+    Deny,
+    Engine,
+    Force,
+    K,
+    KbOrPipeline,
+    Lang,
+    Languages,
+    OnError,
+    Pipeline,
+    Precision,
+    Quiet,
+    Sources,
+    Threshold,
+    Types,
+    choose_pipeline,
+    gather_filter,
+    gather_options,
+    one_of,
+    split_values,
+)
+
+if TYPE_CHECKING:
+    from ..pipeline.link_files import LinkResult
 
 INPUTS = [name for name, format in FORMATS.items() if format.endings]
+OUTPUTS = [name for name, format in FORMATS.items() if format.write]
+MOST_PRINTED = 20  # errors of documents that are skipped
 
 
 @app.command("link")
 def link(
+    kb: KbOrPipeline,
     inputs: list[Path] = typer.Argument(
         ...,
-        metavar="INPUT...",
-        help="Files: text, JSONL, CSV, Excel, .ods, Parquet, .spacy, PubTator, brat, "
-        "BioC; folders of them; - = the standard input, as JSONL.",
+        metavar="INPUT",
+        help="Files: text, JSONL, CSV, Excel, .ods, Parquet, .spacy, PubTator, brat, BioC; "
+        "folders of them; - = the standard input, as JSONL.",
     ),
+    pipeline: Pipeline = None,
+    lang: Lang = None,
+    mentions: Literal["names"] | None = typer.Option(
+        None, help="Detect the names of the knowledge base."
+    ),
+    on_error: OnError = "fail",
     input_format: str | None = typer.Option(
-        None, help=f"{', '.join(INPUTS)}. [by the ending, else the content]"
+        None,
+        help=f"{', '.join(INPUTS)}. [by the ending, else the content]",
+        **one_of(partial(list_formats, "endings")),
+        **INPUT,
     ),
     encoding: str = typer.Option(
-        "utf-8", help="Of texts, JSONL and CSV, e.g. cp1252 (Windows)."
+        "utf-8", help="Of texts, JSONL and CSV, e.g. cp1252 (Windows).", **INPUT
     ),
     text_field: str = typer.Option(
-        COLUMNS.text, help="JSONL, CSV, Parquet: field of the text; a.b = nested."
+        COLUMNS.text, help="Of tables and JSONL, the text; a.b = nested.", **INPUT
     ),
     id_field: str = typer.Option(
-        COLUMNS.id, help="JSONL, CSV, Parquet: field of the id."
+        COLUMNS.id, help="Of tables and JSONL, the id.", **INPUT
     ),
-    keep: str | None = typer.Option(
-        None, help="Fields of the input to repeat in JSONL, CSV or Parquet: a,b."
+    one_text: bool = typer.Option(
+        False, "--one-text", hidden=True, help="The same as --input-format text."
     ),
-    on_error: str = typer.Option(
-        "fail", help="fail, or skip = count documents that are invalid or fail."
-    ),
-    pipeline: str | None = typer.Option(
-        None, help="Folder or package. [blank with `--mentions names`]"
-    ),
-    lang: str | None = typer.Option(
-        None, help="Language of the blank pipeline, e.g. es. [en]"
-    ),
+    k: K = None,
+    threshold: Threshold = None,
+    setting: list[str] = SETTING,
+    types: Types = None,
+    sources: Sources = None,
+    languages: Languages = None,
+    allow: Allow = None,
+    deny: Deny = None,
     output: Path | None = typer.Option(
         None,
         "--output",
         "-o",
-        help="File to write, or folder for parts. [the terminal]",
+        help="File, or folder for parts. [the terminal]",
+        **OUTPUT,
+    ),
+    format: str | None = typer.Option(
+        None,
+        help=f"{', '.join(OUTPUTS)}: see docs/formats.md. [by the ending of the "
+        "output; jsonl for parts; else table]",
+        **one_of(partial(list_formats, "write")),
+        **OUTPUT,
     ),
     shard_size: int | None = typer.Option(
         None,
         min=1,
         help="Write parts with this number of documents into the folder `--output`; "
         "the same command continues a stopped run.",
+        **OUTPUT,
     ),
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base. [the installed]"
+    keep: str | None = typer.Option(
+        None, help="Fields of tables and JSONL to repeat: a,b.", **OUTPUT
     ),
-    format: str | None = typer.Option(
-        None,
-        help="jsonl, html, table …: see docs/formats.md. [by the ending of the output; "
-        "jsonl for parts; else table]",
+    codes: Codes = None,
+    no_text: bool = typer.Option(
+        False, "--no-text", help="Do not write the texts.", **OUTPUT
     ),
-    mentions: str | None = typer.Option(
-        None, help="names = detect the names of the knowledge base."
-    ),
-    k: int | None = K,
-    threshold: float | None = THRESHOLD,
-    types: str | None = TYPES,
-    sources: str | None = SOURCES,
-    languages: str | None = LANGUAGES,
-    allow: Path | None = ALLOW,
-    deny: Path | None = DENY,
-    one_text: bool = typer.Option(
-        False, "--one-text", hidden=True, help="The same as --input-format text."
-    ),
-    codes: str | None = CODES,
-    setting: list[str] = SETTING,
-    batch_size: int = typer.Option(
-        64, min=1, help="Documents in memory at once, in each process."
-    ),
-    engine: str | None = typer.Option(
-        None,
-        help="Engine of the encoder: auto, torch or openvino. [as the linker: auto]",
-    ),
-    precision: str | None = typer.Option(
-        None, help="Precision of the encoder: float32 or bf16. [as the linker: float32]"
-    ),
-    n_process: int = typer.Option(
-        1, min=1, help="Number of processes; each opens the pipeline."
-    ),
-    no_text: bool = typer.Option(False, "--no-text", help="Do not write the texts."),
     first_id: int = typer.Option(
-        1, min=1, help="The first `note_nlp_id` of `--format omop`."
+        1, min=1, help="The first `note_nlp_id` of `--format omop`.", **OUTPUT
     ),
-    force: bool = typer.Option(
-        False, "--force", help="Replace the output, or the parts in a folder."
+    force: Force = False,
+    quiet: Quiet = False,
+    n_process: int = typer.Option(
+        1,
+        "--n-process",
+        "-n",
+        min=1,
+        help="Number of processes; each opens the pipeline.",
+        **RUNNING,
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    batch_size: int = typer.Option(
+        64,
+        "--batch-size",
+        "-b",
+        min=1,
+        help="Documents in memory at once, in each process.",
+        **RUNNING,
+    ),
+    engine: Engine = None,
+    precision: Precision = None,
 ) -> None:
-    """texts + pipeline + kb/ -> linked entities
+    """kb/ + texts -> linked entities
 
     Documents with entities keep them; their concepts are not used.
 
-    Example: spacy sapbert link notes/ --pipeline en_core_sci_sm --kb models/kb
-    --output linked.jsonl
-
-    Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked
-    --shard-size 1000 --types DISO
-
-    Example: zcat notes.jsonl.gz | spacy sapbert link - --kb models/kb --output
+    Example: spacy sapbert link models/kb notes/ --pipeline en_core_sci_sm -o
     linked.jsonl
 
-    Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
+    Example: spacy sapbert link models/kb notes.jsonl.gz -o linked --shard-size 1000
+    --types DISO
+
+    Example: zcat notes.jsonl.gz | spacy sapbert link models/kb - -o linked.jsonl
+
+    Example: spacy sapbert link models/pipeline notes.jsonl.gz -o linked.jsonl
     --n-process 4 --engine openvino
 
     Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
     error, printed in one line; 2 = wrong options; 130 = interrupted.
     """
+    from ..pipeline.link_files import LinkJob, link_files
+
     keep_inputs(output)
+    detector, name = choose_pipeline(kb, pipeline)
     job = LinkJob(
         tuple(inputs),
         output,
@@ -136,9 +174,9 @@ def link(
         id_field=id_field,
         keep=tuple(split_values(keep) or ()),
         on_error=on_error,
-        pipeline=pipeline,
+        pipeline=detector,
         lang=lang,
-        kb=kb,
+        kb=name,
         mentions=mentions,
         options=gather_options(
             setting,
@@ -167,3 +205,59 @@ def link(
         raise
     if not quiet:
         typer.echo(printable(describe_result(result, output)), err=True)
+
+
+class SkippedPrinter:
+    """Prints the first errors of documents that are left out."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def print(self, error: SapbertError) -> None:
+        self.count += 1
+        if self.count <= MOST_PRINTED:
+            msg.warn(f"Skipped: {error}")
+        if self.count == MOST_PRINTED:
+            msg.warn("Further documents that are skipped are only counted.")
+
+
+def describe_interrupted(output: Path, *, in_parts: bool) -> str:
+    """Return what a stopped run has written."""
+    if not in_parts:
+        return f"Interrupted: {output} was not written."
+    from ..formats.parts import read_state
+
+    state = read_state(output) if output.is_dir() else None
+    parts = state["parts"] if state is not None else []
+    written = format_count(sum(part["documents"] for part in parts), "document")
+    return f"Interrupted: {written} in {output}. The same command continues."
+
+
+def summary_line(counts: Counter[str]) -> str:
+    """Format counts: "2 documents, 9 entities, 8 linked, 1 NIL (1 empty)"."""
+    totals = [
+        format_count(counts["documents"], "document"),
+        format_count(counts["entities"], "entity"),
+        f"{counts['linked']:,} linked",
+    ]
+    reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
+    line = f"{', '.join(totals)}, {sum(reasons.values())} NIL"
+    if reasons:
+        line += f" ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"
+    return line
+
+
+def describe_result(result: "LinkResult", output: Path | None) -> str:
+    """Return what was written and left out, the time and the throughput."""
+    line = summary_line(result.counts)
+    if result.parts is not None:
+        line += f"; {format_count(result.parts, 'part')} in {output}"
+    notes = [f"{count:,} {what}" for what, count in result.left_out.items() if count]
+    unread = [f"{count:,} {what}" for what, count in result.not_read.items() if count]
+    if unread:
+        notes.append(f"not read: {', '.join(unread)}")
+    time = format_time(result.seconds)
+    if result.documents:  # all parts may have been finished before
+        speed = result.documents / max(result.seconds, 1e-9)
+        time += f", {speed:,.1f} documents/s"
+    return "; ".join((line, *notes, time))

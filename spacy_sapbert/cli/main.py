@@ -3,7 +3,7 @@
 from .app import app  # first: it sets the environment that torch is imported with
 
 # isort: split
-from . import (  # noqa: F401
+from . import (  # noqa: A004, F401
     assemble,
     calibrate,
     concepts,
@@ -12,11 +12,14 @@ from . import (  # noqa: F401
     explain,
     info,
     link,
+    map,
+    mcp,
     regress,
+    serve,
     stop_names,
     teach,
 )
-from .kb import build, edit, inspect, search, versions  # noqa: F401
-from .linking import map, mcp, serve  # noqa: A004, F401
+from .kb import build, edit, search, show, versions  # noqa: F401
+from .kb import info as kb_info  # noqa: F401
 
 __all__ = ["app"]

@@ -13,16 +13,19 @@ from ..io.progress import show_progress
 from ..io.terminal import msg
 from .app import app, check_outputs
 from .convert import FORMAT, ON_ERROR, Skipped
+from .options import Force, KbName, Quiet
 
 MOST_LISTED = 10
 
 
 @app.command("stop-names")
 def stop_names(
-    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
-    output: Path = typer.Argument(..., help="Table to write, with tabs."),
+    kb: KbName,
     annotated: list[Path] = typer.Argument(
-        ..., metavar="ANNOTATED...", help="Annotated files or folders."
+        ..., metavar="ANNOTATED", help="Annotated files or folders."
+    ),
+    output: Path = typer.Option(
+        ..., "--output", "-o", help="Table to write, with tabs."
     ),
     format: str | None = FORMAT,
     share: float = typer.Option(
@@ -35,15 +38,15 @@ def stop_names(
     ),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
     on_error: str = ON_ERROR,
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ + annotated documents -> names that are mostly not mentions
 
     The table has the counts of each name, and the common words that are not detected
     by default. Remove lines, or add names, as you like.
 
-    Example: spacy sapbert stop-names models/kb stop_names.tsv corpus/train.txt
+    Example: spacy sapbert stop-names models/kb corpus/train.txt -o stop_names.tsv
 
     Then: spacy sapbert assemble models/kb models/pipeline --stop-names stop_names.tsv
     """

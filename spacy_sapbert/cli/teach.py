@@ -16,10 +16,10 @@ from ..io.terminal import format_json, msg
 from ..io.writing import check_apart, check_folder_output, write_json
 from ..kb.folder.layout import KB_FOLDER
 from ..kb.folder.versions import find_kb
-from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
 from .convert import DROP_PREFIX, FORMAT, ON_ERROR, PREFIX, Skipped
 from .kb.edit import check_folder
+from .options import AsJson, KbFolder, Quiet
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -60,9 +60,9 @@ def format_share(share: float | None) -> str:
 
 @app.command("teach")
 def teach(
-    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
+    kb: KbFolder,
     annotated: list[Path] = typer.Argument(
-        ..., metavar="ANNOTATED...", help="Annotated files or folders."
+        ..., metavar="ANNOTATED", help="Annotated files or folders."
     ),
     format: str | None = FORMAT,
     output: Path | None = typer.Option(
@@ -87,16 +87,16 @@ def teach(
         None,
         help="CSV to write: mentions with different concepts.",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+    as_json: AsJson = False,
     on_error: str = ON_ERROR,
     force: bool = typer.Option(
         False,
         "--force",
         help="Replace outputs; change the knowledge base also if nothing gets better.",
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """annotated documents + kb/ -> kb/ that has learned from them
+    """kb/ + annotated documents -> kb/ that has learned from them
 
     Annotated mentions become names of their concepts, equal names are ordered by how
     often each concept was meant, and an order of candidates is learned. All figures
@@ -110,6 +110,7 @@ def teach(
 
     `spacy sapbert kb discard-teaching` takes it out again.
     """
+    from ..kb.knowledge_base import load_kb
     from ..kb.teaching.teach import teach_documents
     from ..pipeline.teaching import annotate
 

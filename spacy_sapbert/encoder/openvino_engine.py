@@ -197,8 +197,8 @@ def not_exported(*, path: object) -> SapbertError:
     return SapbertError(
         "E223",
         f"Expected an encoder exported for OpenVINO in {path}, but found none. Run "
-        "`spacy sapbert kb export` on the knowledge base, or choose the engine "
-        '"torch".',
+        "`spacy sapbert kb export-openvino` on the knowledge base, or choose the "
+        'engine "torch".',
     )
 
 

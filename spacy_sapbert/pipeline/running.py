@@ -71,7 +71,7 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     except (OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         if (Path(name) / KB_FILE).is_file():
-            reason = "it is a knowledge base, for `--kb`."
+            reason = "it is a knowledge base."
         raise SapbertError(
             "E507",
             f"Expected a pipeline under {name!r}, but it could not be loaded: "
@@ -118,9 +118,9 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(
             "E423",
-            f"Expected no `--kb`, since the linker of the pipeline, {name}, has its "
-            "own knowledge base, but got one. Remove `--kb`, or change the linker's "
-            "setting `kb`.",
+            f"Expected a pipeline without a linker with a knowledge base, but {name} "
+            "of the pipeline has its own. Name the pipeline in place of the knowledge "
+            "base, or change the linker's setting `kb`.",
         )
     linker: Any = nlp.get_pipe(name)
     linker.opened.pin = kb_digest or linker.opened.pin

@@ -60,7 +60,7 @@ def start_link(new_process, kb, output, *words, **options):
     parts = output / ".part-00000.jsonl.*" if words else f".{output.name}.*"
     process = start(
         new_process,
-        *("link", "-", "--kb", kb, "--output", output, "--batch-size", 1, *words),
+        *("link", kb, "-", "--output", output, "--batch-size", 1, *words),
         **options,
     )
     line = {"text": f"fever {SENTINEL} " + "and more " * 2000}
@@ -186,9 +186,7 @@ def test_signal_while_an_object_is_deleted_is_not_lost():
 @pytest.mark.parametrize("program", ["spacy_sapbert", "spacy"])
 def test_full_output_is_an_error_in_one_line(program, lines, sample_kb, new_process):
     sapbert = ("sapbert",) if program == "spacy" else ()
-    code, stderr = run_full(
-        new_process, program, *sapbert, "link", lines, "--kb", sample_kb
-    )
+    code, stderr = run_full(new_process, program, *sapbert, "link", sample_kb, lines)
     assert code == 1, stderr
     error = next(line for line in stderr.splitlines() if "E004" in line)
     assert "the standard output" in error
@@ -208,7 +206,7 @@ def test_full_output_of_a_table_is_an_error(sample_kb, new_process):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
 def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    link = ("link", lines, "--kb", sample_kb, "--format", "jsonl")
+    link = ("link", sample_kb, lines, "--format", "jsonl")
     for force in ((), ("--force",)):
         result = invoke(*link, "--output", tmp_path / "pipe", *force)
         assert (result.exit_code, result.stdout) == (1, "")
@@ -218,11 +216,11 @@ def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
 
 @POSIX
 def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb, new_process):
-    words = [sys.executable, "-m", "spacy_sapbert", "kb", "search", "fever"]
+    words = [sys.executable, "-m", "spacy_sapbert", "kb", "search"]
     reading, writing = os.pipe()
     os.close(reading)
     done = new_process.run(
-        [*words, "--kb", str(sample_kb)], stdout=writing, stderr=new_process.PIPE
+        [*words, str(sample_kb), "fever"], stdout=writing, stderr=new_process.PIPE
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
@@ -230,11 +228,11 @@ def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb, new_pro
 
 def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
     for words in (
-        ("kb", "search", "--json", "fever", "--kb", tmp_path / "none"),
+        ("kb", "search", tmp_path / "none", "--json", "fever"),
         ("kb", "info", tmp_path / "none"),
         ("regress", tmp_path / "none.yaml", "--kb", sample_kb),
         ("concepts", tmp_path / "none.csv", "-o", tmp_path / "x.jsonl"),
-        ("kb", "search", "fever", "--kb", sample_kb, "--types", "no such type"),
+        ("kb", "search", sample_kb, "fever", "--types", "no such type"),
     ):
         result = invoke(*words)
         assert result.exit_code in (1, 2)
@@ -351,7 +349,7 @@ def test_control_characters_of_meta_json_are_not_printed(own_kb):
         hostile = {**meta, key: hostile_texts(meta[key])}
         (own_kb / "v1" / "meta.json").write_text(json.dumps(hostile), "utf8")
         check_printed(invoke("kb", "info", own_kb))
-        check_printed(invoke("kb", "search", "fever", "--kb", own_kb, "--json"))
+        check_printed(invoke("kb", "search", own_kb, "fever", "--json"))
 
 
 def test_control_characters_of_names_and_cases_are_not_printed(
@@ -361,11 +359,11 @@ def test_control_characters_of_names_and_cases_are_not_printed(
     found = invoke("kb", "add", own_kb, "--new", "--cui", "C1", "--alias", alias)
     check_printed(found)
     for words in (
-        ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb),
-        ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb, "--json"),
+        ("kb", "search", own_kb, f"hostile {HOSTILE}"),
+        ("kb", "search", own_kb, f"hostile {HOSTILE}", "--json"),
         ("explain", f"hostile {HOSTILE}", "--kb", own_kb, "--json"),
-        ("kb", "related", "C1", "--kb", own_kb, "--json"),
-        ("kb", "related", HOSTILE, "--kb", own_kb),
+        ("kb", "related", own_kb, "C1", "--json"),
+        ("kb", "related", own_kb, HOSTILE),
     ):
         check_printed(invoke(*words))
     shutil.rmtree(own_kb)
@@ -382,8 +380,29 @@ def test_no_app_has_tracebacks_with_local_variables():
         path
         for package in ("spacy_sapbert", "training", "benchmarks")
         for path in (ROOT / package).rglob("*.py")
-        if "typer.Typer(" in path.read_text("utf8")
+        if re.search(r"typer\.Typer\(|\bApp\(", path.read_text("utf8"))
     ]
     assert made == [ROOT / "spacy_sapbert" / "cli" / "app.py"]
     assert isinstance(app, typer.Typer)
     assert not app.pretty_exceptions_enable
+
+
+def test_help_needs_neither_spacy_nor_torch(new_process):
+    """So that a command answers at once, in the shell's completion too."""
+    script = (
+        "import sys; from spacy_sapbert.cli.main import app; "
+        "from typer.testing import CliRunner; "
+        "print(CliRunner().invoke(app, ['concepts', '--help']).exit_code, "
+        "sorted({'spacy', 'torch', 'transformers'} & {*sys.modules}))"
+    )
+    done = new_process.run([sys.executable, "-c", script])
+    assert done.stdout.strip() == "0 []"
+
+
+def test_long_help_has_panels():
+    output = invoke("link", "--help", code=0).output
+    panels = [line for line in output.splitlines() if re.match(r"[A-Z][\w ]+:$", line)]
+    assert panels == [
+        *("Arguments:", "Options:", "Input:", "Linking:"),
+        *("Only these concepts and names:", "Output:", "Running:"),
+    ]

@@ -126,7 +126,6 @@ def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) 
         (["--sources", "MSH"], "E113"),
         (["--ids", "other"], "E331"),
         (["--format", "owl"], "E110"),
-        (["--on-error", "ignore"], "E331"),
         (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
         (["--format", "jsonl"], "E117"),
     ],

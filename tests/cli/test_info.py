@@ -33,11 +33,11 @@ def test_info_describes_a_knowledge_base_without_names_of_files(
     corrections = Path(__file__).parents[2] / "assets/sample/corrections.csv"
     words = ["teach", str(kb), str(corrections), "--output", str(taught)]
     invoke(*words, code=0)
-    found = print_info("--kb", taught)
+    found = print_info(taught)
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest
     assert found["Concepts"] == f"{manifest.counts.concepts:,}"
-    shown = invoke("info", "--kb", taught).stdout
+    shown = invoke("info", taught).stdout
     assert "Digest" in shown
     for private in ("corrections", str(tmp_path)):
         assert private not in shown

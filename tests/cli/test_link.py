@@ -35,7 +35,7 @@ def read_lines(path):
 
 def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", sample_kb, "--output", output, "--k", 2, code=0)
+    result = run(sample_kb, note, "--output", output, "--k", 2, code=0)
     (data,) = read_lines(output)
     assert data["id"] == "note.txt"
     assert data["text"] == note.read_text()
@@ -56,14 +56,14 @@ def test_link_setting_sets_any_option(note, sample_kb, tmp_path):
     note.write_text("MI")
     for setting, cui in ((), "C0000001"), (("--setting", "ambiguous=nil"), None):
         output = tmp_path / f"{cui}.jsonl"
-        result = run(note, "--kb", sample_kb, "--output", output, *setting, code=0)
+        result = run(sample_kb, note, "--output", output, *setting, code=0)
         assert [entity["cui"] for entity in read_lines(output)[0]["entities"]] == [cui]
-    result = run(note, "--kb", sample_kb, "--setting", "ambiguity=nil", code=1)
+    result = run(sample_kb, note, "--setting", "ambiguity=nil", code=1)
     assert "E333" in result.output
 
 
 def test_link_without_output_prints_a_table(note, sample_kb):
-    result = run(note, "--kb", sample_kb, "--quiet", code=0)
+    result = run(sample_kb, note, "--quiet", code=0)
     assert "note.txt" in result.stdout
     assert "C0000004" in result.stdout
     assert result.stderr == ""
@@ -71,7 +71,7 @@ def test_link_without_output_prints_a_table(note, sample_kb):
 
 def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", sample_kb, "--output", output, "--no-text", code=0)
+    result = run(sample_kb, note, "--output", output, "--no-text", code=0)
     assert SENTINEL not in output.read_text()
     assert "pyrexia" not in output.read_text()
     assert SENTINEL not in result.output
@@ -87,10 +87,9 @@ def test_link_keeps_the_order_of_inputs_for_any_batch_size(note, sample_kb, tmp_
     for size in (1, 3, 64):
         output = tmp_path / f"{size}.jsonl"
         run(
+            sample_kb,
             lines,
             note,
-            "--kb",
-            sample_kb,
             "--output",
             output,
             "--batch-size",
@@ -110,7 +109,7 @@ def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
     pipeline.to_disk(tmp_path / "pipeline")
     output = tmp_path / "linked.jsonl.gz"
     result = run(
-        *(note, "--pipeline", tmp_path / "pipeline", "--kb", sample_kb),
+        *(sample_kb, note, "--pipeline", tmp_path / "pipeline"),
         *("--output", output, "--threshold", 1),
         code=0,
     )
@@ -134,21 +133,23 @@ def saved_pipeline(sample_kb, tmp_path):
 
 def test_link_with_a_saved_linker_writes_its_span_group(saved_pipeline, note, tmp_path):
     output = tmp_path / "page.html"
-    result = run(note, "--pipeline", saved_pipeline, "--output", output, code=0)
+    result = run(saved_pipeline, note, "--output", output, code=0)
     assert "3 entities, 3 linked" in result.stderr
     assert "concept/C0000001" in output.read_text("utf8")
 
 
 def test_link_kb_for_a_pipeline_with_a_linker_is_an_error(saved_pipeline, note):
-    result = run(note, "--pipeline", saved_pipeline, "--kb", "other", code=1)
+    result = run("other", note, "--pipeline", saved_pipeline, code=1)
     assert "E423" in result.output
 
 
-def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path):
+def test_link_pipeline_without_entities_is_an_error_with_the_fix(
+    note, sample_kb, tmp_path
+):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "pipeline")
-    result = run(note, "--pipeline", tmp_path / "pipeline", code=1)
+    result = run(sample_kb, note, "--pipeline", tmp_path / "pipeline", code=1)
     assert "E508" in result.output
     assert "--mentions names" in " ".join(result.output.split())
 
@@ -157,18 +158,13 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
     ("arguments", "code"),
     [
         (["--pipeline", "not_there"], "E507"),
-        (["--format", "xml"], "E110"),
         (["--output", "linked.docx"], "E110"),
-        (["--kb", "not_there"], "E310"),
         (["missing.txt"], "E001"),
-        (["--engine", "onnx"], "E331"),
-        (["--precision", "int8"], "E331"),
         (["--engine", "openvino"], "E223"),
     ],
 )
 def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments, code):
-    kb = [] if "--kb" in arguments else ["--kb", sample_kb]
-    result = run(note, *kb, *arguments, code=1)
+    result = run(sample_kb, note, *arguments, code=1)
     assert code in result.output
     assert "Traceback" not in result.output
     assert SENTINEL not in result.output
@@ -177,9 +173,9 @@ def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments,
 def test_link_replaces_an_output_only_with_force(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     output.write_text("work of a day")
-    assert "E003" in run(note, "--kb", sample_kb, "--output", output, code=1).output
+    assert "E003" in run(sample_kb, note, "--output", output, code=1).output
     assert output.read_text() == "work of a day"
-    run(note, "--kb", sample_kb, "--output", output, "--force", code=0)
+    run(sample_kb, note, "--output", output, "--force", code=0)
     assert read_lines(output)
 
 
@@ -187,9 +183,7 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "out" / "linked.jsonl"
-    result = run(
-        lines, "--kb", sample_kb, "--output", output, "--batch-size", 1, code=1
-    )
+    result = run(sample_kb, lines, "--output", output, "--batch-size", 1, code=1)
     assert "E117" in result.output
     assert "notes.jsonl:2:" in "".join(result.output.split())
     assert SENTINEL not in result.output
@@ -199,7 +193,7 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
 def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
     shutil.rmtree(own_kb / "v1" / "encoder")
     output = tmp_path / "linked.jsonl"
-    result = run(note, "--kb", own_kb, "--output", output, code=1)
+    result = run(own_kb, note, "--output", output, code=1)
     assert "E306" in result.output
     assert SENTINEL not in result.output
     assert not output.exists()
@@ -207,7 +201,7 @@ def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
 
 def test_link_reads_the_standard_input(sample_kb):
     lines = '{"id": "a", "text": "fever"}\n{"text": "aspirin"}\n'
-    arguments = ["link", "-", "--kb", str(sample_kb), "--format", "jsonl"]
+    arguments = ["link", str(sample_kb), "-", "--format", "jsonl"]
     result = invoke(*arguments, input=lines, code=0)
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [data["id"] for data in found] == ["a", "stdin:2"]
@@ -225,13 +219,34 @@ def test_link_spacy_files_without_detection(sample_kb, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     for number, more in enumerate([(), ("--pipeline", tmp_path / "pipeline")]):
         output = tmp_path / f"{number}.jsonl"
-        options = ("--kb", sample_kb, "--output", output)
-        run(tmp_path / "notes.spacy", *options, *more, code=0)
+        notes = tmp_path / "notes.spacy"
+        run(sample_kb, notes, "--output", output, *more, code=0)
         (data,) = read_lines(output)
         assert data["id"] == "notes.spacy:1"
         assert [(e["text"], e["label"], e["cui"]) for e in data["entities"]] == [
             ("aspirin", "DRUG", "C0000006")
         ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "known"),
+    [
+        ("--format", "xml", "pubtator"),
+        ("--input-format", "conll", "biocxml"),
+        ("--on-error", "ignore", "skip"),
+        ("--engine", "onnx", "openvino"),
+        ("--precision", "int8", "bf16"),
+        ("--mentions", "all", "names"),
+    ],
+)
+def test_link_an_unknown_choice_is_a_wrong_option(note, option, value, known):
+    output = " ".join(run("kb", note, option, value, code=2).output.split())
+    assert option in output
+    assert known in output
+
+
+def test_link_without_the_knowledge_base_is_an_error(note):
+    assert "E310" in run("not_there", note, code=1).output
 
 
 def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path):
@@ -241,7 +256,7 @@ def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path
     nlp.to_disk(pipeline)
     output = tmp_path / "linked.jsonl"
     options = ("--pipeline", pipeline, "--mentions", "names", "--output", output)
-    result = run(note, "--kb", sample_kb, *options, code=1)
+    result = run(sample_kb, note, *options, code=1)
     told = " ".join(result.output.split())
     assert "document 'note.txt', but its component 'test_link_failing' failed" in told
     assert "ZeroDivisionError" in told
@@ -256,9 +271,7 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spacy_sapbert.pipeline.running.run_batch", interrupt)
-    result = run(
-        note, "--kb", sample_kb, "--output", tmp_path / "linked.jsonl", code=130
-    )
+    result = run(sample_kb, note, "--output", tmp_path / "linked.jsonl", code=130)
     assert "Interrupted" in result.stderr
     assert not (tmp_path / "linked.jsonl").exists()
 
@@ -272,7 +285,7 @@ def test_link_filters_candidates(note, sample_kb, tmp_path):
         (("--types", "all", "--deny", tmp_path / "deny.txt"), {fever, head}),
     ):
         output = tmp_path / "linked.jsonl"
-        arguments = (note, "--kb", sample_kb, "--output", output, "--force")
+        arguments = (sample_kb, note, "--output", output, "--force")
         run(*arguments, "--threshold", "0.999", *options, code=0)
         data = json.loads(output.read_text("utf8"))
         found = {entity["cui"] for entity in data["entities"]}
@@ -284,7 +297,7 @@ def test_link_with_another_engine_returns_the_same(note, exported_kb, tmp_path):
     for engine in ("torch", "openvino"):
         output = tmp_path / f"{engine}.jsonl"
         run(
-            *(note, "--kb", exported_kb, "--output", output),
+            *(exported_kb, note, "--output", output),
             *("--engine", engine, "--precision", "float32", "--quiet"),
             code=0,
         )

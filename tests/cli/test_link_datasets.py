@@ -54,7 +54,7 @@ def test_link_datasets_equal_the_rows_of_link_batches(
     folder: Path, notes: Any, sample_kb: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "linked.parquet"
-    arguments = [folder, "--kb", sample_kb, "--keep", "year", "--shard-size", 2]
+    arguments = [sample_kb, folder, "--keep", "year", "--shard-size", 2]
     result = run(*arguments, "--output", output)
     assert "6 documents, 6 entities" in result.stderr
     assert "documents/s" in result.stderr
@@ -76,7 +76,7 @@ def test_link_datasets_can_be_read_again(
     folder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     single = tmp_path / "single.parquet"
-    run(folder, "--kb", sample_kb, "--keep", "year", "--output", single)
+    run(sample_kb, folder, "--keep", "year", "--output", single)
     assert pq.read_table(single).num_rows == 6
 
 

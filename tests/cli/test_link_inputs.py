@@ -68,7 +68,7 @@ def test_link_pubtator_of_any_name_links_its_entities(
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     output = tmp_path / "linked.jsonl"
-    run(path, "--kb", sample_kb, "--output", output)
+    run(sample_kb, path, "--output", output)
     assert describe(read_lines(output)) == EXPECTED
 
 
@@ -77,10 +77,10 @@ def test_link_reads_what_it_writes(
     format: str, sample_kb: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "dev.txt").write_text(PUBTATOR)
-    written, options = tmp_path / "written", ("--kb", sample_kb, "--output")
-    run(tmp_path / "dev.txt", *options, written, "--format", format)
+    written = tmp_path / "written"
+    run(sample_kb, tmp_path / "dev.txt", "-o", written, "--format", format)
     output = tmp_path / "linked.jsonl"
-    run(written, *options, output, "--input-format", format)
+    run(sample_kb, written, "-o", output, "--input-format", format)
     found = describe(read_lines(output))
     if format == "brat":  # the id is the file
         found = [(id.removesuffix(".txt"), entities) for id, entities in found]
@@ -99,7 +99,7 @@ def test_link_entities_of_json_lines_are_kept_without_their_ids(
     rows = [{"text": text, "entities": entities}, {"text": "fever", "entities": []}]
     path = write_lines(tmp_path / "notes.jsonl", *rows, {"text": "fever"})
     output = tmp_path / "linked.jsonl"
-    run(path, "--kb", sample_kb, "--output", output, "--threshold", 0.999)
+    run(sample_kb, path, "--output", output, "--threshold", 0.999)
     assert "GOLD" not in output.read_text()
     assert describe(read_lines(output)) == [
         ("notes.jsonl:1", [("fever", "D", "C0000004"), ("zz", "ENTITY", None)]),
@@ -114,10 +114,10 @@ def test_link_entities_of_json_lines_need_no_detector(
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     entities = [{"start": 0, "end": 5}]
     path = write_lines(tmp_path / "a.jsonl", {"text": "fever", "entities": entities})
-    options = ("--kb", sample_kb, "--pipeline", tmp_path / "pipeline")
-    assert "1 linked" in run(path, *options).stderr
+    options = ("--pipeline", tmp_path / "pipeline")
+    assert "1 linked" in run(sample_kb, path, *options).stderr
     path = write_lines(tmp_path / "b.jsonl", {"text": "fever"})
-    assert "E508" in run(path, *options, code=1).stderr
+    assert "E508" in run(sample_kb, path, *options, code=1).stderr
 
 
 @pytest.mark.parametrize("key", [None, "sc"])
@@ -135,8 +135,7 @@ def test_link_ids_of_a_docbin_do_not_reach_the_output(
     nlp.add_pipe("sapbert_linker", config=config)
     nlp.to_disk(tmp_path / "pipeline")
     output = tmp_path / "linked.jsonl"
-    options = ("--pipeline", tmp_path / "pipeline", "--output", output)
-    run(tmp_path / "gold.spacy", *options)
+    run(tmp_path / "pipeline", tmp_path / "gold.spacy", "--output", output)
     assert describe(read_lines(output)) == [
         ("n7", [("zz", "X", None), ("fever", "X", "C0000004")])
     ]
@@ -150,11 +149,11 @@ def test_link_overlapping_entities_are_left_out_with_a_warning(
     row = {"text": "heart attack now", "entities": entities}
     path = write_lines(tmp_path / "notes.jsonl", row)
     with pytest.warns(UserWarning, match="W533.*of 3 in the input 1 overlap"):
-        result = run(path, "--kb", sample_kb)
+        result = run(sample_kb, path)
     assert "2 entities" in result.stderr
     nlp = make_nlp(sample_kb, spans_key="sc")
     nlp.to_disk(tmp_path / "pipeline")
-    result = run(path, "--pipeline", tmp_path / "pipeline")
+    result = run(tmp_path / "pipeline", path)
     assert "4 entities" in result.stderr
 
 
@@ -167,14 +166,14 @@ def test_link_text_file_beside_annotations_keeps_them(
     (folder / "a.ann").write_text("T1\tDrug 5 12\taspirin\n")
     (folder / "b.txt").write_text("no fever")
     output = tmp_path / "linked.jsonl"
-    options = ("--kb", sample_kb, "--output", output, "--force")
-    run(folder, *options)
+    options = ("--output", output, "--force")
+    run(sample_kb, folder, *options)
     fever = ("fever", "CONCEPT", "C0000004")
     assert describe(read_lines(output)) == [
         ("a.txt", [("aspirin", "Drug", "C0000006")]),
         ("b.txt", [fever]),
     ]
-    run(folder, *options, "--input-format", "text")
+    run(sample_kb, folder, *options, "--input-format", "text")
     assert describe(read_lines(output))[0][1] == [
         ("aspirin", "CONCEPT", "C0000006"),
         fever,
@@ -196,16 +195,14 @@ def test_link_folder_skips_hidden_files_and_models(
     (folder / "encoder" / "vocab.txt").touch()
     (folder / "pipeline" / "notes.txt").touch()
     output = tmp_path / "linked.jsonl"
-    result = run(folder, "--kb", sample_kb, "--output", output)
+    result = run(sample_kb, folder, "--output", output)
     assert [data["id"] for data in read_lines(output)] == ["sub/a.txt"]
     assert "; not read: 3 hidden, 3 of knowledge bases or models; " in result.stderr
 
 
-def test_link_unknown_input_format_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "notes.jsonl", {"text": ""})
-    options = ("--kb", sample_kb, "--input-format")
-    assert "E110" in run(path, *options, "conll", code=1).stderr
-    assert "E110" in run("-", *options, "biocxml", code=1).stderr
+def test_link_a_format_that_is_no_stream_is_an_error(sample_kb: Path) -> None:
+    option = "--input-format"
+    assert "E110" in run(sample_kb, "-", option, "biocxml", code=1).stderr
 
 
 @pytest.fixture
@@ -221,15 +218,15 @@ def test_link_csv_with_columns_to_keep(
     table: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     fields = ("--text-field", "note", "--id-field", "nr", "--keep", "ward")
-    options = ("--kb", sample_kb, *fields, "--output")
+    options = (*fields, "--output")
     output = tmp_path / "linked.jsonl"
-    run(table, *options, output)
+    run(sample_kb, table, *options, output)
     first, second = read_lines(output)
     assert [*first] == ["id", "text", "ward", "entities"]
     assert (first["id"], first["text"], first["ward"]) == ("7", 'fever,\r\n"DM"', "A|B")
     assert [e["text"] for e in first["entities"]] == ["fever", "DM"]
     assert (second["id"], second["text"], second["entities"]) == ("8", "", [])
-    run(table, *options, tmp_path / "linked.csv")
+    run(sample_kb, table, *options, tmp_path / "linked.csv")
     with open(tmp_path / "linked.csv", newline="", encoding="utf8") as file:
         found = [(row["id"], row["text"], row["ward"]) for row in csv.DictReader(file)]
     assert found == [("7", "fever", "A|B"), ("7", "DM", "A|B")]
@@ -249,7 +246,7 @@ def test_link_wrong_columns_are_an_error(
     table: Path, options: tuple[str, ...], code: str, sample_kb: Path
 ) -> None:
     formats = () if "--format" in options else ("--format", "csv")
-    assert code in run(table, "--kb", sample_kb, *options, *formats, code=1).stderr
+    assert code in run(sample_kb, table, *options, *formats, code=1).stderr
 
 
 def test_link_parquet_reads_any_type_and_keeps_columns(
@@ -269,7 +266,7 @@ def test_link_parquet_reads_any_type_and_keeps_columns(
     for field in ("text", "note.body"):
         output = tmp_path / f"{field}.parquet"
         fields = ("--text-field", field, "--id-field", "nr", "--keep", "day,nr")
-        result = run(path, "--kb", sample_kb, *fields, "--output", output)
+        result = run(sample_kb, path, *fields, "--output", output)
         assert result.stderr.startswith("4 documents, 3 entities, 3 linked, 0 NIL; 1 ")
         assert "; 1 without text; " in result.stderr
         found = pq.read_table(output).select(["id", "text", "day", "nr"]).to_pylist()
@@ -285,7 +282,7 @@ def test_link_null_texts_are_counted_and_passed_through(
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", {"text": None, "id": "x"}, {"text": "DM"})
     output = tmp_path / "linked.jsonl"
-    result = run(path, "--kb", sample_kb, "--output", output)
+    result = run(sample_kb, path, "--output", output)
     assert "2 documents, 1 entity, 1 linked, 0 NIL; 1 without text; " in result.stderr
     assert describe(read_lines(output))[0] == ("x", [])
 
@@ -294,7 +291,7 @@ def test_link_ids_that_come_twice_are_counted(sample_kb: Path, tmp_path: Path) -
     rows = [{"text": "", "id": id} for id in (1, "b", "1", "b")]
     path = write_lines(tmp_path / "a.jsonl", *rows)
     with pytest.warns(UserWarning, match=r"W534.* one: 2, first at a\.jsonl:3\."):
-        run(path, "--kb", sample_kb)
+        run(sample_kb, path)
 
 
 def test_link_on_error_skip_leaves_out_bad_lines(
@@ -303,16 +300,17 @@ def test_link_on_error_skip_leaves_out_bad_lines(
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"text": "fever"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "linked.jsonl"
-    options = ("--kb", sample_kb, "--output", output)
-    assert "E117" in run(path, *options, code=1).stderr
-    assert "E331" in run(path, *options, "--on-error", "ignore", code=1).stderr
-    result = run(path, *options, "--on-error", "skip")
+    options = ("--output", output)
+    assert "E117" in run(sample_kb, path, *options, code=1).stderr
+    run(sample_kb, path, *options, "--on-error", "ignore", code=2)
+    result = run(sample_kb, path, *options, "--on-error", "skip")
     assert [data["id"] for data in read_lines(output)] == ["a.jsonl:1"]  # no id
     assert f"Skipped: [E117] {path}:2: Expected" in result.stderr
     assert "; 1 skipped; " in result.stderr
     output.unlink()
     path.write_text("{}\n{}\n")
-    assert "E117" in run(path, *options, "--on-error", "skip", code=1).stderr
+    skip = ("--on-error", "skip")
+    assert "E117" in run(sample_kb, path, *options, *skip, code=1).stderr
     assert not output.exists()
 
 
@@ -325,13 +323,13 @@ def test_link_on_error_skip_leaves_out_documents_of_failing_components(
     texts = ["fever", f"bad {SENTINEL}", "DM", "fever", "bad"]
     path = write_lines(tmp_path / "a.jsonl", *({"text": t, "id": t[:9]} for t in texts))
     output = tmp_path / "linked"
-    options = ("--kb", sample_kb, "--pipeline", tmp_path / "pipeline", "--output")
+    options = ("--pipeline", tmp_path / "pipeline", "--output")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(path, *options, output, code=1)
+        run(sample_kb, path, *options, output, code=1)
         skip = ("--on-error", "skip", "--shard-size", 2, "--batch-size", 2)
-        result = run(path, *options, output, *skip)
-        again = run(path, *options, output, *skip)
+        result = run(sample_kb, path, *options, output, *skip)
+        again = run(sample_kb, path, *options, output, *skip)
     assert "'bad SENTI' (a.jsonl:2)" in result.stderr
     assert "3 documents, 3 entities" in result.stderr
     assert "; 2 skipped; " in result.stderr
@@ -348,12 +346,11 @@ def test_link_lang_is_that_of_the_blank_pipeline(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", {"text": "aspirin del 1.º"})
-    options = ("--kb", sample_kb, "--lang")
-    run(path, *options, "es")
-    assert "E331" in run(path, *options, "xyz", code=1).stderr
+    run(sample_kb, path, "--lang", "es")
+    assert "E331" in run(sample_kb, path, "--lang", "xyz", code=1).stderr
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     more = ("--pipeline", tmp_path / "pipeline")
-    assert "E331" in run(path, *options, "es", *more, code=1).stderr
+    assert "E331" in run(sample_kb, path, "--lang", "es", *more, code=1).stderr
 
 
 def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
@@ -361,9 +358,9 @@ def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
         (tmp_path / name).touch()
     for name in ("a.jsonl", "b.csv", "c.txt"):
         with pytest.warns(UserWarning, match=rf"W537.*the file is empty: .*{name}"):
-            run(tmp_path / name, "--kb", sample_kb)
+            run(sample_kb, tmp_path / name)
     for name in ("d.spacy", "e.json"):
-        result = run(tmp_path / name, "--kb", sample_kb, code=1)
+        result = run(sample_kb, tmp_path / name, code=1)
         assert "the file is empty" in result.stderr
 
 
@@ -373,21 +370,25 @@ def test_link_progress_without_a_terminal_is_a_line_a_while(
     monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
     path = write_lines(tmp_path / "a.jsonl", *({"text": "fever"} for _ in range(4)))
     output = tmp_path / "linked.jsonl"
-    options = ("--kb", sample_kb, "--output", output, "--batch-size", 1)
-    lines = run(path, *options).stderr.splitlines()
+    options = ("--output", output, "--batch-size", 1)
+    lines = run(sample_kb, path, *options).stderr.splitlines()
     assert any(line.startswith("4 of 4 documents, ") for line in lines)
     assert lines[-1].startswith("4 documents, 4 entities, 4 linked, 0 NIL; ")
     assert lines[-1].endswith(" documents/s")
-    assert run(path, *options, "--force", "--quiet").stderr == ""
+    assert run(sample_kb, path, *options, "--force", "--quiet").stderr == ""
 
 
-def test_kb_that_is_a_pipeline_is_an_error_with_the_folder_inside(
+def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     nlp = make_nlp(sample_kb)
     nlp.to_disk(tmp_path / "pipeline")
     path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
-    result = run(path, "--kb", tmp_path / "pipeline", code=1)
+    names = ("--mentions", "names")
+    assert "1 linked" in run(tmp_path / "pipeline", path, *names).stderr
+    other = ("--pipeline", tmp_path / "pipeline")
+    assert "E423" in run(tmp_path / "pipeline", path, *other, code=1).stderr
+    result = invoke("kb", "info", tmp_path / "pipeline", code=1)
     inside = tmp_path / "pipeline" / "sapbert_linker" / "kb"
     assert "E303" in result.stderr
     assert str(inside) in result.stderr

@@ -22,8 +22,8 @@ SENTINEL = "SENTINELTEXT"
 
 
 def arguments(lines, kb, output, *more):
-    options = ("--kb", kb, "--output", output, "--shard-size", 2, "--batch-size", 1)
-    return [str(part) for part in ("link", lines, *options, *more)]
+    options = ("--output", output, "--shard-size", 2, "--batch-size", 1)
+    return [str(part) for part in ("link", kb, lines, *options, *more)]
 
 
 def run(*parts, stdin=None, code=None):
@@ -43,8 +43,7 @@ def whole(lines, sample_kb, tmp_path):
 
 def test_link_parts_equal_one_file(lines, sample_kb, tmp_path, whole):
     single = tmp_path / "single.jsonl"
-    options = ("--kb", sample_kb, "--output", single)
-    invoke("link", lines, *options, code=0)
+    invoke("link", sample_kb, lines, "--output", single, code=0)
     parts = [whole[name] for name in sorted(whole) if name.startswith("part-")]
     assert b"".join(parts) == single.read_bytes()
     assert [len(part.splitlines()) for part in parts] == [2, 2, 2, 1]
@@ -195,24 +194,24 @@ def test_link_parts_of_a_pipeline_with_other_files_are_an_error(
     first, second = make_pipeline("first"), make_pipeline("second", **changes)
     for name in ("config.cfg", "meta.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
-    words = ("link", lines, "--output", tmp_path / "out", "--shard-size", 2)
-    invoke(*words, "--pipeline", first, code=0)
+    options = (lines, "--output", tmp_path / "out", "--shard-size", 2)
+    invoke("link", first, *options, code=0)
     before = contents(tmp_path / "out")
-    shown = invoke(*words, "--pipeline", second, code=1).output
+    shown = invoke("link", second, *options, code=1).output
     assert "E560" in shown
     assert "`pipeline`" in shown
     assert contents(tmp_path / "out") == before
 
 
 def test_link_parts_of_a_moved_pipeline_resume(lines, tmp_path, make_pipeline):
-    words = ("link", lines, "--output", tmp_path / "out", "--shard-size", 2)
+    options = (lines, "--output", tmp_path / "out", "--shard-size", 2)
     moved = make_pipeline("first")
-    invoke(*words, "--pipeline", moved, code=0)
+    invoke("link", moved, *options, code=0)
     before = contents(tmp_path / "out")
     moved = moved.rename(tmp_path / "moved")
     for path in moved.rglob("*"):
         os.utime(path, (1, 1))
-    invoke(*words, "--pipeline", moved, code=0)
+    invoke("link", moved, *options, code=0)
     assert contents(tmp_path / "out") == before
 
 
@@ -234,7 +233,7 @@ def test_link_parts_are_of_one_version_although_the_linker_looks_for_new_ones(
     nlp.to_disk(tmp_path / "pipeline", exclude=["sapbert_linker"])
     monkeypatch.setenv("CHANGED_KB", str(own_kb))
     output = ("--output", tmp_path / "out", "--shard-size", 1, "--batch-size", 1)
-    invoke("link", lines, "--pipeline", tmp_path / "pipeline", *output, code=0)
+    invoke("link", tmp_path / "pipeline", lines, *output, code=0)
     assert "C0000006" not in load_kb(own_kb)
     rows = json.loads((tmp_path / "out" / "part-00005.jsonl").read_text())
     assert [entity["cui"] for entity in rows["entities"]] == ["C0000006"]
@@ -252,11 +251,10 @@ def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, 
 
 
 def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
-    options = ("--kb", str(sample_kb), "--shard-size", "2")
-    assert "E423" in invoke("link", lines, *options, code=1).output
+    link = ("link", sample_kb, lines)
+    assert "E423" in invoke(*link, "--shard-size", "2", code=1).output
     (tmp_path / "full").mkdir()
-    options = ("--kb", str(sample_kb), "--output", str(tmp_path / "full"))
-    assert "E423" in invoke("link", lines, *options, code=1).output
+    assert "E423" in invoke(*link, "--output", tmp_path / "full", code=1).output
 
 
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):

@@ -83,8 +83,8 @@ def make_pipeline(tmp_path):
 
 
 def arguments(inputs, kb, output, *more):
-    options = ("--kb", kb, "--output", output, "--batch-size", 1, "--mentions", "names")
-    return [str(part) for part in ("link", inputs, *options, *more)]
+    options = ("--output", output, "--batch-size", 1, "--mentions", "names")
+    return [str(part) for part in ("link", kb, inputs, *options, *more)]
 
 
 def run(*parts, code=0):

@@ -80,7 +80,7 @@ def test_omop_of_link_in_parts(
     kb = make_kb(tmp_path, concepts)
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
-    arguments = ["link", notes, "--id-field", "note_id", "--kb", kb]
+    arguments = ["link", kb, notes, "--id-field", "note_id"]
     arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
     arguments += ["--first-id", 9]
     invoke(*arguments, code=0)

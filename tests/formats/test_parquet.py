@@ -103,7 +103,7 @@ def test_parquet_of_link_keeps_the_reason_of_a_tie(
     note.write_text("A cold, and asthma.", "utf8")
     outputs = tmp_path / "linked.parquet", tmp_path / "linked.jsonl"
     for output in outputs:
-        arguments = ["link", note, "--kb", cold_kb, "--output", output]
+        arguments = ["link", cold_kb, note, "--output", output]
         invoke(*arguments, code=0)
     rows = pq.read_table(outputs[0]).to_pylist()
     digest = read_version(cold_kb).manifest.digest

@@ -161,11 +161,10 @@ def test_endings_of_ours_stay(
 ) -> None:
     install(formats.PLUGINS, ("others", "OURS"))
     (tmp_path / "in.txt").write_text("fever")
-    options = ("--kb", sample_kb, "--output", tmp_path / "out.jsonl")
-    invoke("link", tmp_path / "in.txt", *options, code=0)
+    link = ("link", sample_kb, tmp_path / "in.txt")
+    invoke(*link, "--output", tmp_path / "out.jsonl", code=0)
     assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == "fever"
-    options = ("--kb", sample_kb, "--format", "others", "--output", tmp_path / "other")
-    invoke("link", tmp_path / "in.txt", *options, code=0)
+    invoke(*link, "--format", "others", "--output", tmp_path / "other", code=0)
     assert (tmp_path / "other").read_text() == "of another package"
 
 
@@ -178,7 +177,7 @@ def test_command_fails_with_the_place_in_a_format_that_fails(
     install(formats.PLUGINS, ("ends", "ENDING"), ("quotes", "QUOTING"))
     (tmp_path / "in.txt").write_text(f"fever {SENTINEL}")
     output = tmp_path / f"out.{name}"
-    arguments = (tmp_path / "in.txt", "--kb", sample_kb, "--output", output)
+    arguments = (sample_kb, tmp_path / "in.txt", "--output", output)
     result = invoke("link", *arguments, code=1)
     place = rf"E024.*{kind} at {re.escape(__file__)}:\d+"
     assert re.search(place, result.output)

@@ -353,6 +353,6 @@ def test_kb_has_no_id_that_is_not_utf8(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert "\ud800" not in kb
     assert kb.get("\ud800") is None
-    for command in (["remove", str(sample_kb)], ["related", "--kb", str(sample_kb)]):
+    for command in (["remove", str(sample_kb)], ["related", str(sample_kb)]):
         found = invoke("kb", *command, "\udcff", code=1)
         assert re.search(r"\[E\d+\] Expected", found.output), found.output

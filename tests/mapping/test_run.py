@@ -270,7 +270,7 @@ run = partial(invoke, "map")
 
 def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
     output = tmp_path / "out.csv"
-    arguments = (table, "--column", "Term", "--kb", sample_kb, "-o", output)
+    arguments = (sample_kb, table, "--column", "Term", "-o", output)
     result = run(*arguments, "--split", ";", "-k", 1, code=0)
     assert "exact    4" in result.output
     assert "1 rows have no term" in result.output
@@ -290,7 +290,7 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
 def test_map_command_with_wrong_settings_is_an_error(
     sample_kb, table, tmp_path, arguments, error
 ):
-    result = run(table, "--kb", sample_kb, "-o", tmp_path / "o.csv", *arguments, code=1)
+    result = run(sample_kb, table, "-o", tmp_path / "o.csv", *arguments, code=1)
     assert re.search(error, " ".join(result.output.split()))
     assert not list(tmp_path.glob("o.csv*"))
 
@@ -301,15 +301,15 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
 ) -> None:
     path = tmp_path / f"terms.{ending}"
     write_table(path, ["17", "Zqxwvut", "asthma"], [["18", "Patientname", "fever"]])
-    options = ("--kb", sample_kb, "-o", tmp_path / "o.csv", "--column", "term")
-    output = run(path, *options, code=1).output
+    options = ("-o", tmp_path / "o.csv", "--column", "term")
+    output = run(sample_kb, path, *options, code=1).output
     assert "E410" in output
     assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
 
 
 def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path):
     result = run(
-        table, "--column", "term", "--kb", sample_kb, "-o", tmp_path / "o.json", code=1
+        sample_kb, table, "--column", "term", "-o", tmp_path / "o.json", code=1
     )
     assert "E110" in result.output
 

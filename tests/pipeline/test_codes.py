@@ -94,7 +94,7 @@ def test_codes_in_the_outputs_of_link(codes_kb: Path, tmp_path: Path) -> None:
     text = tmp_path / "x.txt"
     text.write_text("He had fever.")
     output = tmp_path / "x.jsonl"
-    words = ["link", str(text), "--kb", str(codes_kb), "--output", str(output)]
+    words = ["link", str(codes_kb), str(text), "--output", str(output)]
     invoke(*words, "--codes", "ICD10CM", "--quiet", code=0)
     (line,) = output.read_text().splitlines()
     (entity,) = json.loads(line)["entities"]
@@ -133,7 +133,7 @@ def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
         nlp(make_doc(nlp))
     note = tmp_path / "note.txt"
     note.write_text("Fever.", "utf8")
-    arguments = ["link", str(note), "--kb", str(codes_kb)]
+    arguments = ["link", str(codes_kb), str(note)]
     assert "[E332]" in invoke(*arguments, "--codes", "RXNORM", code=1).output
     found = invoke(*arguments, "--format", "omop", code=1)
     assert "[E471]" in found.output

@@ -259,7 +259,7 @@ def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
     (tmp_path / "meta.json").write_text('{"lang": "en"}')
     (tmp_path / "kb").mkdir()
     (tmp_path / "kb" / "CURRENT").write_text("v1")
-    with pytest.raises(SapbertError, match="E507.*`--kb`"):
+    with pytest.raises(SapbertError, match="E507.*knowledge base"):
         load_pipeline(str(tmp_path / "kb"))
     with pytest.raises(SapbertError, match="E507"):
         load_pipeline(str(tmp_path))

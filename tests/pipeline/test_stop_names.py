@@ -139,7 +139,7 @@ def test_command_writes_the_list_that_assemble_takes(
 ) -> None:
     corpus, output = tmp_path / "train.txt", tmp_path / "stop_names.tsv"
     corpus.write_text(PUBTATOR)
-    invoke("stop-names", sample_kb, output, corpus, code=0)
+    invoke("stop-names", sample_kb, corpus, "-o", output, code=0)
     assert "heart attack\t0\t2" in output.read_text()
     words = ["assemble", str(sample_kb), str(tmp_path / "pipeline"), "--short-forms"]
     invoke(*words, "--stop-names", output, code=0)

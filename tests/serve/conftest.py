@@ -128,7 +128,7 @@ def start_service(shared_process: Any) -> Start:
 @pytest.fixture(scope="session")
 def service(start_service: Start, sample_kb: Path) -> Client:
     """A service with the names of the small vocabulary; tests do not change it."""
-    return start_service("--kb", sample_kb)
+    return start_service(sample_kb)
 
 
 STRICT = """

@@ -362,7 +362,7 @@ async def start_command(kb: Path, errors: Path) -> AsyncIterator[Client]:
     """Start `spacy sapbert mcp` as an agent does, and talk to it."""
     from mcp.client.stdio import stdio_client
 
-    command = ["-m", "spacy_sapbert", "mcp", "--kb", str(kb)]
+    command = ["-m", "spacy_sapbert", "mcp", str(kb)]
     parameters = StdioServerParameters(
         command=sys.executable,
         args=command,

@@ -54,7 +54,7 @@ def reviewed(
     hostile = Concept("C<i>9</i>", [NAME], definition=SCRIPT, types=["T047"])
     # Only names are linked; what is like a name has no concept, but candidates.
     kb = make_kb(folder, [*few_concepts, hostile], threshold=0.999)
-    return start_service("--kb", kb, "--reviews", folder / "reviews.db")
+    return start_service(kb, "--reviews", folder / "reviews.db")
 
 
 @pytest.fixture
@@ -575,7 +575,7 @@ def guarded(
         f"admin {TOKENS['admin']}\n"
     )
     options = ["--token-file", folder / "tokens", "--reviews", folder / "reviews.db"]
-    return start_service("--kb", kb, *options)
+    return start_service(kb, *options)
 
 
 @pytest.fixture

@@ -270,7 +270,7 @@ def reviewed(
     folder = tmp_path_factory.mktemp("documents")
     (folder / "in").mkdir()
     (folder / "in" / "a.pubtator").write_text(PUBTATOR)
-    options = ["--kb", sample_kb, "--reviews", folder / "reviews.db"]
+    options = [sample_kb, "--reviews", folder / "reviews.db"]
     documents = ["--documents", folder / "in" / "a.pubtator"]
     client = start_service(*options, *documents)
     files = [
@@ -395,7 +395,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
             for number, text in enumerate(texts)
         )
     )
-    options = ["--kb", own_kb, "--reviews", tmp_path / "reviews.db"]
+    options = [own_kb, "--reviews", tmp_path / "reviews.db"]
     client = start_service(*options, "--documents", documents)
     places = open_places(client, "Ada")
     assert {text: len(found) for text, found in places.items()} == {

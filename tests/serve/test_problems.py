@@ -40,7 +40,7 @@ def test_only_errors_of_a_request_are_told(
 def test_a_damaged_knowledge_base_is_an_error_of_the_service(
     start_service: Start, own_kb: Path
 ) -> None:
-    client = start_service("--kb", own_kb)
+    client = start_service(own_kb)
     path = own_kb / "v1" / "concepts.db"
     with path.open("r+b") as file:
         file.write(b"\xff" * path.stat().st_size)
@@ -58,7 +58,7 @@ def test_reviews_that_cannot_be_written_are_an_error_of_the_service(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "reviews.db"
-    client = start_service("--kb", sample_kb, "--reviews", path)
+    client = start_service(sample_kb, "--reviews", path)
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
     note = {"name": "note", "text": "fever"}
@@ -87,7 +87,7 @@ def test_a_missing_library_is_named_without_a_path(
     reason = "cannot import name 'x' from 'openpyxl' (/srv/openpyxl.py)"
     (tmp_path / "openpyxl.py").write_text(f"raise ImportError({reason!r})\n", "utf8")
     folders = os.pathsep.join([str(tmp_path), *filter(None, [os.getenv("PYTHONPATH")])])
-    client = start_service("--kb", sample_kb, PYTHONPATH=folders)
+    client = start_service(sample_kb, PYTHONPATH=folders)
     answer = client.send("POST", "/column/read?name=a.xlsx", b"PK")
     assert (answer.status, answer.code) == (501, "E521")
     assert answer.json()["error"]["message"] == (

@@ -46,7 +46,7 @@ def reviewed(
 ) -> Client:
     """A service with a note that two reviewers have decided on."""
     path = tmp_path_factory.mktemp("reviews") / "reviews.db"
-    client = start_service("--kb", sample_kb, "--reviews", path)
+    client = start_service(sample_kb, "--reviews", path)
     note = {"name": "note", "text": NOTE}
     document = client.post("/reviews/documents", note).json()["document"]
     for number, (reviewer, start, end, chosen) in enumerate(
@@ -201,7 +201,7 @@ def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "reviews.db"
-    client = start_service("--kb", sample_kb, "--reviews", path)
+    client = start_service(sample_kb, "--reviews", path)
     note = {"name": "note", "text": NOTE}
     document = client.post("/reviews/documents", note).json()["document"]
     assert decide(client, document, "key-before").status == 200
@@ -229,7 +229,7 @@ def test_kill_9_loses_no_decision_that_was_accepted(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "reviews.db"
-    client = start_service("--kb", sample_kb, "--reviews", path)
+    client = start_service(sample_kb, "--reviews", path)
     assert path.stat().st_mode & 0o077 == 0
     note = {"name": "note", "text": "fever " * 100}
     document = client.post("/reviews/documents", note).json()["document"]
@@ -277,7 +277,7 @@ def test_teaching_changes_the_links_when_it_is_used(
     taught = tmp_path / "reviews.db.taught"
     taught.mkdir(mode=0o755)  # as an older version has made it
     mode = stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode)
-    client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
+    client = start_service(own_kb, "--reviews", tmp_path / "reviews.db")
     body = {"mentions": ["vwkj zzz"]}
     before = client.post("/mentions", body).json()["mentions"][0]
     for number in range(12):
@@ -312,7 +312,7 @@ def test_teaching_changes_the_links_when_it_is_used(
 def test_teaching_again_uses_the_decisions_that_count_now(
     start_service: Start, own_kb: Path, tmp_path: Path
 ) -> None:
-    client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
+    client = start_service(own_kb, "--reviews", tmp_path / "reviews.db")
     documents = []
     for number in range(12):
         note = {"name": str(number), "text": f"vwkj zzz, qqw {number}"}
@@ -347,7 +347,7 @@ def test_teaching_again_uses_the_decisions_that_count_now(
 def test_teaching_without_decisions_is_an_error_with_a_code(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
-    client = start_service("--kb", sample_kb, "--reviews", tmp_path / "reviews.db")
+    client = start_service(sample_kb, "--reviews", tmp_path / "reviews.db")
     client.post("/reviews/teach", {"force": True})
     assert client.wait_for("not_taught")["code"] == "E362"
     assert client.get("/reviews/teach").json()["error"]["code"] == "E362"
@@ -510,7 +510,7 @@ def test_a_score_that_is_no_number_is_read_as_none(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "reviews.db"
-    client = start_service("--kb", sample_kb, "--reviews", path)
+    client = start_service(sample_kb, "--reviews", path)
     note = {"name": "note", "text": NOTE}
     document = client.post("/reviews/documents", note).json()["document"]
     assert decide(client, document, "key-before").status == 200

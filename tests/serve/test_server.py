@@ -55,7 +55,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
-        command = ["serve", "--kb", str(sample_kb), "--port", str(port)]
+        command = ["serve", str(sample_kb), "--port", str(port)]
         done = new_process.run(
             [sys.executable, "-m", "spacy_sapbert", *command], timeout=120
         )
@@ -67,7 +67,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
 def test_a_new_version_is_used_and_a_damaged_one_is_not(
     start_service: Start, own_kb: Path
 ) -> None:
-    client = start_service("--kb", own_kb)
+    client = start_service(own_kb)
     body = {"mentions": ["zebra stripes"]}
     before = client.post("/mentions", body).json()
     kb = load_kb(own_kb)
@@ -85,7 +85,7 @@ def test_a_new_version_is_used_and_a_damaged_one_is_not(
 def test_the_end_loses_no_accepted_request(
     start_service: Start, sample_kb: Path
 ) -> None:
-    client = start_service("--kb", sample_kb)
+    client = start_service(sample_kb)
     text = "Fever and a heart attack. " * 1_500
     replies: list[Reply] = []
 

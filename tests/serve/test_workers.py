@@ -29,7 +29,7 @@ def test_two_processes_keep_all_decisions_in_one_file(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
     reviews = tmp_path / "reviews.db"
-    client = start_service("--kb", sample_kb, "--workers", 2, "--reviews", reviews)
+    client = start_service(sample_kb, "--workers", 2, "--reviews", reviews)
     client.wait_for("listening")  # the second one
     note = {"name": "note", "text": "Fever. " * DECISIONS}
     document = client.post("/reviews/documents", note).json()["document"]
@@ -71,7 +71,7 @@ def test_two_processes_keep_all_decisions_in_one_file(
 def test_if_one_process_dies_the_service_ends_with_an_error(
     start_service: Start, sample_kb: Path
 ) -> None:
-    client = start_service("--kb", sample_kb, "--workers", 2)
+    client = start_service(sample_kb, "--workers", 2)
     client.wait_for("listening")
     lines = [json.loads(line) for line in client.lines if line.startswith("{")]
     first, second = (e["process"] for e in lines if e["event"] == "listening")

@@ -1,7 +1,10 @@
 """`spacy sapbert kb …`: the app of the commands for knowledge bases."""
 
+from collections.abc import Sequence
+
 from ...errors import SapbertError
 from ..app import app, make_app
+from ..options import parse_settings
 
 kb_app = make_app(
     name="kb", help="Build, inspect, verify and package a knowledge base."
@@ -9,24 +12,14 @@ kb_app = make_app(
 app.add_typer(kb_app)
 
 
-def parse_settings(values: list[str], option: str = "--setting") -> dict[str, int]:
-    """Parse `NAME=NUMBER` settings of the index backend.
-
-    Args:
-        option: How they are given, for the error.
-    """
-    settings: dict[str, int] = {}
-    for value in values:
-        name, equals, number = value.partition("=")
-        if not equals or not number.isdecimal():
-            raise wrong_setting(setting=option, value=value)
-        settings[name] = int(number)
+def parse_numbers(given: Sequence[str]) -> dict[str, int]:
+    """Parse the settings of an index, whole numbers like `ef=200`."""
+    settings = parse_settings(given)
+    for name, value in settings.items():
+        if type(value) is not int or value < 0:
+            raise SapbertError(
+                "E331",
+                f"Expected the setting {name} as a whole number, but got {value!r}. "
+                f"Write it like `{name}=200`; only `threshold` may be a fraction.",
+            )
     return settings
-
-
-def wrong_setting(*, setting: object, value: object) -> SapbertError:
-    return SapbertError(
-        "E331",
-        f"Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
-        "`ef=200` or `threshold=0.5`.",
-    )

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -17,10 +17,13 @@ from ...io.terminal import msg
 from ...io.writing import check_folder_output
 from ...kb.folder.layout import KB_FOLDER
 from ...kb.folder.records import Manifest
-from .app import kb_app, parse_settings
+from ..options import RUNNING, Engine, Force, Panel, Precision, Quiet
+from .app import kb_app, parse_numbers
 from .description import describe_manifest
 
 GOOD_RECALL = 0.99
+ENCODER: Panel = {"rich_help_panel": "Encoder"}
+INDEX: Panel = {"rich_help_panel": "Index"}
 
 
 def choose_settings(
@@ -62,18 +65,20 @@ def build(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     kb: Path = typer.Argument(..., help="Folder to write."),
     encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
-    pooling: str | None = typer.Option(
-        None, help="cls or mean. [as in the folder of the encoder, else cls]"
+    pooling: Literal["cls", "mean"] | None = typer.Option(
+        None, help="[as in the folder of the encoder, else cls]", **ENCODER
     ),
     max_length: int | None = typer.Option(
-        None, min=3, max=LONGEST, help="Tokens of a name. [25]"
+        None, min=3, max=LONGEST, help="Tokens of a name. [25]", **ENCODER
     ),
-    lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
+    lowercase: bool | None = typer.Option(
+        None, help="Lower-case names. [yes]", **ENCODER
+    ),
     backend: str | None = typer.Option(
-        None, help="Index: exact, hnsw or faiss. [by number of names and memory]"
+        None, help="exact, hnsw or faiss. [by number of names and memory]", **INDEX
     ),
     setting: list[str] = typer.Option(
-        [], help="Of the backend, like M=32; may be repeated."
+        [], help="Of the backend, like M=32; may be repeated.", **INDEX
     ),
     threshold: float | None = typer.Option(
         None,
@@ -83,29 +88,34 @@ def build(
     source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
     ),
-    engine: str = typer.Option(
-        "auto",
-        help="Runs the encoder: torch, or openvino, which is faster on a CPU; auto = "
-        "openvino where it is installed and there is no GPU.",
-    ),
-    names_per_pass: int = typer.Option(64, min=1, help="Names embedded at once."),
-    precision: str = typer.Option("float32", help="Of the encoder: float32 or bf16."),
-    threads: int = typer.Option(
-        0, min=0, help="For the index, 0 = all; with 1 the bytes are always the same."
-    ),
-    order: str = typer.Option(
+    order: Literal["names", "none"] = typer.Option(
         "names",
         help="names: learn an order of candidates from the names, which finds "
         "misspelled mentions; none: by cosine alone.",
     ),
+    threads: int = typer.Option(
+        0,
+        min=0,
+        help="0 = all; with 1 the bytes are always the same.",
+        **INDEX,
+    ),
+    names_per_pass: int = typer.Option(
+        64, min=1, help="Names embedded at once.", **RUNNING
+    ),
+    engine: Engine = None,
+    precision: Precision = None,
     reuse: Path | None = typer.Option(
         None, help="Knowledge base of the same encoder; only other names are embedded."
     ),
     gpu_id: int = typer.Option(
-        -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
+        -1,
+        "--gpu-id",
+        "-g",
+        help="GPU for the encoder, -1 = the CPU; needs CuPy.",
+        **RUNNING,
     ),
-    force: bool = typer.Option(False, "--force", help="Replace a folder."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + encoder -> kb/
 
@@ -125,10 +135,10 @@ def build(
         "encoder": encoder,
         "settings": choose_settings(encoder, pooling, max_length, lowercase),
         "backend": backend,
-        "backend_settings": parse_settings(setting),
-        "engine": engine,
+        "backend_settings": parse_numbers(setting),
+        "engine": engine or "auto",
         "names_per_pass": names_per_pass,
-        "precision": precision,
+        "precision": precision or "float32",
         "reuse": reuse,
         "force": force,
         "progress": not quiet,
@@ -143,7 +153,7 @@ def build(
             msg.warn(
                 "There is no threshold: every mention is linked to the nearest "
                 "concept. Choose one by annotated mentions: spacy sapbert calibrate "
-                f"mentions.tsv --kb {kb}"
+                f"{kb} mentions.tsv"
             )
         msg.good(f"Wrote {kb}")
 

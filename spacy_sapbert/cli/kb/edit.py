@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -17,7 +16,8 @@ from ...kb.folder.publication import read_only_kb
 from ...kb.folder.versions import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from ..app import check_outputs
-from .app import kb_app, parse_settings, wrong_setting
+from ..options import Force, KbFolder, Quiet
+from .app import kb_app, parse_numbers
 from .build import warn_of_recall
 from .description import describe_manifest
 
@@ -53,15 +53,11 @@ def list_concepts(
     return [Concept(str(cui), list(dict.fromkeys(aliases)), types=types)]
 
 
-def check_folder(kb: str) -> Path:
-    """Return the folder of a knowledge base that may be edited.
-
-    Raises:
-        SapbertError: If it is an installed one: its files belong to pip.
-    """
-    if not Path(kb).is_dir():
+def check_folder(kb: Path) -> Path:
+    """Return a folder of a knowledge base; the files of an installed one are pip's."""
+    if not kb.is_dir():
         raise read_only_kb(path=find_kb(kb))
-    return Path(kb)
+    return kb
 
 
 def check_known(kb: "KnowledgeBase", cui: str) -> None:
@@ -89,7 +85,7 @@ def list_known_names(kb: "KnowledgeBase", concept: Concept) -> set[str]:
 
 @kb_app.command("add")
 def add(
-    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
+    kb: KbFolder,
     concepts: Path | None = typer.Argument(None, help="concepts.jsonl"),
     cui: str | None = typer.Option(None, help="Id of one concept."),
     alias: list[str] = typer.Option([], help="A name of it; may be repeated."),
@@ -97,7 +93,7 @@ def add(
     new: bool = typer.Option(
         False, "--new", help="The id of `--cui` may be new: add a concept with it."
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + kb/ -> kb/ with these concepts
 
@@ -129,8 +125,8 @@ def add(
 
 @kb_app.command("discard-edits")
 def discard(
-    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    kb: KbFolder,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ as it was built, without what `kb add` and `kb remove` changed
 
@@ -147,8 +143,8 @@ def discard(
 
 @kb_app.command("discard-teaching")
 def discard_taught(
-    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    kb: KbFolder,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ without what `spacy sapbert teach` has changed
 
@@ -166,12 +162,12 @@ def discard_taught(
 
 @kb_app.command("remove")
 def remove(
-    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
-    cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
+    kb: KbFolder,
+    cuis: list[str] = typer.Argument(..., metavar="CUI", help="Ids of concepts."),
     alias: str | None = typer.Option(
         None, help="Remove this name only. [the whole concept]"
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
     """ids + kb/ -> kb/ without these concepts
 
@@ -196,7 +192,7 @@ def diff(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="JSONL with every difference."
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
+    force: Force = False,
 ) -> None:
     """kb/ + kb/ -> how many concepts were added, removed, retired, renamed, moved …
 
@@ -250,11 +246,11 @@ def write_json_lines(
 
 @kb_app.command("set")
 def set_values(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    kb: KbFolder,
     settings: list[str] = typer.Argument(
-        ..., metavar="NAME=NUMBER...", help="threshold, or a setting of the index."
+        ..., metavar="NAME=NUMBER", help="threshold, or a setting of the index."
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ with another threshold, or other settings of its index
 
@@ -268,40 +264,37 @@ def set_values(
     """
     from ...kb.settings import change_kb
 
-    threshold, index = None, []
-    for value in settings:
-        name, _, number = value.partition("=")
+    index, threshold = [], None
+    for setting in settings:
+        name, _, number = setting.partition("=")
         if name != THRESHOLD:
-            if get_close_matches(name, [THRESHOLD]):
-                error = wrong_setting(setting="the setting", value=value)
-                hint = f"{error.text} Did you mean `{THRESHOLD}`?"
-                raise SapbertError(error.code, hint)
-            index.append(value)
+            index.append(setting)
             continue
         try:
             threshold = float(number)
         except ValueError:
-            what = "`threshold`"
-            raise wrong_setting(setting=what, value=value) from None
-    manifest = change_kb(
-        kb, index=parse_settings(index, "the setting"), threshold=threshold
-    )
+            raise SapbertError(
+                "E331",
+                f"Expected `{THRESHOLD}` as a number, but got {number!r}. Write it "
+                f"like `{THRESHOLD}=0.5`.",
+            ) from None
+    manifest = change_kb(kb, index=parse_numbers(index), threshold=threshold)
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)
         msg.good(f"Wrote {kb}")
 
 
-@kb_app.command("export")
+@kb_app.command("export-openvino")
 def export(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    kb: KbFolder,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ whose encoder OpenVINO can run as well
 
     The index does not change. Needs `pip install openvino`.
 
-    Example: spacy sapbert kb export models/kb
+    Example: spacy sapbert kb export-openvino models/kb
     """
     from ...kb.settings import export_kb
 

@@ -11,7 +11,16 @@ from ...errors import SapbertError
 from ...io.reading import read_lines
 from ...io.terminal import format_json
 from ...kb.knowledge_base import load_kb
-from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from ..options import (
+    Allow,
+    AsJson,
+    Deny,
+    KbName,
+    Languages,
+    Sources,
+    Types,
+    gather_filter,
+)
 from .app import kb_app
 
 if TYPE_CHECKING:
@@ -61,26 +70,26 @@ def read_mentions(path: Path) -> list[str]:
 
 @kb_app.command("search")
 def search(
-    mentions: list[str] = typer.Argument(None, metavar="[MENTION...]", help="Texts."),
+    kb: KbName,
+    mentions: list[str] = typer.Argument(None, metavar="MENTION", help="Texts."),
     file: Path | None = typer.Option(
         None, help="Text file with a mention on each line."
     ),
-    kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
     k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Candidates."),
-    types: str | None = TYPES,
-    sources: str | None = SOURCES,
-    languages: str | None = LANGUAGES,
-    allow: Path | None = ALLOW,
-    deny: Path | None = DENY,
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    types: Types = None,
+    sources: Sources = None,
+    languages: Languages = None,
+    allow: Allow = None,
+    deny: Deny = None,
+    as_json: AsJson = False,
 ) -> None:
-    """mentions + kb/ -> candidates
+    """kb/ + mentions -> candidates
 
-    Example: spacy sapbert kb search "heart atack" MI --kb models/kb -k 5
+    Example: spacy sapbert kb search models/kb "heart atack" MI -k 5
 
-    Example: spacy sapbert kb search --file terms.txt --kb models/kb -k 1
+    Example: spacy sapbert kb search models/kb --file terms.txt -k 1
 
-    Example: spacy sapbert kb search cold --kb models/kb --types DISO --json
+    Example: spacy sapbert kb search models/kb cold --types DISO --json
 
     Exit code: 0 = every mention has a candidate; 3 = one has none; 1 = an error,
     printed in one line; 2 = wrong options.
@@ -129,14 +138,14 @@ def show_related(concept: "Concept", related: Sequence["RelatedConcept"]) -> str
 
 @kb_app.command("related")
 def related(
-    cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
-    kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
+    kb: KbName,
+    cuis: list[str] = typer.Argument(..., metavar="CUI", help="Ids of concepts."),
     k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Neighbours."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    as_json: AsJson = False,
 ) -> None:
-    """ids + kb/ -> the nearest concepts, with their relations
+    """kb/ + ids -> the nearest concepts, with their relations
 
-    Example: spacy sapbert kb related C0027051 --kb models/kb -k 20
+    Example: spacy sapbert kb related models/kb C0027051 -k 20
 
     Exit code: 0 = every concept has neighbours; 3 = one has none; 1 = an error, printed
     in one line; 2 = wrong options.

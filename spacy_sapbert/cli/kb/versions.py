@@ -1,19 +1,18 @@
 """`spacy sapbert kb versions`, `use` and `gc`."""
 
-from pathlib import Path
-
 import typer
 
 from ...io.terminal import format_json, msg
 from ...kb.folder.publication import go_back, remove_versions
 from ...kb.folder.versions import find_kb, list_history
+from ..options import AsJson, InstalledKb, KbFolder, Quiet
 from .app import kb_app
 
 
 @kb_app.command("versions")
 def versions(
-    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    kb: InstalledKb = None,
+    as_json: AsJson = False,
 ) -> None:
     """kb/ -> table of its versions, with dates and what each has
 
@@ -49,9 +48,9 @@ def versions(
 
 @kb_app.command("use")
 def use(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    kb: KbFolder,
     version: str = typer.Argument(..., help="A version of `kb versions`, e.g. v2."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ that uses another of its versions
 
@@ -67,8 +66,8 @@ def use(
 
 @kb_app.command("gc")
 def collect(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    kb: KbFolder,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> kb/ without old versions
 

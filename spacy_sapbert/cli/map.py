@@ -4,21 +4,33 @@ from pathlib import Path
 
 import typer
 
-from ...io.terminal import msg
-from ..app import app, check_outputs
-from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from ..link_options import CODES, SETTING, THRESHOLD, gather_options
+from ..io.terminal import msg
+from .app import app, check_outputs
+from .options import (
+    INPUT,
+    SETTING,
+    Allow,
+    Codes,
+    Deny,
+    Force,
+    KbName,
+    Languages,
+    Quiet,
+    Sources,
+    Threshold,
+    Types,
+    gather_filter,
+    gather_options,
+)
 
 
 @app.command("map")
 def map_terms(
+    kb: KbName,
     table: Path = typer.Argument(
         ..., help="CSV, TSV, Excel, .ods or .parquet with a header."
     ),
     column: str = typer.Option(..., help="Name of the column of terms."),
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base. [the installed]"
-    ),
     output: Path = typer.Option(
         ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
     ),
@@ -31,20 +43,20 @@ def map_terms(
     language_column: str | None = typer.Option(
         None, help="Column with the allowed languages of names, e.g. ENG."
     ),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV."),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
     k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
-    threshold: float | None = THRESHOLD,
-    codes: str | None = CODES,
-    types: str | None = TYPES,
-    sources: str | None = SOURCES,
-    languages: str | None = LANGUAGES,
-    allow: Path | None = ALLOW,
-    deny: Path | None = DENY,
+    threshold: Threshold = None,
+    codes: Codes = None,
+    types: Types = None,
+    sources: Sources = None,
+    languages: Languages = None,
+    allow: Allow = None,
+    deny: Deny = None,
     setting: list[str] = SETTING,
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """table with a column of terms + kb/ -> the table with their concepts
+    """kb/ + table with a column of terms -> the table with their concepts
 
     All columns are kept, in order, and columns `match_…` added: the term, its best
     concept, and other candidates. Write the right id, or NIL, into `match_chosen`:
@@ -53,18 +65,18 @@ def map_terms(
     Codes in brackets, "NOS", "h/o", sides and capitals are left out if the rest is
     nearer to a name.
 
-    Example: spacy sapbert map diagnoses.xlsx --column diagnosis --kb models/kb -o
+    Example: spacy sapbert map models/kb diagnoses.xlsx --column diagnosis -o
     mapped.xlsx
 
-    Example: spacy sapbert map terms.csv --column term --split ";" --kb models/kb -o
+    Example: spacy sapbert map models/kb terms.csv --column term --split ";" -o
     mapped.sssom.tsv
 
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
-    from ...kb.knowledge_base import load_kb
-    from ...linking.options import DEFAULT_OPTIONS, change_options
-    from ...mapping.lookup import STATUSES, has_threshold
-    from ...mapping.run import TermColumns, check_output, map_table
+    from ..kb.knowledge_base import load_kb
+    from ..linking.options import DEFAULT_OPTIONS, change_options
+    from ..mapping.lookup import STATUSES, has_threshold
+    from ..mapping.run import TermColumns, check_output, map_table
 
     check_outputs(output, force=force)
     check_output(output)

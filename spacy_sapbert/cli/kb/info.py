@@ -7,15 +7,15 @@ import typer
 from ...io.terminal import format_json, msg
 from ...kb.folder.versions import find_kb, read_version
 from ...kb.knowledge_base import open_version
-from ..concepts import split_values
+from ..options import AsJson, Force, InstalledKb, KbFolder, Quiet, split_values
 from .app import kb_app
 from .description import describe_manifest
 
 
 @kb_app.command("info")
 def info(
-    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    kb: InstalledKb = None,
+    as_json: AsJson = False,
 ) -> None:
     """kb/ -> table
 
@@ -33,11 +33,11 @@ def info(
 
 @kb_app.command("verify")
 def verify(
-    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
+    kb: InstalledKb = None,
     digest: str | None = typer.Option(
         None, help="The digest that it must have; `kb info` prints it."
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> exit code 0 if no file is damaged and names find their concepts
 
@@ -57,17 +57,17 @@ def verify(
 
 @kb_app.command("package")
 def package(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    kb: KbFolder,
     output: Path = typer.Argument(..., help="Folder for the wheel."),
-    name: str = typer.Option(..., help='Name for `kb = "…"`.'),
+    name: str = typer.Option(..., "--name", "-n", help='Name for `kb = "…"`.'),
     version: str = typer.Option("0.1.0", help="Of the package."),
     may_distribute: str | None = typer.Option(
         None,
         help="Sources with a limiting licence that you have the right to distribute: "
         "MTH,SNOMEDCT_US.",
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the wheel."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """kb/ -> wheel
 

@@ -5,11 +5,18 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ...errors import SapbertError
-from ...io.plugins import require
-from ...pipeline.running import open_pipeline
-from ..app import app
-from ..link_options import SETTING, gather_options
+from ..errors import SapbertError
+from ..io.plugins import require
+from .app import app
+from .options import (
+    SETTING,
+    Engine,
+    KbOrPipeline,
+    Lang,
+    Pipeline,
+    choose_pipeline,
+    gather_options,
+)
 
 LIBRARIES = ("fastapi", "prometheus_client", "uvicorn")
 INSTALL = '".[serve]"'
@@ -17,15 +24,10 @@ INSTALL = '".[serve]"'
 
 @app.command("serve")
 def serve(
-    pipeline: str | None = typer.Option(
-        None, help="Folder or package. [blank, detects the names of the kb]"
-    ),
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base. [that of the pipeline]"
-    ),
-    lang: str | None = typer.Option(
-        None, help="Language of the blank pipeline, e.g. es. [en]"
-    ),
+    kb: KbOrPipeline,
+    pipeline: Pipeline = None,
+    lang: Lang = None,
+    engine: Engine = None,
     host: str = typer.Option("127.0.0.1", help="Address to listen on."),
     port: int = typer.Option(8080, min=0, max=65535, help="0 = any that is free."),
     reviews: Path | None = typer.Option(
@@ -71,38 +73,35 @@ def serve(
         help="Processes behind the port, each with a pipeline of its own; with several "
         "there is no teaching and no /metrics.",
     ),
-    engine: str | None = typer.Option(
-        None,
-        help="Engine of the encoder: auto, torch or openvino. [as the linker: auto]",
-    ),
     setting: list[str] = SETTING,
 ) -> None:
-    """pipeline + kb/ -> a service on a port of this machine
+    """kb/ or pipeline -> a service on a port of this machine
 
     It answers until it is stopped by Ctrl-C or SIGTERM, and then finishes the requests
     that it has accepted. A new version of the knowledge base is used when it is there.
 
-    Example: spacy sapbert serve --pipeline models/pipeline
+    Example: spacy sapbert serve models/pipeline
 
-    Example: spacy sapbert serve --kb models/kb --host 0.0.0.0 --token-file token.txt
+    Example: spacy sapbert serve models/kb --host 0.0.0.0 --token-file token.txt
 
     Exit code: 0 = stopped; 1 = an error, printed in one line; 2 = wrong options.
     """
     for library in LIBRARIES:
         require(library, INSTALL)
-    from ...serve.access import read_tokens
-    from ...serve.logs import EventLog
-    from ...serve.reviews.imports import import_paths
-    from ...serve.reviews.store import ReviewStore
-    from ...serve.server import open_socket, run_server
-    from ...serve.service import Service
-    from ...serve.settings import (
+    from ..pipeline.running import open_pipeline
+    from ..serve.access import read_tokens
+    from ..serve.logs import EventLog
+    from ..serve.reviews.imports import import_paths
+    from ..serve.reviews.store import ReviewStore
+    from ..serve.server import open_socket, run_server
+    from ..serve.service import Service
+    from ..serve.settings import (
         Settings,
         check_remote,
         read_limits,
         read_public_url,
     )
-    from ...serve.workers import run_workers
+    from ..serve.workers import run_workers
 
     tokens = () if token_file is None else read_tokens(token_file)
     check_remote(host, tokens=tokens, allow_remote=allow_remote)
@@ -120,6 +119,7 @@ def serve(
     )
     log = EventLog()
     options = gather_options(setting)
+    detector, name = choose_pipeline(kb, pipeline)
     bound = open_socket(host, port)
 
     def open_store() -> ReviewStore | None:
@@ -128,7 +128,7 @@ def serve(
 
     def run(store: ReviewStore | None) -> None:
         nlp, linker = open_pipeline(
-            pipeline, lang=lang, kb=kb, options=options, engine=engine
+            detector, lang=lang, kb=name, options=options, engine=engine
         )
         service = Service(nlp, linker, limits=settings.limits)
         service.start()

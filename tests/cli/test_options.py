@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_sapbert.cli.filter_options import gather_filter, read_ids
+from spacy_sapbert.cli.options import gather_filter, read_ids
 from spacy_sapbert.errors import SapbertError
 
 
