@@ -21,7 +21,8 @@ NONE = "none"
 COMMANDS: dict[str, list[list[str]]] = {
     "sapbert assemble": [[NONE, OUT]],
     "sapbert calibrate": [[NONE, "--kb", NONE, "--dry-run", "--figure", OUT]],
-    "sapbert concepts": [
+    "sapbert concepts diff": [[NONE, NONE, "--output", OUT]],
+    "sapbert concepts read": [
         [NONE, "--output", OUT],
         [NONE, "--output", "new.jsonl", "--report", OUT],
     ],

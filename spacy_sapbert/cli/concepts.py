@@ -22,17 +22,40 @@ from ..vocabularies.describe import (
 )
 from ..vocabularies.hierarchy import Hierarchy
 from ..vocabularies.options import READ_OPTIONS
-from ..vocabularies.registry import READERS, list_takers, read_vocabularies
+from ..vocabularies.registry import (
+    READERS,
+    list_readers,
+    list_takers,
+    read_vocabularies,
+)
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
-from .app import app, check_outputs
-from .options import OUTPUT, Force, OnError, Panel, Quiet, split_values
+from .app import FullHelpGroup, app, check_outputs, make_app
+from .options import OUTPUT, Force, OnError, Panel, Quiet, one_of, split_values
 
 Progress = Callable[[str, int], None]
 Conflict = Callable[[str, str, str, str], None]
 CONFLICTS = ("rule", "id", "concepts", "name")  # columns of the list
 READING: Panel = {"rich_help_panel": "Reading"}
 OTHERS: Panel = {"rich_help_panel": "Other vocabularies"}
+READ = "read"  # the command whose name may be left out
+
+
+class ConceptsGroup(FullHelpGroup):
+    """`concepts FILE…` is `concepts read FILE…`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.commands:
+            args = [READ, *args]
+        return super().parse_args(ctx, args)
+
+
+concepts_app = make_app(
+    name="concepts",
+    cls=ConceptsGroup,
+    help="vocabularies -> concepts.jsonl; `concepts diff` compares two",
+)
+app.add_typer(concepts_app)
 
 
 def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -125,7 +148,7 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
         yield write
 
 
-@app.command("concepts")
+@concepts_app.command(READ)
 @with_reader_options
 def main(
     inputs: list[Path] = typer.Argument(
@@ -145,7 +168,11 @@ def main(
         **OUTPUT,
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(READERS)}. [by the file name]", **READING
+        None,
+        "--format",
+        help=f"{', '.join(READERS)}. [by the file name]",
+        **one_of(list_readers),
+        **READING,
     ),
     xrefs: list[Path] = typer.Option(
         [],
@@ -178,7 +205,7 @@ def main(
     quiet: Quiet = False,
     **options: Any,
 ) -> None:
-    """vocabularies -> concepts.jsonl
+    """vocabularies -> concepts.jsonl; `read` may be left out
 
     Example: spacy sapbert concepts assets/umls/2024AA -o assets/concepts.jsonl
     --languages ENG,SPA --trade-names
@@ -190,6 +217,8 @@ def main(
 
     Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
     --retired replaced.tsv -o concepts.jsonl
+
+    See also: spacy sapbert concepts diff --help
     """
     if (output is None) != describe or (describe and (report or conflicts)):
         raise SapbertError(

@@ -56,8 +56,8 @@ def link(
     inputs: list[Path] = typer.Argument(
         ...,
         metavar="INPUT",
-        help="Files: text, JSONL, CSV, Excel, .ods, Parquet, .spacy, PubTator, brat, BioC; "
-        "folders of them; - = the standard input, as JSONL.",
+        help="Files: text, JSONL, CSV, Excel, .ods, Parquet, .spacy, PubTator, brat, "
+        "BioC; folders of them; - = the standard input, as JSONL.",
     ),
     pipeline: Pipeline = None,
     lang: Lang = None,

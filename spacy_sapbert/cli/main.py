@@ -8,6 +8,7 @@ from . import (  # noqa: A004, F401
     calibrate,
     concepts,
     convert,
+    diff,
     evaluate,
     explain,
     info,

@@ -1,7 +1,6 @@
 """What differs between two vocabularies, e.g. two releases of one."""
 
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -133,8 +132,3 @@ def describe_difference(difference: Difference) -> str:
         if values:
             lists.append(f"{sign}{', '.join(values[:SHOWN])}{more}")
     return f"{change} {cui} {name}: {' '.join(lists)}"
-
-
-def count_differences(differences: Iterable[Difference]) -> dict[str, int]:
-    counts = Counter(difference.change for difference in differences)
-    return {kind: counts[kind] for kind in MEANINGS}

@@ -125,7 +125,6 @@ def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) 
     [
         (["--sources", "MSH"], "E113"),
         (["--ids", "other"], "E331"),
-        (["--format", "owl"], "E110"),
         (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
         (["--format", "jsonl"], "E117"),
     ],
@@ -138,6 +137,11 @@ def test_concepts_error_leaves_no_file(
     assert code in result.output
     assert "Traceback" not in result.output
     assert sorted(tmp_path.iterdir()) == [obo]
+
+
+@pytest.mark.parametrize("option", ["--format", "--on-error"])
+def test_concepts_an_unknown_choice_is_a_wrong_option(obo: Path, option: str) -> None:
+    assert option in run(obo, "-o", "new.jsonl", option, "owl", code=2).output
 
 
 def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:

@@ -12,7 +12,6 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.compare import (
     MEANINGS,
     Difference,
-    count_differences,
     describe_difference,
 )
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -92,12 +91,6 @@ def test_compare_kbs_sees_edits(own_kb: Path, sample_kb: Path) -> None:
     ]
 
 
-def test_count_differences_has_every_kind() -> None:
-    counts = count_differences(EXPECTED)
-    assert [*counts.values()] == [1] * 7
-    assert count_differences([]) == dict.fromkeys(counts, 0)
-
-
 def test_describe_difference_is_a_line() -> None:
     assert [describe_difference(each) for each in EXPECTED] == LINES
     many = Difference("names", "X:1", [], [*"abcde"], "Fever")
@@ -118,3 +111,17 @@ def test_kb_diff_writes_json_lines(
     lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
     assert [Difference(**line) for line in lines] == EXPECTED
     assert "E003" in invoke(*words, "--output", output).output
+
+
+def test_concepts_diff_is_that_of_the_knowledge_bases(
+    sample_kb: Path, changed_kb: Path, tmp_path: Path
+) -> None:
+    for kb in (sample_kb, changed_kb):
+        dump = tmp_path / f"{kb.parent.name}.jsonl"
+        invoke("kb", "dump", kb, "-o", dump, code=0)
+    files = [tmp_path / f"{kb.parent.name}.jsonl" for kb in (sample_kb, changed_kb)]
+    output = tmp_path / "changes.jsonl"
+    printed = invoke("concepts", "diff", *files, "-o", output, code=0).output
+    lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
+    assert [Difference(**line) for line in lines] == EXPECTED
+    assert "retired 1 ids that are now" in " ".join(printed.split())

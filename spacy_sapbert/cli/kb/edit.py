@@ -1,33 +1,26 @@
 """`spacy sapbert kb add`, `remove`, `set` …: change a knowledge base in place."""
 
-import json
-from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...errors import SapbertError
 from ...io.progress import format_count
-from ...io.terminal import msg, printable
-from ...io.writing import write_atomically
+from ...io.terminal import msg
 from ...kb.folder.publication import read_only_kb
 from ...kb.folder.versions import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
-from ..app import check_outputs
-from ..options import Force, KbFolder, Quiet
+from ..options import KbFolder, Quiet
 from .app import kb_app, parse_numbers
 from .build import warn_of_recall
 from .description import describe_manifest
 
 if TYPE_CHECKING:
     from ...kb.knowledge_base import KnowledgeBase
-    from ...vocabularies.compare import Difference
 
 
 THRESHOLD = "threshold"
-EXAMPLES = 3  # of each kind of difference
 
 
 def list_concepts(
@@ -183,65 +176,6 @@ def remove(
         what = "concept" if alias is None else "name"
         count = format_count(len(cuis), what)
         msg.good(f"Removed {count} from {opened.folder}")
-
-
-@kb_app.command("diff")
-def diff(
-    old: str = typer.Argument(..., help="Folder or name of a knowledge base."),
-    new: str = typer.Argument(..., help="Another one, e.g. of the next release."),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="JSONL with every difference."
-    ),
-    force: Force = False,
-) -> None:
-    """kb/ + kb/ -> how many concepts were added, removed, retired, renamed, moved …
-
-    Prints how many there are of each kind, and three examples. The knowledge bases may
-    have different encoders.
-
-    Example: spacy sapbert kb diff models/umls-2024AA models/umls-2024AB --output
-    changes.jsonl
-    """
-    from ...kb.edits.diff import compare_kbs
-    from ...kb.knowledge_base import load_kb
-    from ...vocabularies.compare import MEANINGS, count_differences
-
-    check_outputs(output, force=force)
-    examples: dict[str, list[str]] = {change: [] for change in MEANINGS}
-    differences = keep_examples(compare_kbs(load_kb(old), load_kb(new)), examples)
-    if output is None:
-        counts = count_differences(differences)
-    else:
-        with write_atomically(output) as file:
-            counts = count_differences(write_json_lines(differences, file))
-    rows = [(each, f"{counts[each]:,}", meaning) for each, meaning in MEANINGS.items()]
-    msg.table(rows, aligns=("l", "r", "l"))
-    for line in chain.from_iterable(examples.values()):
-        typer.echo(printable(line))
-    if output is not None:
-        msg.good(f"Wrote {output}")
-
-
-def keep_examples(
-    differences: Iterable["Difference"], examples: dict[str, list[str]]
-) -> Iterator["Difference"]:
-    """Yield differences, and keep a line of each of the first ones of each kind."""
-    from ...vocabularies.compare import describe_difference
-
-    for difference in differences:
-        if len(examples[difference.change]) < EXAMPLES:
-            examples[difference.change].append(describe_difference(difference))
-        yield difference
-
-
-def write_json_lines(
-    differences: Iterable["Difference"], file: IO[bytes]
-) -> Iterator["Difference"]:
-    """Write each difference as a line of JSON, and yield it."""
-    for difference in differences:
-        line = json.dumps(difference._asdict(), ensure_ascii=False)
-        file.write(line.encode("utf8", "replace") + b"\n")
-        yield difference
 
 
 @kb_app.command("set")
