@@ -49,6 +49,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training hold-out": [[NONE, OUT, "new.jsonl"], [NONE, "new.jsonl", OUT]],
     "training hold-out-names": [[NONE, OUT, "new.tsv"], [NONE, "new.jsonl", OUT]],
     "sapbert convert": [[NONE, "--format", "tsv", "--output", OUT]],
+    "training convert-corpus": [[NONE, "--format", "cometa", "--output", OUT]],
     "training biosyn-names": [[NONE, OUT]],
     "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
     "training train": [[NONE, OUT]],
