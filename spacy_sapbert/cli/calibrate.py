@@ -14,8 +14,8 @@ from ..kb.knowledge_base import load_kb
 from ..kb.settings import has_learned_order
 from ..linking.probability import score_probability
 from .app import app, check_outputs
-from .convert import ON_ERROR, Skipped
 from .evaluate import MOST, print_links
+from .options import OnError, Skipped
 
 # Rows of the table: the key and its words.
 ROWS = {
@@ -68,7 +68,7 @@ def calibrate(
     limit: int = typer.Option(
         0, min=0, max=MOST, help="First mentions of each file; 0 = all."
     ),
-    on_error: str = ON_ERROR,
+    on_error: OnError = "fail",
     figure: Path | None = typer.Option(None, help="Figure to write, .png or .svg."),
     check: bool = typer.Option(
         False, "--check", help="Measure the present threshold; no change."

@@ -10,7 +10,7 @@ from ..io.terminal import msg
 from ..io.writing import write_atomically, write_json
 from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
-from .convert import ON_ERROR, Skipped
+from .options import OnError, Skipped
 
 MOST = 1_000_000_000  # mentions of a file
 USED = 1  # number of the threshold in force; see `list_beside`
@@ -148,7 +148,7 @@ def evaluate(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="evaluation.json to write."
     ),
-    on_error: str = ON_ERROR,
+    on_error: OnError = "fail",
     force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:

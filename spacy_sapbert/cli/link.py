@@ -80,9 +80,6 @@ def link(
     id_field: str = typer.Option(
         COLUMNS.id, help="Of tables and JSONL, the id.", **INPUT
     ),
-    one_text: bool = typer.Option(
-        False, "--one-text", hidden=True, help="The same as --input-format text."
-    ),
     k: K = None,
     threshold: Threshold = None,
     setting: list[str] = SETTING,
@@ -168,7 +165,7 @@ def link(
     job = LinkJob(
         tuple(inputs),
         output,
-        input_format="text" if one_text else input_format,
+        input_format=input_format,
         encoding=encoding,
         text_field=text_field,
         id_field=id_field,

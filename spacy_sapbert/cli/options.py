@@ -6,6 +6,7 @@ them.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +14,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..errors import SapbertError
+from ..formats.registry import FORMATS, list_formats
 from ..io.reading import read_lines
+from ..io.terminal import msg
 
 ALL = "all"
 Panel = dict[str, Any]
@@ -22,6 +25,21 @@ INPUT: Panel = {"rich_help_panel": "Input"}
 LINKING: Panel = {"rich_help_panel": "Linking"}
 OUTPUT: Panel = {"rich_help_panel": "Output"}
 RUNNING: Panel = {"rich_help_panel": "Running"}
+
+
+def one_of(list_names: Callable[[], Iterable[str]]) -> dict[str, Any]:
+    """Return arguments of an option for a choice that other packages can extend."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in (known := [*list_names()]):
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.")
+        return value
+
+    def complete(begun: str) -> list[str]:
+        return [name for name in list_names() if name.startswith(begun)]
+
+    return {"callback": check, "autocompletion": complete}
+
 
 KbFolder = Annotated[
     Path, typer.Argument(metavar="KB", help="Folder of the knowledge base.")
@@ -70,6 +88,27 @@ OnError = Annotated[
     FailOrSkip,
     typer.Option(help="skip = count what is invalid or fails, and continue."),
 ]
+
+Corpus = Annotated[Path, typer.Argument(help="File or folder, as the format has it.")]
+ANNOTATED_FORMAT = typer.Option(
+    None,
+    "--format",
+    help=f"{', '.join(name for name, each in FORMATS.items() if each.read)}. "
+    "[detected]",
+    **one_of(partial(list_formats, "read")),
+)
+Prefix = Annotated[
+    str,
+    typer.Option(help="Add to ids without a colon, e.g. MESH:", show_default=False),
+]
+DropPrefix = Annotated[
+    str, typer.Option(help="Remove from ids, e.g. UMLS:", show_default=False)
+]
+BARS_JOIN_PARTS = typer.Option(
+    None,
+    "--bars-join-parts/--bars-are-alternatives",
+    help="A|B means A and B, or A or B. [as the format]",
+)
 
 Types = Annotated[
     str | None,
@@ -147,20 +186,6 @@ Precision = Annotated[
 ]
 
 
-def one_of(list_names: Callable[[], Iterable[str]]) -> dict[str, Any]:
-    """Return arguments of an option for a choice that other packages can extend."""
-
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in (known := [*list_names()]):
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.")
-        return value
-
-    def complete(begun: str) -> list[str]:
-        return [name for name in list_names() if name.startswith(begun)]
-
-    return {"callback": check, "autocompletion": complete}
-
-
 def choose_pipeline(
     kb: str, pipeline: str | None = None
 ) -> tuple[str | None, str | None]:
@@ -201,6 +226,25 @@ def split_values(text: str | None) -> list[str] | None:
         return None
     values = [value.strip() for value in text.split(",")]
     return [] if values == [ALL] else [value for value in values if value]
+
+
+class Skipped:
+    """What `--on-error` does with a document that cannot be read."""
+
+    def __init__(self, on_error: FailOrSkip) -> None:
+        self.fails = on_error == "fail"
+        self.errors: list[SapbertError] = []
+
+    def __call__(self, error: SapbertError) -> None:
+        if self.fails:
+            raise error
+        self.errors.append(error)
+
+    def report(self) -> None:
+        """Print how many were left out, and the first reason."""
+        if self.errors:
+            first = self.errors[0]
+            msg.warn(f"{len(self.errors):,} documents were left out: {first}")
 
 
 def read_ids(path: Path) -> list[str]:

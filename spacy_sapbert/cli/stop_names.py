@@ -12,8 +12,7 @@ from ..formats.gold import GoldDocument
 from ..io.progress import show_progress
 from ..io.terminal import msg
 from .app import app, check_outputs
-from .convert import FORMAT, ON_ERROR, Skipped
-from .options import Force, KbName, Quiet
+from .options import ANNOTATED_FORMAT, Force, KbName, OnError, Quiet, Skipped
 
 MOST_LISTED = 10
 
@@ -27,7 +26,7 @@ def stop_names(
     output: Path = typer.Option(
         ..., "--output", "-o", help="Table to write, with tabs."
     ),
-    format: str | None = FORMAT,
+    format: str | None = ANNOTATED_FORMAT,
     share: float = typer.Option(
         0.2, help="Write names that are a mention in a smaller share of the places."
     ),
@@ -37,7 +36,7 @@ def stop_names(
         help="Detect short forms by their long forms, as `assemble --short-forms`.",
     ),
     lang: str = typer.Option("en", help="Language of the tokenizer."),
-    on_error: str = ON_ERROR,
+    on_error: OnError = "fail",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:

@@ -17,9 +17,17 @@ from ..io.writing import check_apart, check_folder_output, write_json
 from ..kb.folder.layout import KB_FOLDER
 from ..kb.folder.versions import find_kb
 from .app import app, check_outputs
-from .convert import DROP_PREFIX, FORMAT, ON_ERROR, PREFIX, Skipped
 from .kb.edit import check_folder
-from .options import AsJson, KbFolder, Quiet
+from .options import (
+    ANNOTATED_FORMAT,
+    AsJson,
+    DropPrefix,
+    KbFolder,
+    OnError,
+    Prefix,
+    Quiet,
+    Skipped,
+)
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -64,7 +72,7 @@ def teach(
     annotated: list[Path] = typer.Argument(
         ..., metavar="ANNOTATED", help="Annotated files or folders."
     ),
-    format: str | None = FORMAT,
+    format: str | None = ANNOTATED_FORMAT,
     output: Path | None = typer.Option(
         None,
         "--output",
@@ -76,8 +84,8 @@ def teach(
         "--add",
         help="Keep what was taught before from other files. [these replace it]",
     ),
-    prefix: str = PREFIX,
-    drop_prefix: str = DROP_PREFIX,
+    prefix: Prefix = "",
+    drop_prefix: DropPrefix = "",
     report: Path | None = typer.Option(None, help="report.json to write."),
     lost: Path | None = typer.Option(
         None,
@@ -88,7 +96,7 @@ def teach(
         help="CSV to write: mentions with different concepts.",
     ),
     as_json: AsJson = False,
-    on_error: str = ON_ERROR,
+    on_error: OnError = "fail",
     force: bool = typer.Option(
         False,
         "--force",

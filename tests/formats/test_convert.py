@@ -143,7 +143,6 @@ def test_convert_prints_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--format", "bioc"], "E110"),
         (["--format", "pubtator", "--language", "en"], "E113"),
         (["--format", "tsv"], "E117"),
     ],

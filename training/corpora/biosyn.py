@@ -10,12 +10,12 @@ from typing import Any
 
 import typer
 
-from spacy_sapbert.cli.convert import (
+from spacy_sapbert.cli.options import (
+    ANNOTATED_FORMAT,
     BARS_JOIN_PARTS,
-    CORPUS,
-    DROP_PREFIX,
-    FORMAT,
-    PREFIX,
+    Corpus,
+    DropPrefix,
+    Prefix,
 )
 from spacy_sapbert.errors import SapbertError, no_known_mentions
 from spacy_sapbert.evaluation.gold_mentions import (
@@ -200,15 +200,15 @@ def biosyn_names_command(
 
 
 def biosyn_mentions_command(
-    corpus: Path = CORPUS,
-    format: str = FORMAT,
+    corpus: Corpus,
+    format: str = ANNOTATED_FORMAT,
     output: Path = typer.Option(..., help="mentions.tsv or mentions.tsv.gz to write."),
     dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl: drop mentions whose ids it does not have."
     ),
     aliases: AliasFile = None,
-    prefix: str = PREFIX,
-    drop_prefix: str = DROP_PREFIX,
+    prefix: Prefix = "",
+    drop_prefix: DropPrefix = "",
     bars_join_parts: bool | None = BARS_JOIN_PARTS,
     force: Force = False,
     quiet: Quiet = False,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from spacy_sapbert.cli.convert import CORPUS, DROP_PREFIX, PREFIX
+from spacy_sapbert.cli.options import Corpus, DropPrefix, Prefix
 from spacy_sapbert.formats.convert import LABEL, convert_corpus
 from spacy_sapbert.formats.corpus import finish_documents
 from spacy_sapbert.io.progress import show_progress
@@ -16,7 +16,7 @@ from training.data.options import Force, Quiet, print_counts
 
 
 def convert_research(
-    corpus: Path = CORPUS,
+    corpus: Corpus,
     format: Annotated[
         Literal["askapatient", "cadec", "cometa", "xlbel"],
         typer.Option(help="The corpus: docs/corpora.md."),
@@ -24,8 +24,8 @@ def convert_research(
     output: Path = typer.Option(
         ..., "--output", "-o", help="mentions.tsv, mentions.tsv.gz or docs.spacy."
     ),
-    prefix: str = PREFIX,
-    drop_prefix: str = DROP_PREFIX,
+    prefix: Prefix = "",
+    drop_prefix: DropPrefix = "",
     level: Annotated[
         Literal["general", "specific"], typer.Option(help="COMETA: which ids.")
     ] = "general",

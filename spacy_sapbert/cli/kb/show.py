@@ -36,6 +36,11 @@ def list_rows(kb: "KnowledgeBase", concept: "Concept") -> list[tuple[str, Any]]:
         ("Types", ", ".join(concept.types)),
         ("Definition", concept.definition or ""),
         *((source, ", ".join(codes)) for source, codes in concept.codes.items()),
+        *(
+            (f"{source}, {relation}", ", ".join(codes))
+            for relation, by_source in concept.related_codes.items()
+            for source, codes in by_source.items()
+        ),
         ("Parents", name(concept.parents)),
         ("Children", name(children[:MOST_CHILDREN]) + more),
         ("Retired ids", ", ".join(concept.retired)),
