@@ -99,6 +99,7 @@ ENDINGS = {
     "sapbert map": ".csv",
     "sapbert convert": ".tsv",
     "training biosyn-mentions": ".tsv",
+    "training convert-corpus": ".tsv",
 }
 
 

@@ -20,7 +20,7 @@ from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
 from ..formats.entities import COLUMNS, mention_rows
 from ..formats.gold import LONGEST
-from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
+from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
 from ..io.forks import ProcessLock
 from ..io.tables import list_columns
 from ..kb.folder.versions import find_kb

@@ -16,7 +16,15 @@ from ..io.xml_blocks import read_children
 from ..linking.sources import PREFIXES, normalize_prefix
 from .documents import OnError, raise_error
 from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
-from .gold import LONGEST, NO_ID, GoldDocument, GoldMention, collect_mentions, split_ids
+from .gold import (
+    LONGEST,
+    NO_ID,
+    GoldDocument,
+    GoldMention,
+    collect_mentions,
+    failed_document,
+    split_ids,
+)
 
 # of a document that has another structure
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
@@ -83,7 +91,7 @@ def make_document(doc: LinkedDoc, include_text: bool) -> dict[str, Any]:
     return {
         "bioctype": "BioCDocument",
         "id": str(doc.id),
-        "infons": {},
+        "infons": {"error": doc.error} if doc.error else {},
         "passages": [passage],
         "annotations": [],
         "relations": [],
@@ -120,6 +128,8 @@ def write_xml(
         (content,) = data["passages"]
         document = Element("document")
         add(document, "id", data["id"])
+        for key, value in data["infons"].items():
+            add(document, "infon", value, key=key)
         passage = SubElement(document, "passage")
         add(passage, "offset", str(content["offset"]))
         if content["text"]:
@@ -235,14 +245,16 @@ def find_ids(infons: Node) -> list[list[str]]:
     return found[0] if found else []
 
 
-def to_gold(found: Node | Element, fail: Fail, *, longest: int) -> GoldDocument:
+def to_gold(document: Node, fail: Fail, *, longest: int) -> GoldDocument:
     """Convert a document; see `find_ids`. Types are the infons `type`."""
-    document = to_node(found) if isinstance(found, Element) else found
     text = join_text(document, fail, longest=longest)
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
     spans = (read_annotation(each, text, fail) for each in list_annotations(document))
-    id = str(document.get("id") or "")
-    return GoldDocument(id, text, collect_mentions(spans, fail))
+    return GoldDocument(read_id(document), text, collect_mentions(spans, fail))
+
+
+def read_id(document: Node) -> str:
+    return str(document.get("id") or "").encode("utf8", "replace").decode()
 
 
 def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
@@ -286,15 +298,18 @@ def read_collection(
             "another structure. Check `format`, or export the file again.",
         )
 
-    for document in parse(path, fail):
+    for found in parse(path, fail):
+        document: Node = {}
         try:
-            gold = to_gold(document, fail, longest=longest)
-        except SapbertError as error:
+            document = to_node(found) if isinstance(found, Element) else dict(found)
+            yield to_gold(document, fail, longest=longest)
+        except UNREADABLE as reason:
+            error = reason
+            if not isinstance(error, SapbertError):
+                error = fail(f"no {type(error).__name__}")
             on_error(error)
-        except UNREADABLE as error:
-            on_error(fail(f"no {type(error).__name__}"))
-        else:
-            yield gold
+            if id := read_id(document):
+                yield failed_document(id, error)
         number += 1
 
 

@@ -29,6 +29,7 @@ from .gold import (
     GoldDocument,
     GoldMention,
     check_count,
+    failed_document,
     parse_fragments,
     place_fragments,
 )
@@ -149,6 +150,7 @@ def read_gold(
             document = read_file(file, name, longest=longest)
         except SapbertError as error:
             on_error(error)
+            yield failed_document(name, error)
         else:
             yield document
 
@@ -229,6 +231,8 @@ def write_docs(
             losses["byte order marks made blanks"] += 1
             text = " " + text[1:]
         lines: list[str] = []
+        if doc.error:
+            lines.append(f"#1\tAnnotatorNotes T0\t{to_json_line({'error': doc.error})}")
         for count, entity in enumerate(doc.entities, 1):
             lines += annotation_lines(count, text, entity, losses) or ()
         name = free_name(folder, doc.id, taken)

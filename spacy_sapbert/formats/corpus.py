@@ -11,8 +11,8 @@ from ..errors import SapbertError
 from ..io.reading import check_file
 from .documents import OnError, raise_error
 from .gold import GoldDocument
-from .inputs.csv_rows import DELIMITERS
 from .inputs.files import BRAT, TEXT, detect_format, file_ending, read_head
+from .inputs.rows import DELIMITERS
 from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
 from .registry import load_reader
 

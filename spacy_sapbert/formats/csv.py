@@ -24,8 +24,8 @@ def write_docs(
     include_text: bool = True,
     keep: Iterable[str] = (),
 ) -> None:
-    """Write a row for each mention, with the fields to keep as columns."""
-    columns = choose_columns(include_text, keep)
+    """Write a row for each mention or error, with the fields to keep as columns."""
+    columns = [*choose_columns(include_text), "error", *keep]
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
         writer = csv.writer(text)  # ends lines with CR LF

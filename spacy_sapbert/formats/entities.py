@@ -204,9 +204,9 @@ def describe_docs(
         yield LinkedDoc(id, doc.text, entities, fields, lang)
 
 
-def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:
-    """Return `COLUMNS`, with or without the texts of the mentions, and more columns."""
-    return [name for name in COLUMNS if include_text or name != "text"] + [*keep]
+def choose_columns(include_text: bool) -> list[str]:
+    """Return `COLUMNS`, with or without the texts of the mentions."""
+    return [name for name in COLUMNS if include_text or name != "text"]
 
 
 def mention_rows(

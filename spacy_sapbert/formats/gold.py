@@ -57,6 +57,10 @@ class GoldDocument(NamedTuple):
     error: str = ""
 
 
+def failed_document(id: str | int, error: SapbertError) -> GoldDocument:
+    return GoldDocument(id, "", [], error=str(error))
+
+
 def collect_mentions(
     mentions: Iterable[GoldMention], fail: Callable[[str], SapbertError]
 ) -> list[GoldMention]:

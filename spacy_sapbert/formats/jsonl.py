@@ -16,6 +16,7 @@ from .gold import (
     GoldDocument,
     GoldMention,
     collect_mentions,
+    failed_document,
     mention_not_in_text,
 )
 from .inputs.rows import COLUMNS, make_document, read_json_rows
@@ -102,5 +103,7 @@ def read_gold(
             spans = read_entities(path, number, document.text, entities)
         except SapbertError as error:
             on_error(error)
+            if error.document is not None:
+                yield failed_document(error.document, error)
         else:
             yield GoldDocument(document.id, document.text, spans)

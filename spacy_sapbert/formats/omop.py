@@ -57,6 +57,8 @@ def write_docs(
         writer = csv.writer(text)
         writer.writerow(COLUMNS)
         for doc in docs:
+            if doc.error:  # a row is a mention
+                continue
             note = parse_note_id(doc.id)
             for entity in doc.entities:
                 if first_id > MAX_ROW:

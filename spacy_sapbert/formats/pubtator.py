@@ -27,6 +27,7 @@ from .gold import (
     GoldDocument,
     GoldMention,
     check_count,
+    failed_document,
     parse_offsets,
     place_mention,
     split_ids,
@@ -69,6 +70,7 @@ class DocumentLines:
         self.id, self.title = id, title
         self.abstract: str | None = None
         self.rows: list[Row] = []
+        self.error: SapbertError | None = None  # of its first invalid line
 
     def texts(self) -> list[str]:
         """Return title and abstract, and if it is another text, the stripped ones.
@@ -103,12 +105,9 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
         doc.rows.append((number, fields))
 
 
-def split_documents(
-    path: Path, *, longest: int, on_error: OnError
-) -> Iterator[DocumentLines]:
-    """Yield the lines of each document, without those that have an invalid line."""
+def split_documents(path: Path, *, longest: int) -> Iterator[DocumentLines]:
+    """Yield the lines of each document, up to one that is invalid."""
     doc: DocumentLines | None = None
-    skipping = False
     shown, _ = open_input(path)
     for number, raw in read_rows(path):
         line = raw.decode("utf8", "surrogateescape")
@@ -117,8 +116,8 @@ def split_documents(
         if is_title:
             if doc is not None:
                 yield doc
-            doc, skipping = None, False
-        elif skipping:
+            doc = None
+        elif doc is not None and doc.error:
             continue
         try:
             decode_line(raw, shown, number)
@@ -129,8 +128,8 @@ def split_documents(
             if doc is not None and len(doc.texts()[0]) > longest:
                 raise too_long(path=shown, line=number, limit=longest)
         except SapbertError as error:
-            doc, skipping = None, True
-            on_error(error)
+            doc = doc or DocumentLines(match[1] if match else "", "")
+            doc.error = error
     if doc is not None:
         yield doc
 
@@ -184,9 +183,9 @@ def read_gold(
 
     Source: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
-    for doc in split_documents(path, longest=longest, on_error=on_error):
-        first: SapbertError | None = None
-        for text in doc.texts():
+    for doc in split_documents(path, longest=longest):
+        first = doc.error
+        for text in doc.texts() if first is None else ():
             spans: list[GoldMention] = []
             try:
                 for row in doc.rows:
@@ -205,6 +204,8 @@ def read_gold(
         else:
             assert first is not None
             on_error(first)
+            if doc.id.isprintable() and doc.id:
+                yield failed_document(doc.id, first)
 
 
 def clean_id(number: Any) -> str:

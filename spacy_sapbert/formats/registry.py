@@ -68,8 +68,8 @@ class Format:
         media: Media type, if the service offers decisions of reviewers in it.
         takes: What the writer takes besides the documents: "keep", columns of the input
             to repeat; "kb_digest"; "system", what linked; "first_id", of a row.
-        errors: Whether documents that could not be linked stand in the output, with the
-            reason; see `LinkedDoc.error`.
+        errors: Whether the output says why a document could not be linked; see
+            `LinkedDoc.error`.
         candidates, returned, without_text: How far candidates are written, what can be
             read back, and what is left out without the text, in words.
     """
@@ -116,8 +116,9 @@ FORMATS: dict[str, Format] = {
         read="mention_tables:read_csv",
         write="csv:write_docs",
         media="text/csv; charset=utf-8",
+        errors=True,
         suffixes=(".csv",),
-        rows="inputs.csv_rows:read_csv_rows",
+        rows="inputs.rows:read_csv_rows",
         endings=(".csv", ".tsv"),
         annotated=False,
         streamed=True,
@@ -127,7 +128,7 @@ FORMATS: dict[str, Format] = {
     ),
     "excel": Format(
         read="mention_tables:read_excel",
-        rows="inputs.csv_rows:read_excel_rows",
+        rows="inputs.rows:read_excel_rows",
         endings=EXCEL,
         annotated=False,
         library=("python_calamine", "python-calamine"),
@@ -170,6 +171,7 @@ FORMATS: dict[str, Format] = {
         read="brat:read_gold",
         endings=(".ann",),
         folder=".ann",
+        errors=True,
         candidates="no; score, types, codes, note and tie as a note",
         returned=ANNOTATIONS,
     ),
@@ -177,6 +179,7 @@ FORMATS: dict[str, Format] = {
         "BioC tools: one collection",
         write="bioc:write_xml",
         media="application/xml",
+        errors=True,
         suffixes=(".xml",),
         read="bioc:read_xml",
         endings=(".xml",),
@@ -188,6 +191,7 @@ FORMATS: dict[str, Format] = {
         "BioC tools: one collection",
         write="bioc:write_json",
         media="application/json",
+        errors=True,
         suffixes=(".json",),
         read="bioc:read_json",
         endings=(".json",),
@@ -203,12 +207,14 @@ FORMATS: dict[str, Format] = {
         "people: one [page](#html) that loads nothing from outside",
         write="page.write:write_docs",
         suffixes=(".html", ".htm"),
+        errors=True,
         candidates="the first ten",
     ),
     "table": Format(
         "people: a table for each document",
         write="table:write_docs",
         suffixes=(".txt",),
+        errors=True,
         without_text="places instead of mentions",
     ),
 }

@@ -51,5 +51,6 @@ def write_docs(
                 rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST
             )
         else:
-            body = "\nno entities\n"
+            reason = f"not linked: {doc.error}" if doc.error else "no entities"
+            body = f"\n{printable(reason)}\n"
         file.write(f"\n{heading}\n{body}".encode())

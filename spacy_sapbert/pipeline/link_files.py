@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 ON_ERROR = ("fail", "skip")
 MOST = 10**9
+MOST_LISTED = 20
 
 
 def no_effect(default: Any) -> Any:
@@ -211,6 +212,8 @@ class LinkResult:
         parts: Number of parts in the folder; None = it is one file.
         documents: How many were linked in this run.
         seconds: That the run took, without loading.
+        unmarked: Ids of documents that could not be linked, the first of them, if the
+            output does not say so; see `Format.errors`.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -219,6 +222,7 @@ class LinkResult:
     parts: int | None = None
     documents: int = 0
     seconds: float = 0.0
+    unmarked: list[Any] = field(default_factory=list)
 
 
 def link_files(
@@ -295,6 +299,7 @@ def link_files(
                 result.counts.update(part["counts"])
             write.check_written(result.counts)
     result.left_out["skipped"] = write.skipped
+    result.unmarked = write.unmarked
     result.documents = write.documents
     result.seconds = time.monotonic() - start
     return result
@@ -305,7 +310,7 @@ class JobWriter:
     """Links documents and writes them to a file, e.g. of a part.
 
     `first_id` of `options` grows with the rows that were written; `first` is the error
-    of the first document that was skipped.
+    of the first document that was skipped, and `unmarked` as in `LinkResult`.
     """
 
     job: LinkJob
@@ -320,6 +325,7 @@ class JobWriter:
     documents: int = 0
     skipped: int = 0
     first: SapbertError | None = None
+    unmarked: list[Any] = field(default_factory=list)
 
     def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -337,12 +343,13 @@ class JobWriter:
     def count(
         self, docs: Iterable[LinkedDoc], counts: Counter[str]
     ) -> Iterator[LinkedDoc]:
-        """Yield documents unchanged, and count their links; failed ones if wanted."""
+        """Yield documents unchanged, and count their links."""
         for doc in docs:
             if doc.error:
                 counts[FAILED] += 1
-                if self.writes_errors:
-                    yield doc
+                if not self.writes_errors and len(self.unmarked) < MOST_LISTED:
+                    self.unmarked.append(doc.id)
+                yield doc
                 continue
             self.documents += 1
             self.bar.update()

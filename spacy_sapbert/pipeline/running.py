@@ -200,7 +200,7 @@ def link_documents(
             fields = document.fields
             if isinstance(result, ComponentError):
                 on_error(result)
-                result = LinkedDoc(document.id, "", [], error=str(result))
+                result = LinkedDoc(document.id, document.text, [], error=str(result))
             elif document.error:
                 result = result._replace(error=document.error)
             yield result if fields is None else result._replace(fields=fields)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.entities import LinkedEntity, describe_entities
-from ..formats.inputs.checks import MOST_RUN, measure_run, too_many_signs
+from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
 from ..kb.filters import check_sources_of_codes
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked

@@ -61,10 +61,11 @@ def test_csv_a_mention_is_a_row_with_all_its_fields(doc: Doc) -> None:
         "types": '["T109"]',
         "note": "",
         "tie": "id",
+        "error": "",
     }
     assert second == [
         *("7", "19", "24", "today", "X", "", "", "", ""),
-        *("[]", "{}", "[]", "below_threshold", ""),
+        *("[]", "{}", "[]", "below_threshold", "", ""),
     ]
 
 

@@ -1,6 +1,6 @@
 """The rows of Parquet files as documents."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,7 +14,6 @@ from ...io.reading import (
     unpacks_to_too_much,
     wrong_content,
 )
-from ...io.tables import describe_header
 from .rows import COLUMNS, Columns, Row, missing_column
 
 ROWS_AT_ONCE = 64  # each with a text
@@ -83,18 +82,16 @@ def read_parquet_rows(
         raise wrong_content(path=path, what="a Parquet file", found=reason) from None
 
 
-def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str]:
+def choose_names(path: Path, known: list[str], columns: Columns) -> list[str]:
     """Return the columns to read, of nested ones the outermost.
 
     Only the id may be missing, if it is not named.
     """
-    names = {*known}
     chosen: dict[str, None] = {}
     for name in (columns.text, columns.id, *columns.keep):
-        outer = name if name in names else name.partition(".")[0]
-        if outer in names:
+        outer = name if name in known else name.partition(".")[0]
+        if outer in known:
             chosen[outer] = None
         elif name != COLUMNS.id:
-            known = describe_header(sorted(names), is_header=True)
-            raise missing_column(path=path, name=name, known=known)
+            raise missing_column(path, sorted(known), columns, name, is_header=True)
     return [*chosen]

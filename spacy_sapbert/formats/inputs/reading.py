@@ -1,16 +1,16 @@
 """Read documents to link from files of any format, one at a time."""
 
+import re
 import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import SapbertError
 from ...io.reading import check_not_empty
-from ..docbin import read_docbin
 from ..documents import (
     STDIN,
     Document,
@@ -21,15 +21,17 @@ from ..documents import (
 )
 from ..gold import GoldDocument, GoldMention
 from ..registry import list_formats, load_function, load_reader
-from .checks import check_ids, check_runs
 from .files import BRAT, TEXT, InputFile
-from .rows import COLUMNS, Columns, Row, find_field, make_document
+from .rows import COLUMNS, Columns, find_field, make_document
 
 if TYPE_CHECKING:
     from spacy.vocab import Vocab
 
 WITHOUT_TEXT = "without text"  # documents whose text is null
 ENTITIES = "entities"  # the field of a JSONL line
+RUN = re.compile(r"(?:(?!\s)[\W_]){50,}+")  # punctuation and symbols
+SLOW_RUN, MOST_RUN = 2_000, 100_000  # characters
+MOST_IDS = 1_000_000  # that are compared; their hashes take less than 100 MB
 
 
 def select_spans(
@@ -53,6 +55,16 @@ def select_spans(
     return kept
 
 
+def measure_run(text: str) -> int:
+    """Return the length of the longest run of punctuation; 0 for less than 50.
+
+    spaCy's tokenizer takes the characters one by one off the ends of what is between
+    two blanks, and copies the rest each time: 2,000 of them take half a second, 20,000
+    take a minute, and 1,000,000 days.
+    """
+    return max((len(run) for run in RUN.findall(text)), default=0)
+
+
 @dataclass
 class DocumentReader:
     """Reads files of all formats; see `read_documents`."""
@@ -64,9 +76,9 @@ class DocumentReader:
     on_error: OnError
     counts: Counter[str]
     encoding: str
-    concepts: bool = False
-    keep_failed: bool = False
-    mentions: Counter[str] = field(default_factory=Counter)
+    concepts: bool
+    keep_failed: bool
+    selected: Counter[str] = field(default_factory=Counter)
     empty: list[Path] = field(default_factory=list)
 
     def read_files(self, files: Iterable[InputFile]) -> Iterator[Document]:
@@ -76,11 +88,11 @@ class DocumentReader:
                 yield from self.read_file(file)
             except SapbertError as error:
                 self.on_error(error)
-        if self.mentions["overlapping"]:
+        if self.selected["overlapping"]:
             warnings.warn(
                 "[W533] Expected entities that do not overlap, but of "
-                f"{self.mentions['mentions']} in the input "
-                f"{self.mentions['overlapping']} overlap a longer one and are left "
+                f"{self.selected['mentions']} in the input "
+                f"{self.selected['overlapping']} overlap a longer one and are left "
                 "out. A `--pipeline` whose linker has a `spans_key` links all.",
                 stacklevel=2,
             )
@@ -94,10 +106,15 @@ class DocumentReader:
 
     def read_file(self, file: InputFile) -> Iterator[Document]:
         path, name, format = file
-        self.check_empty(file)
+        if path != STDIN and format != BRAT and not path.stat().st_size:
+            if format in ("spacy", "parquet", "biocxml", "biocjson"):
+                check_not_empty(path, f"documents in the format {format}")
+            self.empty.append(path)
         if format in list_formats("rows"):
             yield from self.read_table(file)
         elif format == "spacy":
+            from ..docbin import read_docbin
+
             yield from read_docbin(path, name, self.vocab)
         elif format == TEXT:
             text = read_text(path, longest=self.longest, encoding=self.encoding)
@@ -106,71 +123,99 @@ class DocumentReader:
             for gold in self.read_annotated(file):
                 place = name if format == BRAT else f"{name}: {gold.id}"
                 id = name if format == BRAT else gold.id
-                mentions = self.choose_spans(gold.mentions)
-                yield Document(id, gold.text, mentions=mentions, place=place)
-
-    def check_empty(self, file: InputFile) -> None:
-        """Note an empty file, and raise an error if its format does not allow it."""
-        if file.path == STDIN or file.format == BRAT or file.path.stat().st_size:
-            return
-        if file.format in ("spacy", "parquet", "biocxml", "biocjson"):
-            check_not_empty(file.path, f"documents in the format {file.format}")
-        self.empty.append(file.path)
+                if not gold.error:
+                    mentions = self.choose_mentions(gold.mentions)
+                    yield Document(id, gold.text, mentions=mentions, place=place)
+                elif self.keep_failed:
+                    yield Document(id, "", mentions=[], error=gold.error)
 
     def read_annotated(self, file: InputFile) -> Iterator[GoldDocument]:
-        if file.format == BRAT:
-            from ..brat import read_file
+        reader = load_reader(file.format)
+        return reader(file.path, longest=self.longest, on_error=self.on_error)
 
-            yield read_file(file.path, file.name, longest=self.longest)
-        else:
-            reader = load_reader(file.format)
-            yield from reader(file.path, longest=self.longest, on_error=self.on_error)
-
-    def choose_spans(self, spans: Sequence[GoldMention]) -> list[GoldMention]:
+    def choose_mentions(self, mentions: Sequence[GoldMention]) -> list[GoldMention]:
         """Return mentions as the linker can get them, without their concepts."""
-        chosen = spans if self.overlapping else select_spans(spans, self.mentions)
+        if not self.overlapping:
+            mentions = select_spans(mentions, self.selected)
         if self.concepts:
-            return [*chosen]
-        return [span._replace(parts=[]) for span in chosen]
-
-    def read_rows(self, file: InputFile) -> Iterator[Row]:
-        rows = load_function(file.format, "rows")
-        options = {"encoding": self.encoding, "name": file.name}
-        return rows(file.path, self.columns, on_error=self.on_error, **options)
+            return [*mentions]
+        return [mention._replace(parts=[]) for mention in mentions]
 
     def read_table(self, file: InputFile) -> Iterator[Document]:
         """Yield the documents of rows, with the mentions of JSONL."""
         path, _ = open_input(file.path)
-        for number, row in self.read_rows(file):
+        rows = load_function(file.format, "rows")
+        for number, row in rows(
+            file.path,
+            self.columns,
+            on_error=self.on_error,
+            encoding=self.encoding,
+            name=file.name,
+        ):
             try:
-                document = self.convert_row(file, path, number, row)
+                document = make_document(
+                    row,
+                    path,
+                    file.name,
+                    number,
+                    longest=self.longest,
+                    columns=self.columns,
+                )
+                # an empty cell is nothing that somebody wrote
+                if find_field(row, self.columns.text)[1] in (None, ""):
+                    self.counts[WITHOUT_TEXT] += 1
+                if file.format == "jsonl" and row.get(ENTITIES) is not None:
+                    from ..jsonl import read_entities
+
+                    found = read_entities(path, number, document.text, row[ENTITIES])
+                    mentions = self.choose_mentions(found)
+                    document = document._replace(mentions=mentions)
             except SapbertError as error:
                 self.on_error(error)
                 if self.keep_failed and error.document is not None:
-                    yield Document(error.document, "", error=str(error))
+                    yield Document(error.document, "", mentions=[], error=str(error))
             else:
                 yield document
 
-    def convert_row(
-        self, file: InputFile, path: Path, number: int, row: Any
-    ) -> Document:
-        document = make_document(
-            row,
-            path,
-            file.name,
-            number,
-            longest=self.longest,
-            columns=self.columns,
-        )
-        # an empty cell is nothing that somebody wrote
-        if find_field(row, self.columns.text)[1] in (None, ""):
-            self.counts[WITHOUT_TEXT] += 1
-        if file.format == "jsonl" and row.get(ENTITIES) is not None:
-            from ..jsonl import read_entities
+    def check_documents(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Leave out texts that take the tokenizer days, and warn of the same ids.
 
-            spans = read_entities(path, number, document.text, row[ENTITIES])
-            document = document._replace(mentions=self.choose_spans(spans))
-        return document
+        Of more than `MOST_IDS` different ids, the later ones are not compared.
+        """
+        seen: set[int] = set()
+        repeated, example, warned = 0, "", False
+        for document in documents:
+            # the Docs of a `.spacy` file have tokens
+            run = measure_run(document.text) if document.doc is None else 0
+            if run > MOST_RUN:
+                error = too_many_signs(limit=MOST_RUN, id=document.id, run=run)
+                self.on_error(error)
+                if not self.keep_failed:
+                    continue
+                document = Document(document.id, "", mentions=[], error=str(error))
+            elif run > SLOW_RUN and not warned:
+                warned = True
+                warnings.warn(
+                    "[W531] Expected at most some hundred punctuation characters in a "
+                    f"row, but document {document.id!r} has {run:,}, and others may "
+                    "have as many. spaCy's tokenizer needs time with the square of "
+                    "that. If it takes too long, remove them.",
+                    stacklevel=2,
+                )
+            key = hash(str(document.id))
+            if key in seen:
+                repeated += 1
+                example = example or document.place or str(document.id)
+            elif len(seen) < MOST_IDS:
+                seen.add(key)
+            yield document
+        if repeated:
+            warnings.warn(
+                "[W534] Expected a different id for each document, but some have the "
+                f"id of an earlier one: {repeated:,}, first at {example}. The output "
+                "has all documents.",
+                stacklevel=2,
+            )
 
 
 def read_documents(
@@ -193,6 +238,7 @@ def read_documents(
         columns: Of JSONL, CSV and Parquet.
         overlapping: Return mentions that overlap; else the longest of them, with a
             warning.
+        concepts: Return the ids of the mentions too.
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
         counts: Updated: `WITHOUT_TEXT`.
@@ -209,5 +255,13 @@ def read_documents(
         concepts=concepts,
         keep_failed=keep_failed,
     )
-    found = check_runs(reader.read_files(files), on_error, keep_failed=keep_failed)
-    return check_ids(found)
+    return reader.check_documents(reader.read_files(files))
+
+
+def too_many_signs(*, limit: int, id: object, run: int) -> SapbertError:
+    return SapbertError(
+        "E536",
+        f"Expected documents with at most {limit:,} punctuation characters in a row, "
+        f"but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "
+        "pass the document as a `.spacy` file, which has tokens.",
+    )

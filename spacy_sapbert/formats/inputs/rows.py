@@ -1,8 +1,11 @@
-"""Rows as documents: which column has what; and the rows of JSONL."""
+"""Rows as documents: which column has what; and the rows of JSONL, CSV and Excel."""
 
+import csv
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +13,9 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from ...errors import SapbertError, too_long
-from ...io.reading import (
-    USUAL_BYTES,
-    decode_line,
-    read_line_blocks,
-)
+from ...io.excel import read_workbook
+from ...io.reading import USUAL_BYTES, decode_line, read_line_blocks
+from ...io.tables import describe_header, split_rows
 from ..documents import Document, OnError, open_input
 
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
@@ -29,6 +30,8 @@ class Columns(NamedTuple):
 
 
 COLUMNS = Columns()
+DELIMITERS = ",;\t"
+TEXT_LINES = 20_000  # of a text in quotes
 
 
 def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
@@ -87,28 +90,23 @@ def make_document(
         id = place
     is_id = type(id) is int or is_text(id)
 
-    def name_document(error: SapbertError) -> SapbertError:
-        error.document = id if is_id else place
-        return error
-
-    def fail(expected: str, got: str) -> SapbertError:
-        values = {"path": path, "line": number, "expected": expected, "got": got}
-        return name_document(wrong_document(**values))
-
     known, text = find_field(row, columns.text)
+    error = None
     if not known or (text is not None and not is_text(text)):
         got = "something else" if known else "none"
         if isinstance(text, str):
             got = "bytes that are not UTF-8 (pass `--encoding`, e.g. cp1252)"
-        raise fail(f"a text as `{columns.text}`", got)
-    text = text or ""
-    if len(text) > longest:
-        limit = {"path": path, "line": number, "limit": longest}
-        raise name_document(too_long(**limit))
-    if not is_id:
-        raise fail(f"a text or a whole number as `{columns.id}`", "something else")
+        error = wrong_document(path, number, f"a text as `{columns.text}`", got)
+    elif text is not None and len(text) > longest:
+        error = too_long(path=path, line=number, limit=longest)
+    elif not is_id:
+        expected = f"a text or a whole number as `{columns.id}`"
+        error = wrong_document(path, number, expected, "something else")
+    if error is not None:
+        error.document = id if is_id else place
+        raise error
     kept = {column: to_plain(find_field(row, column)[1]) for column in columns.keep}
-    return Document(id, text, fields=kept or None, place=place)
+    return Document(id, text or "", fields=kept or None, place=place)
 
 
 def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
@@ -124,8 +122,7 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
             got = f"no valid JSON ({error})"
     if isinstance(row, dict):
         return row
-    values = {"path": path, "line": number, "expected": "its fields in a JSON object"}
-    raise wrong_document(got=got, **values)
+    raise wrong_document(path, number, "its fields in a JSON object", got)
 
 
 def read_json_rows(
@@ -150,9 +147,105 @@ def read_json_rows(
                 yield number, row
 
 
-def wrong_document(
-    *, path: object, line: object, expected: object, got: object
-) -> SapbertError:
+def read_raw_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with carriage returns, which a text may contain.
+
+    Bytes that are not UTF-8 become surrogates, so that one document is invalid, and not
+    the rest of the file.
+    """
+    path, blocks = open_input(path, encoding)
+
+    def double_returns() -> Iterator[bytes]:
+        # `read_line_blocks` removes one carriage return before a line feed
+        rest = b""
+        for block in blocks:
+            block = rest + block
+            rest = block[-1:] if block.endswith(b"\r") else b""
+            if block := block[: len(block) - len(rest)]:
+                yield block.replace(b"\r\n", b"\r\r\n")
+
+    for first, lines in read_line_blocks(path, blocks=double_returns()):
+        for number, raw in enumerate(lines, first):
+            yield number, raw.decode("utf8", "surrogateescape")
+
+
+def split_header(line: str, name: str) -> tuple[list[str], str] | None:
+    """Return the columns of a CSV file and its delimiter; None without the column."""
+    for delimiter in DELIMITERS:
+        # With another delimiter a quoted column may not be valid.
+        with suppress(csv.Error):
+            columns = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+            if name in columns:
+                return columns, delimiter
+    return None
+
+
+def read_csv_rows(
+    path: Path,
+    columns: Columns,
+    *,
+    on_error: OnError,
+    encoding: str = "utf-8",
+    **_options: Any,
+) -> Iterator[Row]:
+    """Read CSV, quoted as in RFC 4180, with a header; yield line and columns.
+
+    Columns are separated by commas, semicolons or tabs.
+    """
+    lines = read_raw_lines(path, encoding)
+    path, _ = open_input(path)
+    first = next((line for _, line in lines if line.strip()), "")
+    if not first:
+        return
+    split = split_header(first.removesuffix("\r"), columns.text)
+    if split is None:
+        header = [name.strip('" ') for name in re.split(f"[{DELIMITERS}]", first)]
+        raise missing_column(path, header, columns, columns.text)
+    header, delimiter = split
+    check_header(path, header, columns)
+    for number, fields in split_rows(lines, delimiter, path, open_lines=TEXT_LINES):
+        if len(fields) == len(header):
+            yield number, dict(zip(header, fields, strict=True))
+        else:
+            got = f"{len(fields)} fields" if fields else "quotes that are wrong"
+            on_error(wrong_fields(path, number, len(header), got))
+
+
+def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+    for name in (columns.text, columns.id, *columns.keep):
+        if name not in header and name != COLUMNS.id:
+            raise missing_column(path, header, columns, name)
+
+
+def read_excel_rows(
+    path: Path, columns: Columns, *, on_error: OnError, **_options: Any
+) -> Iterator[Row]:
+    """Read a workbook, whose first row has the names of the columns.
+
+    Rows are numbered from 1; an empty cell is "".
+    """
+    rows = read_workbook(path)
+    _, header = next(rows, (1, list[str]()))
+    check_header(path, header, columns)
+    width = len(header)
+    for number, cells in rows:
+        if any(cells[width:]):
+            on_error(wrong_fields(path, number, width, f"{len(cells)} fields"))
+        else:
+            cells += [""] * (width - len(cells))
+            yield number, dict(zip(header, cells[:width], strict=True))
+
+
+def wrong_fields(path: Path, line: int, expected: int, got: str) -> SapbertError:
+    return SapbertError(
+        "E117",
+        f"{path}:{line}: Expected {expected} fields, as the first line has, but got "
+        f"{got}. Correct the quotes or fields from this line on, or pass `--on-error "
+        "skip` to count such lines and continue.",
+    )
+
+
+def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
@@ -161,7 +254,19 @@ def wrong_document(
     )
 
 
-def missing_column(*, path: object, name: object, known: object) -> SapbertError:
+def missing_column(
+    path: Path,
+    header: Sequence[str],
+    columns: Columns,
+    name: str,
+    *,
+    is_header: bool = False,
+) -> SapbertError:
+    # else the first row may be texts
+    is_header = is_header or not {*header}.isdisjoint(
+        (columns.text, columns.id, *columns.keep)
+    )
+    known = describe_header([*map(str.strip, header)], is_header=is_header)
     return SapbertError(
         "E410",
         f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
