@@ -253,6 +253,9 @@ def describe_result(result: "LinkResult", output: Path | None) -> str:
     unread = [f"{count:,} {what}" for what, count in result.not_read.items() if count]
     if unread:
         notes.append(f"not read: {', '.join(unread)}")
+    if result.unmarked:
+        ids = ", ".join(printable(str(id)) for id in result.unmarked)
+        notes.append(f"not marked in the output: {ids}")
     time = format_time(result.seconds)
     if result.documents:  # all parts may have been finished before
         speed = result.documents / max(result.seconds, 1e-9)
