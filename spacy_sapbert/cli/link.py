@@ -254,7 +254,7 @@ def describe_result(result: "LinkResult", output: Path | None) -> str:
     if unread:
         notes.append(f"not read: {', '.join(unread)}")
     if result.unmarked:
-        ids = ", ".join(printable(str(id)) for id in result.unmarked)
+        ids = ", ".join(map(str, result.unmarked))
         notes.append(f"not marked in the output: {ids}")
     time = format_time(result.seconds)
     if result.documents:  # all parts may have been finished before

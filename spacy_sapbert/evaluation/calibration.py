@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument
 from ..io.progress import show_progress
-from ..io.reading import file_digest
 from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
@@ -257,7 +257,7 @@ def calibrate(
             for name, value in values.items()
         },
         "logistic": logistic.model_dump(),
-        "files": [{"file": p.name, "sha256": file_digest(p)} for p in files],
+        "files": [{"file": p.name, "sha256": corpus_digest(p)} for p in files],
         "date": datetime.now(UTC).date().isoformat(),
         "package_version": __version__,
     }

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import SapbertError
+from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention
-from ..io.reading import file_digest
 from ..io.tables import show_id
 from ..io.version import __version__
 from ..kb.knowledge_base import KnowledgeBase
@@ -173,7 +173,7 @@ def evaluate_kb(
     results: list[dict[str, Any]] = []
     predictions: list[dict[str, Any]] = []
     for path, (golds, counts), scored in zip(paths, selected, scores, strict=True):
-        file = {"file": path.name, "sha256": file_digest(path)}
+        file = {"file": path.name, "sha256": corpus_digest(path)}
         results.append({**file, **counts, **scored})
         predictions += list_predictions(path.name, golds, answers, k)
     if baselines:
@@ -191,7 +191,7 @@ def evaluate_kb(
     content = {
         "settings": {
             **describe_settings(settings),
-            "back_off": {path.name: file_digest(path) for path in back_off},
+            "back_off": {path.name: corpus_digest(path) for path in back_off},
         },
         "kb": describe_kb(kb),
         "versions": describe_versions(),

@@ -1,5 +1,6 @@
 """The one reader of annotated documents, for all commands that learn or measure."""
 
+import hashlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError
-from ..io.reading import check_file
+from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
 from .gold import GoldDocument
 from .inputs.files import BRAT, TEXT, detect_format, file_ending, read_head
@@ -57,6 +58,16 @@ def read_columns(path: Path) -> set[str]:
     lines = read_head(path).decode("utf8", "replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     return {cell.strip('" ') for cell in re.split(f"[{DELIMITERS}]", first)}
+
+
+def corpus_digest(path: Path) -> str:
+    """Return the sha256 of a file, or of the names and files in a folder."""
+    if not path.is_dir():
+        return file_digest(path)
+    seen = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        seen.update(f"{file.relative_to(path)}\0{file_digest(file)}\n".encode())
+    return seen.hexdigest()
 
 
 def change_prefixes(

@@ -43,6 +43,7 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.txt", b"1|t|Title\n", "pubtator"),
         ("a.json", BIOC, "biocjson"),
         ("a.json", b'{"text": "a"}\n{"text": "b"}\n', "jsonl"),
+        ("a.json", b'{"text": "' + b"a" * 70_000 + b'"}\n', "jsonl"),
         ("a.xml.gz", b"", "biocxml"),
         ("a.tsv", b"", "csv"),
         ("a.jsonl", TITLE, "jsonl"),

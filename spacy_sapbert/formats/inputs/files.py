@@ -67,9 +67,12 @@ def is_pubtator(head: bytes) -> bool:
 
 
 def is_json_line(head: bytes) -> bool:
-    """Return whether a text begins with a whole JSON object in one line."""
+    """Return whether a text begins with a JSON object in one line, maybe a long one."""
+    line, end, _ = head.lstrip().partition(b"\n")
+    if not end and len(head) == HEAD_BYTES:
+        return line.startswith(b"{")
     try:
-        return isinstance(json.loads(head.lstrip().partition(b"\n")[0]), dict)
+        return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return False
 

@@ -1,0 +1,134 @@
+"""What one command writes the next reads: outputs of link, map and convert."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.evaluation.calibration import read_gold_files
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold_docs import read_docs
+from spacy_sapbert.formats.registry import list_formats
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.mapping.run import TermColumns, map_table
+from spacy_sapbert.mapping.tables import read_rows, write_table
+from spacy_sapbert.pipeline.link_files import LinkJob, link_files
+from tests.commands import invoke
+from tests.pipelines import NLP
+
+TEXTS = {
+    "n1": "Fever and fever, heart attack.\nNo myocardial infarction.",
+    "n2": "Nothing here.",
+}
+LINKED = [  # `table`, `html` and `omop` are for people and databases
+    name
+    for name, format in list_formats("write").items()
+    if name not in ("table", "html", "omop")
+]
+WITHOUT_TEXT = ("csv", "parquet", "tsv")
+Found = list[tuple[str, list[list[str]]]]
+
+
+@pytest.fixture(scope="module")
+def written(
+    sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """One output of each format, of the same documents."""
+    folder = tmp_path_factory.mktemp("written")
+    notes = folder / "notes.csv"
+    rows = "".join(f'{id},"{text}"\r\n' for id, text in TEXTS.items())
+    notes.write_text(f"id,text\r\n{rows}", "utf8")
+    outputs: dict[str, Path] = {}
+    for name in LINKED:
+        ending = "".join(list_formats()[name].suffixes[:1])
+        outputs[name] = folder / f"linked{ending or '-' + name}"
+        job = LinkJob((notes,), outputs[name], kb=str(sample_kb), format=name)
+        link_files(job)
+    for name in ("tsv", "spacy"):
+        outputs[name] = folder / f"converted.{name}"
+        words = ["convert", outputs["jsonl"], "--output", outputs[name]]
+        invoke(*words, code=0)
+    return outputs
+
+
+def find_mentions(path: Path) -> Found:
+    return [(m.mention, m.parts) for d in read_corpus(path) for m in d.mentions]
+
+
+@pytest.mark.parametrize("name", [*LINKED, "tsv", "spacy"])
+def test_annotated_output_is_read_by_every_command(
+    name: str, written: dict[str, Path], sample_kb: Path, tmp_path: Path
+) -> None:
+    path, expected = written[name], find_mentions(written["jsonl"])
+    assert len(expected) >= 4
+    assert find_mentions(path) == expected
+    (documents,) = read_gold_files([path]).values()  # of calibrate
+    assert sum(len(document.mentions) for document in documents) == len(expected)
+    invoke("evaluate", sample_kb, path, code=0)
+    invoke("convert", path, "--output", tmp_path / "again.tsv", code=0)
+    assert find_mentions(tmp_path / "again.tsv") == expected
+    words = ["teach", sample_kb, path, "--output", tmp_path / "taught", "--force"]
+    invoke(*words, code=0)
+    if name not in WITHOUT_TEXT:
+        names = tmp_path / "stop_names.tsv"
+        invoke("stop-names", sample_kb, path, "--output", names, code=0)
+        texts = [doc.text for _, doc in read_docs(path, NLP)]
+        assert [" ".join(text.split()) for text in texts] == [
+            " ".join(text.split()) for text in TEXTS.values()
+        ]
+        output = tmp_path / "again.jsonl"
+        invoke("link", sample_kb, path, "--output", output, code=0)
+        assert [mention for mention, _ in find_mentions(output)] == [
+            mention for mention, _ in expected
+        ]
+
+
+@pytest.mark.parametrize("name", ["jsonl", "brat", "biocxml"])
+def test_mentions_without_a_line_of_their_own_are_compared(
+    name: str, written: dict[str, Path], sample_kb: Path, tmp_path: Path
+) -> None:
+    predictions = tmp_path / "predictions.jsonl"
+    words = ["evaluate", sample_kb, written[name]]
+    invoke(*words, "--predictions", predictions, code=0)
+    invoke(*words, "--compare", predictions, code=0)
+
+
+def choose(rows: list[list[str]]) -> Iterator[list[str]]:
+    """Fill the column for a person's choices: the found concept, or none."""
+    header, *others = rows
+    chosen, found = header.index("match_chosen"), header.index("match_id")
+    for row in others:
+        yield [*row[:chosen], row[found] or "NIL", *row[chosen + 1 :]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["m.csv", "m.csv.gz", "m.tsv", "m.txt", "m.xlsx", "m.parquet", "m.sssom.tsv"],
+)
+def test_a_table_of_map_is_read_by_every_command(
+    name: str, sample_kb: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    terms, output = tmp_path / "terms.csv", tmp_path / name
+    terms.write_text('term\nfever\n"acute ""pain"""\n=1+1\nheart attack\n', "utf8")
+    options = LinkOptions(k=1, threshold=0.5)
+    map_table(load_kb(sample_kb), terms, output, TermColumns("term"), options)
+    if "sssom" not in name:
+        rows = list(read_rows(output))
+        # as a person's program may write it: texts in all columns
+        rows[0] = [column.replace("match_score", "score") for column in rows[0]]
+        rows[0] = [column.replace("match_prob", "prob") for column in rows[0]]
+        write_table(output, rows[0], choose(rows))
+    expected = find_mentions(output)
+    texts = [text for text, _ in expected]
+    assert texts[0] == "fever"
+    assert texts[-1] == "heart attack"
+    assert expected[0][1][0][-1] == "C0000004"
+    invoke("evaluate", sample_kb, output, code=0)
+    invoke("convert", output, "--output", tmp_path / "again.tsv", code=0)
+    assert find_mentions(tmp_path / "again.tsv") == expected
+    words = ["teach", sample_kb, output, "--output", tmp_path / "taught", "--force"]
+    invoke(*words, code=0)
+    if "sssom" in name:
+        invoke("concepts", output, "--output", tmp_path / "concepts.jsonl", code=0)
