@@ -1,7 +1,7 @@
 """Link a mention in its document: for regression cases and explanations."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import too_long
 from ..formats.documents import Document
@@ -106,7 +106,7 @@ def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Ou
         link_note=entity["note"],
         rank=rank,
         remarks=remarks,
-        candidates=cast("list[Candidate]", entity["candidates"]),
+        candidates=entity["candidates"],
     )
 
 

@@ -10,43 +10,32 @@ from typing import Any
 import pyarrow as pa
 
 from ..io.version import __version__
-from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate
+from ..linking.candidates import Candidate
+from .entities import COLUMNS, RUN_COLUMNS
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))
-TYPES: dict[str, pa.DataType] = {
-    "id": pa.string(),
+BY_NAME = {
     "start": pa.int64(),
     "end": pa.int64(),
-    "text": pa.string(),
-    "label": pa.string(),
-    "cui": pa.string(),
-    "name": pa.string(),
+    "rank": pa.int64(),
     "score": pa.float64(),
     "probability": pa.float64(),
     "types": pa.list_(pa.string()),
     "codes": CODES,
-    "candidates": pa.list_(
-        pa.struct(
-            {
-                "cui": pa.string(),
-                "name": pa.string(),
-                "alias": pa.string(),
-                "score": pa.float64(),
-                "rank": pa.int64(),
-                "types": pa.list_(pa.string()),
-                "codes": CODES,
-                "tie": pa.string(),
-                "probability": pa.float64(),
-            }
-        )
-    ),
-    "note": pa.string(),
-    "tie": pa.string(),
-    "kb_digest": pa.string(),
-    "package_version": pa.string(),
-    "error": pa.string(),
-}
-MENTION_SCHEMA = pa.schema([(name, TYPES[name]) for name in (*COLUMNS, *RUN_COLUMNS)])
+}  # others are texts
+
+
+def find_type(name: str) -> pa.DataType:
+    """Return the type of a column or of a field of a candidate."""
+    if name == "candidates":
+        fields = Candidate.__annotations__
+        return pa.list_(pa.struct({field: find_type(field) for field in fields}))
+    return BY_NAME.get(name, pa.string())
+
+
+MENTION_SCHEMA = pa.schema(
+    [(name, find_type(name)) for name in (*COLUMNS, *RUN_COLUMNS)]
+)
 
 
 def to_pairs(codes: Mapping[str, list[str]] | None) -> list[tuple[str, list[str]]]:
@@ -54,7 +43,7 @@ def to_pairs(codes: Mapping[str, list[str]] | None) -> list[tuple[str, list[str]
     return list((codes or {}).items())
 
 
-def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
+def to_arrow(candidate: Candidate) -> dict[str, Any]:
     return {**candidate, "codes": to_pairs(candidate.get("codes"))}
 
 
@@ -71,7 +60,7 @@ def to_array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
         values = [codes if codes is None else to_pairs(codes) for codes in values]
     elif field.name == "candidates":
         values = [items and [to_arrow(item) for item in items] for items in values]
-    elif field.name not in TYPES:
+    elif field.name not in MENTION_SCHEMA.names:
         values = [to_text(value) for value in values]
     return pa.array(values, field.type)
 

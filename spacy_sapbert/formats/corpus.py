@@ -12,10 +12,10 @@ from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
 from .gold import GoldDocument
-from .inputs.files import BRAT, TEXT, detect_format, file_ending, read_head
+from .inputs.files import BRAT, TEXT, detect_format, read_head
 from .inputs.rows import DELIMITERS
 from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
-from .registry import load_reader
+from .registry import file_ending, load_reader
 
 SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers

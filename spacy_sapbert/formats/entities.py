@@ -4,7 +4,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
+from ..linking.candidates import Candidate
 from .documents import FIELDS
 from .gold import NIL
 
@@ -66,26 +67,12 @@ class AttributeNames(NamedTuple):
 ATTRIBUTE_NAMES = AttributeNames()
 
 
-class LinkedCandidate(TypedDict, total=False):
-    """A `linking.candidates.Candidate`; those of other linkers lack some fields."""
-
-    cui: str
-    name: str
-    alias: str
-    score: float | None
-    rank: int
-    types: list[str]
-    codes: dict[str, list[str]]
-    tie: str | None
-    probability: float | None
-
-
 class LinkedEntity(TypedDict):
     """A linked entity as JSON, with the name, score and types of its concept.
 
     Attributes:
         start, end: Offsets in characters.
-        candidates: Best first.
+        candidates: Best first; those of other linkers lack some fields.
         note: See `AttributeNames`.
         tie: The evidence that decided among concepts of equal score, or "id"; of the
             concept or, if there is none, of the first candidate.
@@ -101,7 +88,7 @@ class LinkedEntity(TypedDict):
     probability: float | None
     types: list[str]
     codes: dict[str, list[str]]
-    candidates: list[LinkedCandidate]
+    candidates: list[Candidate]
     note: str | None
     tie: str | None
 
@@ -126,12 +113,11 @@ def to_float(score: float | None) -> float | None:
     return float(score) if score is not None and math.isfinite(score) else None
 
 
-def plain_candidate(candidate: LinkedCandidate) -> LinkedCandidate:
-    plain = candidate.copy()
-    if "score" in plain:
-        plain["score"] = to_float(plain["score"])
-    if "probability" in plain:
-        plain["probability"] = to_float(plain["probability"])
+def plain_candidate(candidate: Mapping[str, Any]) -> Candidate:
+    plain: Any = {**candidate}
+    for name in ("score", "probability"):
+        if name in plain:
+            plain[name] = to_float(plain[name])
     return plain
 
 
@@ -167,7 +153,7 @@ def describe_entities(
         # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
         same = (each for each in candidates if each.get("cui") == cui)
-        chosen = next(same, LinkedCandidate())
+        chosen: Mapping[str, Any] = next(same, {})
         # a concept that is no candidate shares its score with none
         tied = chosen if cui else next(iter(candidates), chosen)
         described.append(

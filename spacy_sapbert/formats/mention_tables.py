@@ -26,9 +26,8 @@ from .gold import (
     parse_offsets,
     split_ids,
 )
-from .inputs.files import file_ending
 from .inputs.rows import Columns, Row
-from .registry import list_formats, load_function
+from .registry import file_ending, list_formats, load_function
 
 BARS = "||"
 COLUMNS = ("mention", "ids")

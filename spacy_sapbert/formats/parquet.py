@@ -7,7 +7,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .arrow import TYPES, make_batch
+from .arrow import find_type, make_batch
 from .entities import RUN_COLUMNS, LinkedDoc, choose_columns, mention_rows
 
 ROWS_PER_BATCH = 1_000  # as Python objects, which need much more memory
@@ -29,7 +29,8 @@ def write_docs(
     keep = [*keep]
     columns = [*choose_columns(include_text), "error", *keep]
     names = [*choose_columns(include_text), *RUN_COLUMNS, *keep]
-    schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in names])
+    types = [pa.string() if name in keep else find_type(name) for name in names]
+    schema = pa.schema(list(zip(names, types, strict=True)))
     rows = mention_rows(docs, columns)
     batches: list[pa.RecordBatch] = []
     held = 0

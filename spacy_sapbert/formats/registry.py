@@ -234,16 +234,11 @@ def load_function(name: str, what: str) -> Any:
     """Import the function of a format that is "write", "read" or "rows"."""
     formats = list_formats(what)
     if name not in formats:
-        known = sorted(formats)
-        if what == "write":
-            raise SapbertError(
-                "E110",
-                f"Expected a format of {known}, but got {name!r}. Correct `--format`.",
-            )
+        verb = "written" if what == "write" else "read"
         raise SapbertError(
             "E110",
-            f"Expected a format that can be read, one of {known}, but got {name!r}. "
-            "Pass another `format`.",
+            f"Expected a format that can be {verb}, one of {sorted(formats)}, but got "
+            f"{name!r}. Correct `--format`.",
         )
     check_library(name)
     return load_object(getattr(formats[name], what), __package__)
@@ -261,9 +256,13 @@ def load_writer(name: str) -> Writer:
 
 
 def load_reader(name: str) -> GoldReader:
-    """Import the function from a path to `GoldDocument`s."""
     reader: GoldReader = load_function(name, "read")
     return reader
+
+
+def file_ending(path: Path) -> str:
+    """Return the ending of a file name in lower case, without `.gz`."""
+    return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
 
 
 def list_suffixes() -> dict[str, str]:
@@ -276,28 +275,34 @@ def list_suffixes() -> dict[str, str]:
 
 
 def guess_format(path: Path) -> str:
-    """Return the format by the ending of a file name, without `.gz`."""
-    suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    """Return the format of an output by its ending."""
     known = list_suffixes()
-    if suffix not in known:
-        formats = [*list_formats("write")]
-        raise SapbertError(
-            "E110",
-            f"Expected a file that ends with one of {sorted(known)}, but got {path}. "
-            f"Rename it, or choose one of {formats} with `--format`.",
-        )
-    return known[suffix]
+    if (suffix := file_ending(path)) in known:
+        return known[suffix]
+    formats = [*list_formats("write")]
+    raise SapbertError(
+        "E110",
+        f"Expected a file that ends with one of {sorted(known)}, but got {path}. "
+        f"Rename it, or choose one of {formats} with `--format`.",
+    )
 
 
 def check_folder(path: Path, suffix: str) -> None:
     """Check that a folder may be replaced: it has only files of a format and `.txt`."""
-    if path.exists() and not path.is_dir():
-        raise output_has_files(path=path, found="a file")
+    found = "a file" if path.exists() and not path.is_dir() else ""
     for file in path.rglob("*"):
         partner = file.with_suffix(".txt" if file.suffix == suffix else suffix)
-        known = file.suffix in (".txt", suffix) and partner.is_file()
-        if not file.is_dir() and not known:
-            raise output_has_files(path=path, found="one with others")
+        if not file.is_dir() and not (
+            file.suffix in (".txt", suffix) and partner.is_file()
+        ):
+            found = "one with others"
+    if found:
+        raise SapbertError(
+            "E522",
+            f"Expected {path} not to exist, or a folder with only `.txt` and `.ann` "
+            f"files, because its content is replaced, but it is {found}. Pass another "
+            "path.",
+        )
 
 
 @contextmanager
@@ -357,12 +362,3 @@ def write_linked(
     linked = describe_docs(named, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
     with open_target(path, format) as target:
         writer(linked, target, **options)
-
-
-def output_has_files(*, path: object, found: object) -> SapbertError:
-    return SapbertError(
-        "E522",
-        f"Expected {path} not to exist, or a folder with only `.txt` and `.ann` "
-        f"files, because its content is replaced, but it is {found}. Pass another "
-        "path.",
-    )

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from ..formats.entities import LinkedCandidate, LinkedEntity
+from ..formats.entities import LinkedEntity
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.candidates import Candidate
 from ..linking.options import change_options
 from ..linking.sources import normalize_prefix
 from ..mapping.lookup import Query, map_batch
@@ -204,7 +205,7 @@ def cut(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def list_found(
-    candidates: "list[LinkedCandidate]", most: int, without: str | None = None
+    candidates: list[Candidate], most: int, without: str | None = None
 ) -> list[FoundName]:
     """Return the first candidates.
 
@@ -312,7 +313,7 @@ class AgentTools:
                     note=one.note,
                     certain=one.cui is not None and one.candidates[0]["tie"] is None,
                     alternatives=list_found(
-                        [LinkedCandidate(**each) for each in one.candidates],
+                        [Candidate(**each) for each in one.candidates],
                         alternatives,
                         one.cui,
                     ),
@@ -393,7 +394,7 @@ class AgentTools:
             expected=expected,
         )
         found = await explain(self.service, body)
-        candidates = [LinkedCandidate(**each) for each in found.candidates]
+        candidates = [Candidate(**each) for each in found.candidates]
         named = [
             FoundName(
                 id=one.cui, name=cut(one.name), matched=cut(one.alias), score=one.score

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from starlette.concurrency import run_in_threadpool
 
 from ..formats.page.groups import BY_TYPE
-from ..formats.page.type_names import name_type as words_of
+from ..formats.page.groups import name_type as words_of
 from ..kb.knowledge_base import KnowledgeBase
 from .lookup import FoundConcept, describe_codes, find_prefix, find_words, merge_found
 from .service import Service

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...errors import SapbertError
 from ...io.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
-from ..registry import list_formats
+from ..registry import file_ending, list_formats
 
 TEXT, BRAT = "text", "brat"
 ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file
@@ -40,11 +40,6 @@ class InputFile(NamedTuple):
     path: Path
     name: str
     format: str
-
-
-def file_ending(path: Path) -> str:
-    """Return the ending of a file name in lower case, without `.gz`."""
-    return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
 
 
 def read_head(path: Path) -> bytes:
@@ -119,14 +114,12 @@ def detect_format(path: Path) -> str:
     return detected
 
 
-def check_format(format: str | None) -> None:
-    if format is not None and format not in list_formats("endings"):
-        known = ", ".join(list_formats("endings"))
-        what = "documents"
+def check_format(format: str | None, what: str, known: Iterable[str]) -> None:
+    if format not in (None, *known):
         raise SapbertError(
             "E110",
-            f"Expected {what} in one of the formats {known}, but got {format}. "
-            "Correct `--input-format`.",
+            f"Expected {what} in one of the formats {', '.join(known)}, but got "
+            f"{format}. Correct `--input-format`.",
         )
 
 
@@ -181,15 +174,7 @@ def list_files(
     else all `.txt` files.
     """
     if path == STDIN:
-        streamed = list_formats("streamed")
-        if format not in (None, *streamed):
-            what = "the standard input"
-            known = ", ".join(streamed)
-            raise SapbertError(
-                "E110",
-                f"Expected {what} in one of the formats {known}, but got {format}. "
-                "Correct `--input-format`.",
-            )
+        check_format(format, "the standard input", list_formats("streamed"))
         return [InputFile(path, STDIN_NAME, format or "jsonl")]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
@@ -224,7 +209,7 @@ def list_inputs(
     left_out: Counter[str] | None = None,
 ) -> list[InputFile]:
     """Return the files of all inputs; see `list_files`."""
-    check_format(format)
+    check_format(format, "documents", list_formats("endings"))
     counts = Counter[str]() if left_out is None else left_out
     files = [file for path in paths for file in list_files(path, format, counts)]
     if sum(file.path == STDIN for file in files) > 1:

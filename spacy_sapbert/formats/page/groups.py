@@ -1,6 +1,8 @@
-"""Semantic groups on a page: their names and colours."""
+"""Semantic groups and types on a page: their names and colours."""
 
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from ...linking.filters import GROUPS
@@ -49,6 +51,19 @@ def choose_group(types: Iterable[str]) -> Group:
     """Return the group of the first type that has one; a type may also be a group."""
     groups = (SHOWN.get(type) or BY_TYPE.get(type) for type in types)
     return next(filter(None, groups), OTHER)
+
+
+@cache
+def read_type_names() -> dict[str, str]:
+    """Read the names of the semantic types, from the file SemGroups of the UMLS."""
+    text = (files(__package__) / "type_names.tsv").read_text("utf8")
+    return dict(line.split("\t") for line in text.splitlines())
+
+
+def name_type(type: str) -> str:
+    """Return how a semantic type or group is shown to people; others as they are."""
+    group = SHOWN.get(type)
+    return group.name if group else read_type_names().get(type, type)
 
 
 def group_styles(within: str = "") -> str:

@@ -12,8 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles
-from ...formats.page.type_names import name_type
+from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
 from ..api.answers import to_json
 from ..api.concepts import describe
 from ..api.health import access
