@@ -15,12 +15,16 @@ from .app import app
 from .options import (
     SETTING,
     Allow,
+    AsJson,
     Deny,
     K,
+    KbOrPipeline,
     Languages,
+    Pipeline,
     Sources,
     Threshold,
     Types,
+    choose_pipeline,
     gather_filter,
     gather_options,
 )
@@ -114,6 +118,7 @@ def format_explanation(explanation: "Explanation") -> str:
 
 @app.command("explain")
 def explain(
+    kb: KbOrPipeline,
     mention: str | None = typer.Argument(
         None, help="The mention. [what `--context` marks]"
     ),
@@ -126,12 +131,7 @@ def explain(
     expected: str | None = typer.Option(
         None, help=f"Id of the concept that it should have, or {NIL}."
     ),
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base. [the installed]"
-    ),
-    pipeline: str | None = typer.Option(
-        None, help="Folder or package, with a linker. [blank English and `--kb`]"
-    ),
+    pipeline: Pipeline = None,
     k: K = None,
     threshold: Threshold = None,
     types: Types = None,
@@ -140,16 +140,16 @@ def explain(
     allow: Allow = None,
     deny: Deny = None,
     setting: list[str] = SETTING,
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    as_json: AsJson = False,
 ) -> None:
-    """mention + kb/ -> why it has this concept, and what may change it
+    """kb/ + mention -> why it has this concept, and what may change it
 
-    Example: spacy sapbert explain "heart atack" --expected C0027051 --kb models/kb
+    Example: spacy sapbert explain models/kb "heart atack" --expected C0027051
 
-    Example: spacy sapbert explain --context "No [[MI]] on the echo." --pipeline
-    models/pipeline --expected C0026266
+    Example: spacy sapbert explain models/pipeline --context "No [[MI]] on the echo."
+    --expected C0026266
 
-    Example: spacy sapbert explain cold --kb models/kb --label DISEASE --setting
+    Example: spacy sapbert explain models/kb cold --label DISEASE --setting
     'label_types={"DISEASE": ["T047"]}' --json
 
     Exit code: 0 = the mention has a concept, and the expected one if one is expected;
@@ -173,8 +173,9 @@ def explain(
     filter = gather_filter(types, sources, languages, allow, deny)
     options = gather_options(setting, k=k, threshold=threshold, filter=filter)
     # Without a pipeline the language is not known, so names of all languages count.
-    nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
-    linker = complete_pipeline(nlp, kb=kb, options=options, detection=False)
+    detector, name = choose_pipeline(kb, pipeline)
+    nlp = load_pipeline(detector, lang=None if detector else "xx")
+    linker = complete_pipeline(nlp, kb=name, options=options, detection=False)
     explanation = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
-from ..evaluation.regression import run_cases
-from ..evaluation.regression_cases import read_cases
-from ..formats.entities import NIL
+from ..formats.gold import NIL
 from ..io.progress import format_count, show_progress
 from ..io.writing import write_atomically
-from ..pipeline.running import complete_pipeline, load_pipeline
 from .app import app, check_outputs, report_errors
+from .options import OUTPUT, Force, KbOrPipeline, Quiet, choose_pipeline
 
 if TYPE_CHECKING:
     from ..evaluation.regression import Outcome
@@ -57,41 +55,50 @@ def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
 
 @app.command("regress")
 def regress(
+    kb: KbOrPipeline,
     cases: list[Path] = typer.Argument(
         ..., metavar="CASES...", help="YAML files: see docs/regress.md."
     ),
-    kb: str | None = typer.Option(
-        None, help="Folder or name of a knowledge base. [the installed]"
-    ),
     pipeline: str | None = typer.Option(
-        None, help="Folder or package, with a linker. [blank English and `--kb`]"
+        None,
+        "--pipeline",
+        "-p",
+        help="Folder or package that runs on the context before. [a blank one]",
     ),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="JSONL file with the result of each case."
+        None,
+        "--output",
+        "-o",
+        help="JSONL file with the result of each case.",
+        **OUTPUT,
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """cases.yaml + kb/ -> cases that are not linked as expected
+    """kb/ + cases.yaml … -> cases that are not linked as expected
 
     A case: {mention: MI, context: "no MI on the echo", expected: C0026266, label:
     DISEASE, note: why}. Required are expected, and mention or [[marks]] in the context;
     expected may be a list, or NIL.
 
-    Example: spacy sapbert regress assets/sample/cases.yaml --kb models/sample/kb
+    Example: spacy sapbert regress models/sample/kb assets/sample/cases.yaml
 
-    Example: spacy sapbert regress cases/*.yaml --pipeline models/pipeline --output
-    results.jsonl --force
+    Example: spacy sapbert regress models/pipeline cases/*.yaml -o results.jsonl --force
 
     Exit code: 0 = all cases passed; 1 = some failed; 2 = cases, options, pipeline or
     knowledge base cannot be used; 130 = interrupted.
     """
+    from ..evaluation.regression import run_cases
+    from ..evaluation.regression_cases import read_cases
+    from ..pipeline.running import complete_pipeline, load_pipeline
+
     with report_errors(UNUSABLE):
         check_outputs(output, force=force)
         checked = [case for path in cases for case in read_cases(path)]
         # The language of a case is not known, so names of all languages count.
-        nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
-        linker = complete_pipeline(nlp, kb=kb, detection=False)
+        loaded, name = choose_pipeline(kb, pipeline)
+        nlp = load_pipeline(loaded, lang=None if loaded else "xx")
+        linker = complete_pipeline(nlp, kb=name, detection=False)
         found = run_cases(nlp, linker, checked)
         total = len(checked)
         outcomes = [*show_progress(found, total=total, unit="cases", quiet=quiet)]

@@ -230,7 +230,7 @@ def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
     for words in (
         ("kb", "search", tmp_path / "none", "--json", "fever"),
         ("kb", "info", tmp_path / "none"),
-        ("regress", tmp_path / "none.yaml", "--kb", sample_kb),
+        ("regress", sample_kb, tmp_path / "none.yaml"),
         ("concepts", tmp_path / "none.csv", "-o", tmp_path / "x.jsonl"),
         ("kb", "search", sample_kb, "fever", "--types", "no such type"),
     ):
@@ -361,7 +361,7 @@ def test_control_characters_of_names_and_cases_are_not_printed(
     for words in (
         ("kb", "search", own_kb, f"hostile {HOSTILE}"),
         ("kb", "search", own_kb, f"hostile {HOSTILE}", "--json"),
-        ("explain", f"hostile {HOSTILE}", "--kb", own_kb, "--json"),
+        ("explain", own_kb, f"hostile {HOSTILE}", "--json"),
         ("kb", "related", own_kb, "C1", "--json"),
         ("kb", "related", own_kb, HOSTILE),
     ):
@@ -371,7 +371,7 @@ def test_control_characters_of_names_and_cases_are_not_printed(
     texts = dict.fromkeys(("mention", "label", "note"), f"fever {HOSTILE}")
     for name in ("expected", HOSTILE):
         cases.write_text(json.dumps([{**texts, name: f"C{HOSTILE}"}]), "utf8")
-        check_printed(invoke("regress", cases, "--kb", sample_kb))
+        check_printed(invoke("regress", sample_kb, cases))
 
 
 def test_no_app_has_tracebacks_with_local_variables():

@@ -17,7 +17,7 @@ def facts(output: str) -> dict[str, str]:
 
 
 def test_explain_prints_the_link(sample_kb: Path) -> None:
-    result = run("pyrexia", "--kb", sample_kb, "--expected", "C0000004", code=0)
+    result = run(sample_kb, "pyrexia", "--expected", "C0000004", code=0)
     lines = facts(result.stdout)
     assert lines["concept"] == "C0000004 Fever"
     assert "1.0000   C0000004" in result.stdout
@@ -26,7 +26,7 @@ def test_explain_prints_the_link(sample_kb: Path) -> None:
 
 
 def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
-    result = run("MI", "--kb", sample_kb, "--expected", "C0000002", code=3)
+    result = run(sample_kb, "MI", "--expected", "C0000002", code=3)
     lines = facts(result.stdout)
     assert lines["expected"] == f"C0000002: {CAUSES['tie'].meaning}"
     assert lines["cause"] == "tie"
@@ -49,12 +49,12 @@ def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
 def test_explain_exits_with_a_code_for_the_result(
     sample_kb: Path, arguments: tuple[str, ...], code: Any
 ) -> None:
-    run(*arguments, "--kb", sample_kb, code=code)
-    assert run(*arguments, "--kb", sample_kb, "--json").exit_code == code
+    run(sample_kb, *arguments, code=code)
+    assert run(sample_kb, *arguments, "--json").exit_code == code
 
 
 def test_explain_has_the_filters_of_search(sample_kb: Path) -> None:
-    arguments = ("fever", "--kb", sample_kb, "--types", "T047", "-k", 3)
+    arguments = (sample_kb, "fever", "--types", "T047", "-k", 3)
     result = run(*arguments, code=3)
     assert facts(result.stdout)["concept"] == "NIL (filtered)"
     assert "filtered\n" in result.stdout
@@ -73,18 +73,18 @@ def test_explain_runs_the_pipeline_on_the_context(
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
     nlp.to_disk(tmp_path / "pipeline")
     context = "A heart attack (HA), and the [[HA]] came back."
-    result = run("--context", context, "--pipeline", tmp_path / "pipeline", code=0)
+    result = run(tmp_path / "pipeline", "--context", context, code=0)
     lines = facts(result.stdout)
     assert lines["long form"] == "heart attack, linked instead"
     assert lines["concept"] == "C0000001 Myocardial infarction"
-    result = run("HA", "--context", context, "--kb", sample_kb)
+    result = run(sample_kb, "HA", "--context", context)
     assert facts(result.stdout)["long form"] == "heart attack, linked instead"
 
 
 def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
     setting = 'label_types={"SIGN": ["T070"]}'
-    options = ("--kb", cold_kb, "--label", "SIGN", "--setting", setting)
-    assert facts(run("cold", *options).stdout)["concept"] == "C1 Cold temperature"
+    result = run(cold_kb, "cold", "--label", "SIGN", "--setting", setting)
+    assert facts(result.stdout)["concept"] == "C1 Cold temperature"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
 def test_explain_refuses_bad_input_in_one_line(
     sample_kb: Path, arguments: tuple[str, ...], code: Any
 ) -> None:
-    result = run(*arguments, "--kb", sample_kb, code=1)
+    result = run(sample_kb, *arguments, code=1)
     assert code in result.output
     assert "cough" not in result.output
     assert "Traceback" not in result.output
@@ -112,14 +112,14 @@ def test_explain_refuses_bad_input_in_one_line(
 def test_explain_refuses_a_mention_that_is_no_text(
     sample_kb: Path, mention: str
 ) -> None:
-    assert "E331" in run(mention, "--kb", sample_kb, code=1).output
+    assert "E331" in run(sample_kb, mention, code=1).output
 
 
 def test_explain_setting_of_lists_without_end_is_an_error(sample_kb: Path) -> None:
     setting = f"label_types={'[' * 50_000}"
-    assert "[E" in run("fever", "--kb", sample_kb, "--setting", setting, code=1).output
+    assert "[E" in run(sample_kb, "fever", "--setting", setting, code=1).output
 
 
 def test_explain_prints_no_control_characters(sample_kb: Path) -> None:
-    result = run("fever\x1b[31m", "--kb", sample_kb, "--expected", "C0000001")
+    result = run(sample_kb, "fever\x1b[31m", "--expected", "C0000001")
     assert "\x1b[31m" not in result.output

@@ -20,7 +20,7 @@ def cases(tmp_path):
 
 
 def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
-    result = run(cases, "--kb", sample_kb, code=1)
+    result = run(sample_kb, cases, code=1)
     header, _, row, _, summary = result.stdout.splitlines()
     assert header.split() == [
         *("case", "mention", "expected", "found", "name", "score", "remarks", "note")
@@ -34,13 +34,13 @@ def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
 
 def test_regress_passes_the_sample_cases_with_any_encoder(demo_folder):
     cases = Path(__file__).parents[2] / "assets" / "sample" / "cases.yaml"
-    result = run(cases, "--kb", demo_folder / "models" / "sample" / "kb", code=0)
+    result = run(demo_folder / "models" / "sample" / "kb", cases, code=0)
     assert result.stdout == "7 cases, 7 passed, 0 failed\n"
 
 
 def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     output = tmp_path / "results.jsonl"
-    result = run(cases, cases, "--kb", sample_kb, "--output", output, "--quiet")
+    result = run(sample_kb, cases, cases, "--output", output, "--quiet")
     assert (result.exit_code, result.output) == (1, "")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [(line["line"], line["passed"]) for line in lines] == [
@@ -49,34 +49,34 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     assert lines[1]["context"] == "no fever"
     assert lines[1]["candidates"][0]["cui"] == "C0000004"
     before = output.read_bytes()
-    assert "E003" in run(cases, "--kb", sample_kb, "--output", output, code=2).output
+    assert "E003" in run(sample_kb, cases, "--output", output, code=2).output
     assert output.read_bytes() == before
-    run(cases, "--kb", sample_kb, "--output", output, "--force", code=1)
+    run(sample_kb, cases, "--output", output, "--force", code=1)
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "code"),
+    ("text", "kb", "options", "code"),
     [
-        ("- {mention: x, expect: C1}\n", (), "E117"),
-        ("- 'x\n", (), "E117"),
-        ("", (), "E106"),
-        ("- {mention: x, expected: C1}\n", ("--kb", "not_there"), "E310"),
-        ("- {mention: x, expected: C1}\n", ("--pipeline", "not_there"), "E507"),
+        ("- {mention: x, expect: C1}\n", None, (), "E117"),
+        ("- 'x\n", None, (), "E117"),
+        ("", None, (), "E106"),
+        ("- {mention: x, expected: C1}\n", "not_there", (), "E310"),
+        ("- {mention: x, expected: C1}\n", None, ("--pipeline", "not_there"), "E507"),
     ],
 )
 def test_regress_exits_with_2_if_an_input_is_unusable(
-    cases, sample_kb, tmp_path, text, options, code
+    cases, sample_kb, tmp_path, text, kb, options, code
 ):
     cases.write_text(text)
     output = tmp_path / "results.jsonl"
-    result = run(cases, *(options or ("--kb", sample_kb)), "--output", output, code=2)
+    result = run(kb or sample_kb, cases, *options, "--output", output, code=2)
     assert code in result.output
     assert "Traceback" not in result.output
     assert not output.exists()
 
 
 def test_regress_exits_with_2_without_the_file(sample_kb, tmp_path):
-    run(tmp_path / "none.yaml", "--kb", sample_kb, code=2)
+    run(sample_kb, tmp_path / "none.yaml", code=2)
 
 
 def test_regress_exits_with_2_after_an_unexpected_error(
@@ -87,5 +87,5 @@ def test_regress_exits_with_2_after_an_unexpected_error(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("spacy_sapbert.cli.regress.run_cases", fail)
-    run(cases, "--kb", sample_kb, code=2)
+    monkeypatch.setattr("spacy_sapbert.evaluation.regression.run_cases", fail)
+    run(sample_kb, cases, code=2)
