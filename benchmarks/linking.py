@@ -46,11 +46,11 @@ from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
     read_aliases,
 )
-from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from training.data.dictionary import read_dictionary
 
 OURS, SMALL, SCISPACY, BEFORE = "ours", "ours, small", "scispaCy", "before"
 CODE = Path(__file__).parent

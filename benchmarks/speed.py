@@ -23,9 +23,9 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
+from training.data.dictionary import read_dictionary
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
 PLAIN = "transformers float32"

@@ -73,14 +73,14 @@ def check(files: Files) -> Callable[..., None]:
 PACKAGE = [
     ("E009", ["assemble", "KB", "out", "--name", NO_UTF8]),
     ("E009", ["convert", "DOCUMENTS", "--format", "pubtator", "--output", "out.spacy"]),
-    ("E009", ["explain", "fever", "--kb", "KB", "--label", NO_UTF8]),
-    ("E009", ["explain", "fever", "--kb", NO_UTF8]),
+    ("E009", ["explain", "KB", "fever", "--label", NO_UTF8]),
+    ("E009", ["explain", NO_UTF8, "fever"]),
     ("E009", ["link", NO_UTF8, "text.txt", "--output", "out.jsonl"]),
-    ("E009", ["regress", str(SAMPLE / "cases.yaml"), "--kb", NO_UTF8]),
+    ("E009", ["regress", NO_UTF8, str(SAMPLE / "cases.yaml")]),
     ("E331", ["assemble", "KB", "out", "--lang", "klingon"]),
     ("E331", ["stop-names", "KB", "GOLD", "-o", "out", "--lang", "klingon"]),
     ("E001", ["map", "KB", "pipe.csv", "--column", "a", "--output", "o.csv"]),
-    (USAGE, ["calibrate", "GOLD", "--kb", "KB", "--dry-run", "--limit", HUGE]),
+    (USAGE, ["calibrate", "KB", "GOLD", "--dry-run", "--limit", HUGE]),
     (USAGE, ["evaluate", "KB", "GOLD", "--limit", HUGE]),
     (
         USAGE,

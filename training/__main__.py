@@ -81,6 +81,10 @@ COMMANDS = {
         "detector.evaluate:evaluate_pipeline",
         "pipeline + held_out.spacy -> mentions found and linked, results.json",
     ),
+    "evaluate-baseline": CommandInfo(
+        "experiments.baselines:evaluate_baseline",
+        "kb/ + mentions.tsv -> results.json of look-up, 3-grams or training mentions",
+    ),
     "evaluate-hierarchy": CommandInfo(
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
         "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",

@@ -1,22 +1,17 @@
 """`spacy sapbert calibrate`: the NIL threshold of a knowledge base."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from ..errors import SapbertError
-from ..evaluation.gold_mentions import read_aliases
 from ..io.terminal import format_json, msg
-from ..kb.folder.publication import check_writable, read_only_kb
-from ..kb.folder.records import Calibration
-from ..kb.folder.versions import find_kb
-from ..kb.knowledge_base import load_kb
-from ..kb.settings import has_learned_order
-from ..linking.probability import score_probability
-from .app import app, check_outputs
-from .evaluate import MOST, print_links
-from .options import OnError, Skipped
+from .app import app
+from .evaluate import Aliases, BarsJoinParts, Limit, Mentions
+from .options import AsJson, KbName, OnError, Quiet, Skipped
 
+USED = 1  # number of the threshold in force, see `measure_thresholds`
 # Rows of the table: the key and its words.
 ROWS = {
     "mentions": "Mentions",
@@ -46,67 +41,67 @@ def format_number(number: float | str | None) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
+def print_links(figures: list[dict[str, Any]]) -> None:
+    """Print what the threshold does, and some beside it."""
+    names = ("precision", "recall", "nil_precision", "nil_recall")
+    rows = [
+        (
+            f"{each['threshold']:g}{' (used)' * (number == USED)}",
+            *("–" if each[n] is None else f"{each[n]:.4f}" for n in names),
+        )
+        for number, each in enumerate(figures)
+    ]
+    msg.divider("Links at thresholds")
+    header = ("Probability", "Precision", "Recall", "NIL precision", "NIL recall")
+    msg.table(rows, header=header, divider=True, aligns=["l", *["r"] * 4])
+
+
 @app.command("calibrate")
 def calibrate(
-    mentions: list[Path] = typer.Argument(
-        ...,
-        metavar="MENTIONS...",
-        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
-    ),
-    kb: str | None = typer.Option(
-        None, help="Folder of the knowledge base to calibrate."
-    ),
+    kb: KbName,
+    mentions: Mentions,
     criterion: str = typer.Option(
         "f1", help="Best f1 or accuracy (with NIL), or the lowest with precision=0.95."
     ),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
-    bars_join_parts: bool = typer.Option(
-        False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
-    ),
-    limit: int = typer.Option(
-        0, min=0, max=MOST, help="First mentions of each file; 0 = all."
-    ),
+    aliases: Aliases = None,
+    bars_join_parts: BarsJoinParts = False,
+    limit: Limit = 0,
     on_error: OnError = "fail",
-    figure: Path | None = typer.Option(None, help="Figure to write, .png or .svg."),
     check: bool = typer.Option(
         False, "--check", help="Measure the present threshold; no change."
     ),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Do not change the knowledge base."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
-    force: bool = typer.Option(False, "--force", help="Replace an existing figure."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """mentions.tsv … + kb/ -> threshold and probability in kb/meta.json
+    """kb/ + mentions.tsv … -> threshold and probability in kb/meta.json
 
     Mentions without an id, or with ids that are not in the knowledge base, are true
     NILs.
 
-    Example: spacy sapbert calibrate corpus/train.tsv --kb models/kb --figure
-    calibration.png
-
-    Example: spacy sapbert calibrate corpus/train.tsv --kb models/kb --criterion
+    Example: spacy sapbert calibrate models/kb corpus/train.tsv --criterion
     precision=0.95 --dry-run
 
-    Example: spacy sapbert calibrate corpus/dev.tsv --kb models/kb --check
+    Example: spacy sapbert calibrate models/kb corpus/dev.tsv --check
     """
     from ..evaluation import calibration as evaluation
+    from ..evaluation.gold_mentions import read_aliases
+    from ..kb.folder.publication import check_writable, read_only_kb
+    from ..kb.folder.records import Calibration
+    from ..kb.folder.versions import find_kb
+    from ..kb.knowledge_base import load_kb
+    from ..kb.settings import has_learned_order, write_calibration
+    from ..linking.probability import score_probability
 
     evaluation.parse_criterion(criterion)
-    check_outputs(figure, force=force)
     keep = dry_run or check
     folder = find_kb(kb)
     if not keep:
-        if kb is None or not Path(kb).is_dir():  # an installed one
+        if not Path(kb).is_dir():  # an installed one
             raise read_only_kb(path=folder)
         check_writable(folder)
-    if figure is not None:
-        from ..evaluation.figures import check_figure, draw_calibration, save_figure
-
-        check_figure(figure)
     skipped = Skipped(on_error)
     files = evaluation.read_gold_files(
         mentions, bars_join_parts=bars_join_parts, limit=limit, on_error=skipped
@@ -138,11 +133,7 @@ def calibrate(
         progress=not quiet,
     )
     calibration = evaluation.calibrate(top, files, criterion, known, ordered=ordered)
-    if figure is not None:
-        save_figure(draw_calibration(top, calibration), figure)
     if not keep:
-        from ..kb.settings import write_calibration
-
         write_calibration(opened.version, Calibration.model_validate(calibration))
     if as_json:
         typer.echo(format_json(calibration))
@@ -156,9 +147,8 @@ def calibrate(
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
         skipped.report()
         if written.by == "probability":
-            print_links(evaluation.measure_beside(top, written))
-        if figure is not None:
-            msg.good(f"Wrote {figure}")
+            beside = (written.logistic, written.threshold)
+            print_links(evaluation.measure_beside(top, *beside))
         if not keep:
             msg.good(f"Wrote the threshold into {folder}")
         elif dry_run:

@@ -2,162 +2,138 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from ..io.progress import format_count
 from ..io.terminal import msg
 from ..io.writing import write_atomically, write_json
-from ..kb.knowledge_base import load_kb
 from .app import app, check_outputs
-from .options import OnError, Skipped
+from .options import OUTPUT, Force, KbName, OnError, Quiet, Skipped
 
 MOST = 1_000_000_000  # mentions of a file
-USED = 1  # number of the threshold in force; see `list_beside`
+TIE = "expected"  # how ties are counted in what is printed
 
-
-def format_accuracy(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a header, and a row for each linker, group, level and k of one file."""
-    from ..evaluation.accuracy import LEVELS, TIES
-
-    linkers = {"": result["accuracy"], **result.get("baselines", {})}
-    ks = list(result["accuracy"]["all"]["concepts"])
-    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", "Acc", *TIES)]
-    for linker, groups in linkers.items():
-        for group, accuracy in groups.items():
-            name = f"{linker}, {group}" if linker else group
-            for level in LEVELS:
-                start = (name, level, f"{accuracy['mentions']:,}")
-                for k in ks:
-                    values = [accuracy[level][k][tie] for tie in TIES]
-                    cells = ["–" if v is None else f"{v:.4f}" for v in values]
-                    table.append((*start, k.removeprefix("acc"), *cells))
-    return table
+Mentions = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MENTIONS...",
+        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
+    ),
+]
+Aliases = Annotated[
+    Path | None,
+    typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),
+]
+BarsJoinParts = Annotated[
+    bool,
+    typer.Option(
+        "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
+    ),
+]
+Limit = Annotated[
+    int, typer.Option(min=0, max=MOST, help="First mentions of each file; 0 = all.")
+]
 
 
 def print_file(result: dict[str, Any]) -> None:
-    """Print counts and accuracies of one file."""
-    header, *rows = format_accuracy(result)
-    msg.divider(result["file"])
-    repeated = f", {result['repeated']:,} repeated" if result["repeated"] else ""
-    msg.text(
-        f"{result['judged']:,} of {result['mentions']:,} mentions scored "
-        f"({result['without_id']:,} without an id{repeated}); the knowledge base "
-        f"covers {result['coverage']:.1%} of them."
-    )
-    aligns = ["l", "l"] + ["r"] * (len(header) - 2)
-    msg.table(rows, header=header, divider=True, aligns=aligns)
+    """Print how often the first answer, and one of the first k, is right."""
+    from ..evaluation.accuracy import wilson_interval
 
-
-def print_links(figures: list[dict[str, Any]]) -> None:
-    """Print what the threshold does, and some beside it."""
-    if not figures:
-        return
-    names = ("precision", "recall", "nil_precision", "nil_recall")
-    rows = [
-        (
-            f"{each['threshold']:g}{' (used)' * (number == USED)}",
-            *("–" if each[n] is None else f"{each[n]:.4f}" for n in names),
-        )
-        for number, each in enumerate(figures)
-    ]
-    msg.divider("Links at thresholds")
-    header = ("Probability", "Precision", "Recall", "NIL precision", "NIL recall")
-    msg.table(rows, header=header, divider=True, aligns=["l", *["r"] * 4])
+    judged = result["judged"]
+    text = f"{result['file']}: {format_count(judged, 'mention')}"
+    if others := result["mentions"] - judged:
+        text += f" ({others:,} without an id, or repeated, are left out)"
+    if result["coverage"] < 1:
+        text += f"; the knowledge base has the concepts of {result['coverage']:.1%}"
+    rows = []
+    for name, ties in result["accuracy"]["all"]["concepts"].items():
+        k = int(name.removeprefix("acc@"))
+        low, high = wilson_interval(ties[TIE], judged)
+        title = "first answer is right" if k == 1 else f"one of the first {k} is right"
+        rows.append((title, f"{ties[TIE]:.1%}", f"({low:.1%} to {high:.1%})"))
+    msg.text(text)
+    msg.table(rows, aligns=("l", "r", "l"))
 
 
 def print_comparison(comparison: dict[str, Any]) -> None:
     """Print the differences from other predictions, and how certain they are."""
+    rows = []
     for result in comparison["results"]:
-        title = f"{result['file']}: this against {comparison['with']['file']}"
-        msg.divider(title)
-        rows = [
+        scores = result["ties"][TIE]
+        low, high = scores["interval"]
+        rows.append(
             (
-                tie,
-                f"{scores['first']:.4f}",
-                f"{scores['second']:.4f}",
-                f"{scores['difference']:+.4f}",
-                f"{scores['interval'][0]:+.4f} to {scores['interval'][1]:+.4f}",
-                f"{scores['only_first']:,} : {scores['only_second']:,}",
+                result["file"],
+                f"{scores['first']:.1%}",
+                f"{scores['second']:.1%}",
+                f"{scores['difference']:+.1%} ({low:+.1%} to {high:+.1%})",
                 f"{scores['p']:.2g}",
-                scores["test"],
             )
-            for tie, scores in result["ties"].items()
-        ]
-        numbers = ("Other", "This", "Difference", "95% interval", "Only one right", "p")
-        header = ("Acc@1", *numbers, "Test")
-        msg.table(rows, header=header, divider=True, aligns=["l", *["r"] * 6, "l"])
+        )
+    header = ("First answer is right", comparison["with"]["file"], "This", "More", "p")
+    msg.table(rows, header=header, divider=True, aligns=["l", *["r"] * 4])
 
 
 def print_causes(causes: dict[str, int]) -> None:
     """Print the number of errors of each cause."""
     total = sum(causes.values())
-    rows = [(c, f"{n:,}", f"{n / max(1, total):.1%}") for c, n in causes.items()]
-    msg.divider(f"{total:,} wrong answers")
-    header = ("Cause", "Mentions", "Share")
-    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r"))
+    rows = [(c, f"{n:,}", f"{n / total:.1%}") for c, n in causes.items() if n]
+    msg.text(format_count(total, "wrong answer"))
+    msg.table(rows, aligns=("l", "r", "r"))
 
 
 @app.command("evaluate")
 def evaluate(
-    kb: str = typer.Argument(..., help="Folder or name of a knowledge base."),
-    mentions: list[Path] = typer.Argument(
-        ...,
-        metavar="MENTIONS...",
-        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
-    ),
+    kb: KbName,
+    mentions: Mentions,
     k: int = typer.Option(
         5, "-k", "--k", min=1, help="Answers that count, besides the first."
     ),
-    composite: str = typer.Option(
+    composite: Literal["parts", "released"] = typer.Option(
         "parts", help="Of A+B: parts = both must be found, released = any."
     ),
-    bars_join_parts: bool = typer.Option(
-        False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
-    ),
+    bars_join_parts: BarsJoinParts = False,
     distinct: bool = typer.Option(
         False, "--distinct", help="Count each pair of mention and ids once."
     ),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
+    aliases: Aliases = None,
     seen: list[Path] = typer.Option(
         [], help="Training mentions, for the groups seen and unseen; may be repeated."
     ),
-    back_off: list[Path] = typer.Option(
-        [], help="Training mentions to look up first; may be repeated."
-    ),
-    limit: int = typer.Option(
-        0, min=0, max=MOST, help="First mentions of each file; 0 = all."
-    ),
+    limit: Limit = 0,
     recall_queries: int = typer.Option(
         1000, min=0, help="Mentions to compare the index with exact search."
-    ),
-    baselines: bool = typer.Option(
-        False, "--baselines", help="Score exact look-up and TF-IDF on the names too."
     ),
     compare: Path | None = typer.Option(
         None, help="predictions.jsonl of another linker to compare with."
     ),
+    on_error: OnError = "fail",
+    output: Path | None = typer.Option(
+        None,
+        "--output",
+        "-o",
+        help="JSON to write: groups, levels, ties, thresholds, recall of the index.",
+        **OUTPUT,
+    ),
     errors: list[Path] = typer.Option(
-        [], help="Wrong answers to write, .jsonl or .html; may be repeated."
+        [], help="Wrong answers to write, .jsonl or .html; may be repeated.", **OUTPUT
     ),
     predictions: Path | None = typer.Option(
-        None, help="JSON lines to write: file, line, cuis, scores; never the text."
+        None,
+        help="JSON lines to write: file, line, cuis, scores; never the text.",
+        **OUTPUT,
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="evaluation.json to write."
-    ),
-    on_error: OnError = "fail",
-    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """kb/ + mentions.tsv … -> accuracy, evaluation.json
+    """kb/ + mentions.tsv … -> accuracy, metrics.json
 
-    Ties are counted in three ways: lenient, expected and strict.
+    Printed are answers by concepts, a tie right by its chance, with 95% intervals.
 
-    Example: spacy sapbert evaluate models/kb assets/sample/mentions.tsv --output
-    evaluation.json
+    Example: spacy sapbert evaluate models/kb assets/sample/mentions.tsv -o
+    metrics.json
 
     Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --aliases aliases.tsv
     --seen corpus/train.tsv.gz --predictions trained.jsonl --compare base.jsonl
@@ -174,14 +150,15 @@ def evaluate(
     from ..evaluation.evaluate import evaluate_kb
     from ..evaluation.gold_mentions import read_aliases, read_pairs
     from ..evaluation.rankers import kb_lookup
-    from ..evaluation.score_mentions import make_evaluation_settings
+    from ..evaluation.score_mentions import EvaluationSettings
+    from ..kb.knowledge_base import load_kb
 
     for path in errors:
         check_errors_path(path)
     check_outputs(output, predictions, *errors, force=force)
     skipped = Skipped(on_error)
-    settings = make_evaluation_settings(
-        k,
+    settings = EvaluationSettings(
+        ks=(1, k) if k > 1 else (1,),
         composite=composite,
         bars_join_parts=bars_join_parts,
         distinct=distinct,
@@ -196,8 +173,6 @@ def evaluate(
         settings,
         aliases=known,
         seen=read_pairs(seen, known, bars_join_parts=bars) if seen else None,
-        back_off=back_off,
-        baselines=baselines,
         recall_queries=recall_queries,
         progress=not quiet,
         on_error=skipped,
@@ -230,12 +205,11 @@ def evaluate(
     for result in results["files"]:
         print_file(result)
     skipped.report()
-    print_links(results["links"])
-    recall = [f"{key} {val}" for key, val in results["index_recall"].items()]
-    msg.text(f"Index against exact search: {', '.join(recall)}")
     if compare:
         print_comparison(results["comparison"])
     if errors:
         print_causes(results["causes"])
+    if not output:
+        msg.text("All figures: `-o metrics.json`")
     for written in filter(None, (output, predictions, *errors)):
         msg.good(f"Wrote {written}")

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from math import comb
-from statistics import fmean, stdev
+from math import comb, sqrt
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 LEVELS = ("concepts", "rows")
 TIES = ("lenient", "expected", "strict")
-COMPOSITES = ("parts", "released")
 SCORE_DIGITS = 6  # scores that agree in these digits are a tie
 
 Scored = tuple[float, str]  # score, cui
@@ -147,10 +145,13 @@ def compute_accuracy(scores: np.ndarray, ks: Sequence[int]) -> GroupAccuracy:
     return {"mentions": len(scores), "concepts": summarise(0), "rows": summarise(1)}
 
 
-def format_mean(values: Sequence[float | None], *, digits: int = 3) -> str:
-    """Format the mean of several seeds or folds ± the sample standard deviation."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "–"
-    spread = f" ± {stdev(known):.{digits}f}" if len(known) > 1 else ""
-    return f"{fmean(known):.{digits}f}{spread}"
+def wilson_interval(share: float, number: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of a number of mentions.
+
+    Source: Wilson (1927).
+    """
+    z = 1.959964
+    middle = share + z**2 / (2 * number)
+    width = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
+    scale = 1 + z**2 / number
+    return max(0.0, (middle - width) / scale), min(1.0, (middle + width) / scale)

@@ -3,8 +3,9 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ import numpy as np
 from ..errors import SapbertError
 from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
-from ..formats.gold import GoldDocument
-from ..io.progress import show_progress
+from ..formats.gold import GoldDocument, GoldMention
 from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.order.fit import measure_thresholds
+from ..linking.candidates import Candidate
 from ..linking.probability import (
     DIGITS,
     MEASURES,
@@ -30,13 +31,13 @@ from ..linking.probability import (
     score_probability,
 )
 from .gold_mentions import check_names, make_resolver, read_gold
-from .rankers import kb_lookup
+from .rankers import kb_lookup, link_mentions
+from .score_mentions import rank_mentions
 
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
 NOT_CALIBRATED = "no calibration"  # criterion of a threshold given or estimated
 BINS = 10
-BATCH_SIZE = 256
 
 GoldFiles = dict[Path, list[GoldDocument]]  # without their texts
 
@@ -93,50 +94,47 @@ def score_top1(
     ordered: bool = False,
     progress: bool = False,
 ) -> TopScores:
-    """Link mentions without a threshold, and compare the best candidates with the ids.
+    """Link mentions, and compare the first candidates; see `score_candidates`."""
+    golds = [gold for file in files.values() for doc in file for gold in doc.mentions]
+    rank = partial(link_mentions, kb, k=1)
+    found = rank_mentions(rank, (g.mention for g in golds), progress=progress)
+    return score_candidates(kb, golds, found, aliases, ordered=ordered)
+
+
+def score_candidates(
+    kb: KnowledgeBase,
+    golds: Iterable[GoldMention],
+    found: Mapping[str, Sequence[Candidate]],
+    aliases: dict[str, str],
+    *,
+    ordered: bool = False,
+) -> TopScores:
+    """Compare the first candidates of mentions with their ids.
 
     A candidate is right if it is a gold concept of every part of the mention. A
     composite is linked as one text, so its candidate is hardly ever right. If
     `ordered`, the scores are log-odds of the learned order, not cosines.
     """
-    golds = [gold for file in files.values() for doc in file for gold in doc.mentions]
-    texts = list(dict.fromkeys(gold.mention for gold in golds))
-    best: dict[str, tuple[str, float | None]] = {}
-    starts = range(0, len(texts), BATCH_SIZE)
-    for start in show_progress(starts, unit="batches", quiet=not progress):
-        batch = texts[start : start + BATCH_SIZE]
-        for text, linked in zip(batch, kb.link(batch, k=1), strict=True):
-            if linked.candidates:
-                first = linked.candidates[0]
-                cui, score = first["cui"], first["score"]
-                if ordered:
-                    score = log_odds(first["probability"] or 0)
-                best[text] = aliases.get(cui, cui), score
     resolve = make_resolver(kb_lookup(kb), aliases)
     rows: list[tuple[float | None, bool, bool]] = []
     for gold in golds:
-        parts, (cui, value) = resolve(gold), best.get(gold.mention, ("", None))
+        parts, first = resolve(gold), next(iter(found[gold.mention]), None)
+        score, cui = None, ""
+        if first is not None:
+            score, cui = first["score"], aliases.get(first["cui"], first["cui"])
+            if ordered:
+                score = log_odds(first["probability"] or 0)
         right = bool(parts) and all(cui in part for part in parts)
-        rows.append((value, right, any(parts)))
+        rows.append((score, right, any(parts)))
     return sort_scores(rows)
 
 
-def measure_links(
-    kb: KnowledgeBase, files: GoldFiles, aliases: dict[str, str]
+def measure_beside(
+    top: TopScores, logistic: Logistic, threshold: float
 ) -> list[dict[str, Any]]:
-    """Measure links at the threshold and beside it, if it is a probability."""
-    if kb.ranker is None or kb.manifest.threshold is not None:
-        return []
-    top = score_top1(kb, files, aliases, ordered=True)
-    chances = score_probability(Logistic(slope=1, intercept=0), top.scores)
-    figures = measure_thresholds(top._replace(scores=chances), kb.ranker.threshold)
-    return [each.model_dump() for each in figures]
-
-
-def measure_beside(top: TopScores, calibration: Calibration) -> list[dict[str, Any]]:
     """Measure what a threshold that is a probability does, and some beside it."""
-    chances = score_probability(calibration.logistic, top.scores)
-    figures = measure_thresholds(top._replace(scores=chances), calibration.threshold)
+    chances = score_probability(logistic, top.scores)
+    figures = measure_thresholds(top._replace(scores=chances), threshold)
     return [each.model_dump() for each in figures]
 
 

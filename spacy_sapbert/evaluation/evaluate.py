@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,23 +12,21 @@ import numpy as np
 from ..errors import SapbertError
 from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
-from ..formats.gold import GoldDocument, GoldMention
+from ..formats.gold import GoldMention
 from ..io.tables import show_id
 from ..io.version import __version__
+from ..kb.folder.records import Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
-from .calibration import measure_links
-from .gold_mentions import Lookup, Pair, Resolve, check_names, make_resolver
+from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer
+from .calibration import measure_beside, score_candidates
+from .gold_mentions import Pair, Resolve, check_names, make_resolver
 from .rankers import (
-    back_off_ranker,
     embed_mentions,
-    exact_lookup,
     exact_search,
     kb_lookup,
     kb_ranker,
-    read_dictionary,
-    read_training_mentions,
-    tfidf_ranker,
+    link_mentions,
+    order_answers,
 )
 from .score_mentions import (
     EvaluationSettings,
@@ -134,81 +133,58 @@ def evaluate_kb(
     *,
     aliases: dict[str, str] | None = None,
     seen: set[Pair] | None = None,
-    back_off: Sequence[Path] = (),
-    baselines: bool = False,
     recall_queries: int = 1000,
     progress: bool = False,
     on_error: OnError = raise_error,
 ) -> Evaluation:
     """Compute accuracy and coverage of a knowledge base on files of gold mentions.
 
-    `seen` has the pairs of the training. Mentions of `back_off` are looked up first.
-    With `baselines`, exact look-up and TF-IDF are scored on the same names too.
-    `recall_queries` mentions compare the index with exact search. `on_error` gets the
-    error of each document that is left out.
+    `seen` has the pairs of the training. `recall_queries` mentions compare the index
+    with exact search. `on_error` gets the error of each document that is left out.
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)
-    selected = [select_mentions(path, settings, on_error) for path in paths]
-    texts = list(dict.fromkeys(gold.mention for golds, _ in selected for gold in golds))
+    selected = [(path, *select_mentions(path, settings, on_error)) for path in paths]
+    named = [(path.name, gold) for path, golds, _ in selected for gold in golds]
+    golds = [gold for _, gold in named]
+    texts = list(dict.fromkeys(gold.mention for gold in golds))
     lookup = kb_lookup(kb)
-    for path, (golds, _) in zip(paths, selected, strict=True):
-        check_coverage(path, golds, make_resolver(lookup, aliases), kb)
-    rank = kb_ranker(kb, aliases, k=k)
-    if back_off:
-        resolve = make_resolver(lookup, aliases)
-        bars = settings.bars_join_parts
-        known = read_training_mentions(back_off, resolve, bars_join_parts=bars)
-        rank = back_off_ranker(rank, known)
-
-    def score(rank: Ranker, lookup: Lookup) -> tuple[list[Any], dict[str, Any]]:
-        answers = rank_mentions(rank, texts, progress=progress)
-        scores = [
-            score_mentions(golds, answers, lookup, aliases, settings, seen=seen)
-            for golds, _ in selected
-        ]
-        return scores, answers
-
-    scores, answers = score(rank, lookup)
-    results: list[dict[str, Any]] = []
-    predictions: list[dict[str, Any]] = []
-    for path, (golds, counts), scored in zip(paths, selected, scores, strict=True):
-        file = {"file": path.name, "sha256": corpus_digest(path)}
-        results.append({**file, **counts, **scored})
-        predictions += list_predictions(path.name, golds, answers, k)
-    if baselines:
-        dictionary = read_dictionary(kb.concepts())
-        rankers = {
-            "exact look-up": exact_lookup(dictionary, aliases),
-            "TF-IDF": tfidf_ranker(dictionary, aliases, k=k),
+    for path, found, _ in selected:
+        check_coverage(path, found, make_resolver(lookup, aliases), kb)
+    links: list[dict[str, Any]] = []
+    if kb.ranker is None:
+        answers = rank_mentions(kb_ranker(kb, aliases, k=k), texts, progress=progress)
+    else:
+        rank = partial(link_mentions, kb, k=k)
+        candidates = rank_mentions(rank, texts, progress=progress)
+        answers = {
+            text: order_answers(kb, found, aliases)
+            for text, found in candidates.items()
         }
-        for name, baseline in rankers.items():
-            scores, _ = score(baseline, dictionary.lookup)
-            for result, scored in zip(results, scores, strict=True):
-                accuracy = scored["accuracy"]
-                result.setdefault("baselines", {})[name] = accuracy
+        if kb.manifest.threshold is None:
+            top = score_candidates(kb, golds, candidates, aliases, ordered=True)
+            none = Logistic(slope=1, intercept=0)  # the probability as it is
+            links = measure_beside(top, none, kb.ranker.threshold)
     step = max(1, len(texts) // max(1, recall_queries))
     content = {
-        "settings": {
-            **describe_settings(settings),
-            "back_off": {path.name: corpus_digest(path) for path in back_off},
-        },
+        "settings": describe_settings(settings),
         "kb": describe_kb(kb),
         "versions": describe_versions(),
-        "links": measure_links(
-            kb,
-            {
-                path: [GoldDocument("", "", golds)]
-                for path, (golds, _) in zip(paths, selected, strict=True)
-            },
-            aliases,
-        ),
+        "links": links,
         "index_recall": measure_recall(kb, texts[::step][:recall_queries]),
-        "files": results,
+        "files": [
+            {
+                "file": path.name,
+                "sha256": corpus_digest(path),
+                **counts,
+                **score_mentions(found, answers, lookup, aliases, settings, seen=seen),
+            }
+            for path, found, counts in selected
+        ],
     }
-    named = [
-        (path.name, gold)
-        for path, (golds, _) in zip(paths, selected, strict=True)
-        for gold in golds
+    predictions = [
+        row
+        for path, found, _ in selected
+        for row in list_predictions(path.name, found, answers, k)
     ]
     return Evaluation(content, predictions, named, answers)

@@ -1,8 +1,8 @@
 """Gold mentions and the answers of a linker → coverage and accuracy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldMention
 from ..io.progress import show_progress
 from .accuracy import (
-    COMPOSITES,
     Answer,
     GroupAccuracy,
-    Ranker,
     combine_parts,
     compute_accuracy,
     list_concepts,
@@ -30,12 +28,14 @@ from .gold_mentions import (
 )
 
 BATCH_SIZE = 256
+T = TypeVar("T")
 
 
 class EvaluationSettings(NamedTuple):
     """How answers are scored.
 
     Attributes:
+        ks: Numbers of first answers among which a right one counts.
         composite: See `combine_parts`.
         bars_join_parts: See `split_ids`.
         distinct: Count each pair of a mention and its ids once.
@@ -60,21 +60,6 @@ class FileScores(TypedDict):
     judged: int
     coverage: float
     accuracy: dict[str, GroupAccuracy]
-
-
-def make_evaluation_settings(
-    k: int, *, composite: str = "parts", **settings: Any
-) -> EvaluationSettings:
-    """Return settings for Acc@1 and Acc@k."""
-    if composite not in COMPOSITES:
-        setting = "composite"
-        raise SapbertError(
-            "E331",
-            f"Expected {setting} to be one of {COMPOSITES}, but got {composite!r}. "
-            f"Correct `--{setting}`.",
-        )
-    ks = tuple(dict.fromkeys((1, k)))
-    return EvaluationSettings(ks, composite, **settings)
 
 
 def select_mentions(
@@ -103,10 +88,14 @@ def select_mentions(
 
 
 def rank_mentions(
-    rank: Ranker, mentions: Iterable[str], *, progress: bool = False
-) -> dict[str, list[Answer]]:
+    rank: Callable[[Sequence[str]], Sequence[T]],
+    mentions: Iterable[str],
+    *,
+    progress: bool = False,
+) -> dict[str, T]:
+    """Rank each distinct mention once, in batches."""
     texts = list(dict.fromkeys(mentions))
-    answers: dict[str, list[Answer]] = {}
+    answers: dict[str, T] = {}
     with show_progress(total=len(texts), unit="mentions", quiet=not progress) as bar:
         for start in range(0, len(texts), BATCH_SIZE):
             batch = texts[start : start + BATCH_SIZE]

@@ -23,12 +23,12 @@ def calibrate(*arguments: Any) -> dict[str, Any]:
 def test_calibrate_writes_threshold_and_calibration(
     annotated_file: Path, own_kb: Path
 ) -> None:
-    result = invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
+    result = invoke("calibrate", own_kb, annotated_file, code=0)
     assert "Expected calibration error" in result.output
     manifest = load_kb(own_kb).manifest  # verified
     assert manifest.calibration is not None
     written = manifest.calibration.model_dump()
-    found = calibrate(annotated_file, "--kb", own_kb)
+    found = calibrate(own_kb, annotated_file)
     assert written.items() <= found.items()
     assert manifest.threshold == found["threshold"]
     assert found["criterion"] == "f1"
@@ -49,7 +49,7 @@ def test_calibrate_writes_threshold_and_calibration(
 def test_calibrate_reveals_no_text_and_no_folder(
     annotated_file: Path, own_kb: Path
 ) -> None:
-    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--json")
+    result = invoke("calibrate", own_kb, annotated_file, "--json")
     written = (own_kb / "v2" / "meta.json").read_text("utf8")
     for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
         assert secret not in result.output
@@ -60,7 +60,7 @@ def test_calibrate_changes_nothing_in_a_dry_run(
     annotated_file: Path, own_kb: Path
 ) -> None:
     before = read_version(own_kb)
-    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--dry-run", code=0)
+    result = invoke("calibrate", own_kb, annotated_file, "--dry-run", code=0)
     assert "--dry-run" in result.output
     assert read_version(own_kb) == before
 
@@ -68,41 +68,28 @@ def test_calibrate_changes_nothing_in_a_dry_run(
 def test_calibrate_checks_on_other_mentions(
     annotated_file: Path, own_kb: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    arguments = (annotated_file, "--kb", own_kb, "--check")
+    arguments = (own_kb, annotated_file, "--check")
     assert "E582" in invoke("calibrate", *arguments, code=1).output
-    invoke("calibrate", annotated_file, "--kb", own_kb, code=0)
+    invoke("calibrate", own_kb, annotated_file, code=0)
     before = read_version(own_kb)
-    other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
+    other = tmp_path / "other.tsv"
     text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
     other.write_text(text, "utf8")
-    options = ("--kb", own_kb, "--check", "--figure", picture)
-    assert "Expected calibration error" in invoke("calibrate", other, *options).output
-    assert picture.is_file()
-    found = json.loads(invoke("calibrate", other, *options, "--force", "--json").stdout)
+    arguments = (own_kb, other, "--check")
+    assert "Expected calibration error" in invoke("calibrate", *arguments).output
+    found = json.loads(invoke("calibrate", *arguments, "--json").stdout)
     assert found["files"][0]["file"] == "other.tsv"
     assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
     assert read_version(own_kb) == before
 
 
 def test_calibrate_prints_nothing_if_quiet(annotated_file: Path, own_kb: Path) -> None:
-    result = invoke("calibrate", annotated_file, "--kb", own_kb, "--quiet")
+    result = invoke("calibrate", own_kb, annotated_file, "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_calibrate_draws_a_figure(
-    annotated_file: Path, own_kb: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    picture = tmp_path / "calibration.svg"
-    arguments = (annotated_file, "--kb", own_kb, "--figure", picture)
-    invoke("calibrate", *arguments, code=0)
-    assert "<svg" in picture.read_text("utf8")
-
-
 def test_calibrate_reaches_a_precision(annotated_file: Path, own_kb: Path) -> None:
-    options = ("--kb", own_kb, "--criterion", "precision=0.95")
-    found = calibrate(annotated_file, *options)
+    found = calibrate(own_kb, annotated_file, "--criterion", "precision=0.95")
     assert read_version(own_kb).manifest.threshold == found["threshold"]
     assert found["criterion"] == "precision=0.95"
     assert found["precision"] >= 0.95
@@ -115,29 +102,28 @@ def test_calibrate_uses_aliases_and_a_limit(
     text = annotated_file.read_text("utf8").replace("C0000004", "OMIM:1")
     gold.write_text(text, "utf8")
     aliases.write_text("OMIM:1\tC0000004\n", "utf8")
-    options = ("--kb", own_kb, "--limit", 70, "--bars-join-parts")
-    found = calibrate(gold, *options, "--aliases", aliases)
+    arguments = (own_kb, gold, "--limit", 70, "--bars-join-parts")
+    found = calibrate(*arguments, "--aliases", aliases)
     assert found["mentions"] == 70
     assert found["right"] == 4 * 9
-    assert calibrate(gold, *options)["right"] == 3 * 9
+    assert calibrate(*arguments)["right"] == 3 * 9
 
 
 @pytest.mark.parametrize(
-    ("options", "code"),
+    ("kb", "options", "code"),
     [
-        (["--criterion", "recall"], "E331"),
-        (["--figure", "calibration.pdf"], "E110"),
-        (["--limit", "20"], "E582"),
-        (["--criterion", "nonsense", "--kb", "nowhere"], "E331"),
-        (["--kb", "nowhere"], "E310"),
+        (None, ["--criterion", "recall"], "E331"),
+        (None, ["--limit", "20"], "E582"),
+        ("nowhere", ["--criterion", "nonsense"], "E331"),
+        ("nowhere", [], "E310"),
     ],
 )
 def test_calibrate_refuses_bad_options(
-    annotated_file: Path, own_kb: Path, options: list, code: str
+    annotated_file: Path, own_kb: Path, kb: str | None, options: list, code: str
 ) -> None:
     before = read_version(own_kb)
-    kb = [] if "--kb" in options else ["--kb", str(own_kb)]
-    assert code in invoke("calibrate", annotated_file, *kb, *options, code=1).output
+    arguments = (kb or own_kb, annotated_file, *options)
+    assert code in invoke("calibrate", *arguments, code=1).output
     assert read_version(own_kb) == before
 
 
@@ -151,7 +137,7 @@ def test_calibrate_changes_only_the_version_that_was_scored(
         return score(*arguments, **options)
 
     monkeypatch.setattr(calibration, "score_top1", publish_meanwhile)
-    done = invoke("calibrate", annotated_file, "--kb", own_kb, code=1)
+    done = invoke("calibrate", own_kb, annotated_file, code=1)
     assert "[E550]" in done.output
     assert read_version(own_kb).name == "v2"
 
@@ -167,10 +153,8 @@ def test_calibrate_never_changes_an_installed_kb(
         "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"umls": Point()}
     )
     before = read_version(own_kb)
-    for options in ([], ["--kb", "umls"]):
-        refused = invoke("calibrate", annotated_file, *options, code=1)
-        assert "E586" in refused.output
-        invoke("calibrate", annotated_file, *options, "--dry-run", code=0)
+    assert "E586" in invoke("calibrate", "umls", annotated_file, code=1).output
+    invoke("calibrate", "umls", annotated_file, "--dry-run", code=0)
     assert read_version(own_kb) == before
 
 
@@ -189,7 +173,7 @@ def test_calibrate_corrects_the_probability_of_an_order(
     annotated_file: Path, ordered_kb: Path
 ) -> None:
     before = load_kb(ordered_kb)
-    found = calibrate(annotated_file, "--kb", ordered_kb)
+    found = calibrate(ordered_kb, annotated_file)
     after = load_kb(ordered_kb)
     assert (found["by"], after.manifest.threshold) == ("probability", None)
     assert after.ranker is not None
@@ -209,18 +193,15 @@ def test_calibrate_corrects_the_probability_of_an_order(
     ]
     linked = after.link([gold.mention for gold in golds])
     assert sum(each.cui is not None for each in linked) == found["linked"]
-    checked = calibrate(annotated_file, "--kb", ordered_kb, "--check")
+    checked = calibrate(ordered_kb, annotated_file, "--check")
     names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
     assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
     assert f"{found['threshold']:.3f}" in invoke("kb", "versions", ordered_kb).output
 
 
 def test_calibrate_checks_an_order_that_nobody_calibrated(
-    annotated_file: Path, ordered_kb: Path, tmp_path: Path
+    annotated_file: Path, ordered_kb: Path
 ) -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    found = calibrate(
-        annotated_file, "--kb", ordered_kb, "--check", "--figure", tmp_path / "a.png"
-    )
+    found = calibrate(ordered_kb, annotated_file, "--check")
     assert (found["by"], found["criterion"]) == ("probability", "no calibration")
     assert found["threshold"] == load_kb(ordered_kb).ranker.threshold  # type: ignore

@@ -17,6 +17,7 @@ from spacy_sapbert.evaluation.accuracy import (
     score_answers,
     score_ranking,
     trim_answers,
+    wilson_interval,
 )
 
 Parts = list[frozenset[str]]
@@ -207,3 +208,8 @@ def test_compute_accuracy_returns_means() -> None:
     nobody = compute_accuracy(scores[:0], [1])
     assert nobody["mentions"] == 0
     assert nobody["rows"]["acc@1"]["strict"] is None
+
+
+def test_wilson_interval_equals_values_computed_by_hand() -> None:
+    assert wilson_interval(0.7, 5) == pytest.approx((0.2988, 0.9274), abs=1e-4)
+    assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)

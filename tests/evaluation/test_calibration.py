@@ -1,5 +1,4 @@
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,6 @@ from spacy_sapbert.evaluation.calibration import (
     read_gold_files,
     score_top1,
     sort_scores,
-)
-from spacy_sapbert.evaluation.figures import (
-    check_figure,
-    draw_calibration,
-    open_figure,
-    save_figure,
-    write_figure,
 )
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.kb.folder.records import Calibration, Logistic
@@ -333,49 +325,3 @@ def test_calibrate_counts_documents_of_each_file(
     found = calibrate(sample_scores(160), files, F1)
     assert found["documents"] == 2 * 10
     assert [each["file"] for each in found["files"]] == ["gold.tsv", "other.tsv"]
-
-
-def test_draw_calibration_shows_the_calibration() -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    top = sample_scores(300)
-    found = calibrate(top, {}, F1)
-    left, right = draw_calibration(top, found).axes
-    curves = {line.get_label(): line for line in left.lines}
-    for name, label in (("precision", "precision"), ("recall", "recall"), ("f1", "F1")):
-        thresholds, values = curves[label].get_xdata(), curves[label].get_ydata()
-        assert np.array_equal(values, compute_measures(top, thresholds)[name])
-    assert left.lines[-1].get_xdata()[0] == found["threshold"]
-    assert right.lines[0].get_ydata().max() < 1
-    shares = right.lines[1].get_ydata()
-    assert np.mean(shares) == pytest.approx(top.right.mean())
-
-
-def test_check_figure_names_the_extra_without_matplotlib(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    expected = r"E521.*pip install matplotlib"
-    with pytest.raises(SapbertError, match=expected):
-        check_figure(Path("picture.png"))
-
-
-def test_write_figure_makes_equal_files_of_equal_figures(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    written: list[Any] = []
-    for name in ("one", "two"):
-        figure, axes = open_figure(1, 2)
-        axes[0][1].plot([0, 1], [1, 0])
-        paths = write_figure(figure, tmp_path / "new" / name)
-        assert [path.name for path in paths] == [f"{name}.png", f"{name}.svg"]
-        assert paths[0].read_bytes().startswith(b"\x89PNG")
-        written.append(paths[1].read_text("utf8"))
-    assert "<svg" in written[0]
-    assert written[0] == written[1]  # neither a date nor random ids
-
-
-def test_save_figure_reports_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="no matplotlib")
-    (tmp_path / "file").write_text("", "utf8")
-    figure, _ = open_figure(1, 1)
-    with pytest.raises(SapbertError, match="E004"):
-        save_figure(figure, tmp_path / "file" / "picture.png")

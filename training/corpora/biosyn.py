@@ -23,7 +23,6 @@ from spacy_sapbert.evaluation.gold_mentions import (
     group_aliases,
     read_aliases,
 )
-from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.formats.convert import TABLE_SUFFIXES, write_table
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
@@ -37,6 +36,7 @@ from spacy_sapbert.vocabularies.concepts import (
     write_concepts,
 )
 from training.corpora.mention_text import expand_abbreviations, split_composite
+from training.data.dictionary import read_dictionary
 from training.data.options import (
     AliasFile,
     Force,

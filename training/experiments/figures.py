@@ -1,4 +1,4 @@
-"""Encoders → the figures of the paper, for colour-blind readers, too.
+"""Encoders, knowledge bases → figures, for colour-blind readers, too.
 
 The loss of a run is drawn by its tracker (`training.tracker`).
 """
@@ -13,25 +13,37 @@ import typer
 
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.figures import (
+from spacy_sapbert.evaluation import calibration
+from spacy_sapbert.evaluation.gold_mentions import read_aliases
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io.writing import check_outputs
+from spacy_sapbert.kb.folder.records import Logistic
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.probability import (
+    TopScores,
+    compute_measures,
+    score_probability,
+)
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from training.data.options import AliasFile, Concepts, Force, Quiet
+from training.data.pairs import distinct_names
+from training.encoders.open import open_encoder
+from training.experiments.plots import (
     COLOURS,
     MARKERS,
     name_figures,
     open_figure,
     write_figure,
 )
-from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.io.writing import check_outputs
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.options import Concepts, Force, Quiet
-from training.data.pairs import distinct_names
-from training.encoders.open import open_encoder
 from training.losses.sapbert import mine_all_pairs, mine_hard_pairs
 from training.trainer.settings import LARGEST_SEED
 
 Output = Annotated[
     Path, typer.Argument(help="File to write as PNG and as SVG, without an ending.")
 ]
+CURVES = {"precision": "-", "recall": "--", "f1": "-."}
+POINTS = 200
+GROUPS = 10  # of mentions, for the shares of right answers
 Encoders = Annotated[
     list[str], typer.Option("--encoder", help="NAME=FOLDER; may be repeated.")
 ]
@@ -149,6 +161,76 @@ def draw_cosines(
             axis.set(title=f"{title}: {kind} pairs", xlabel="cosine", yticks=[])
             axis.legend(frameon=False, fontsize=8)
     save(figure, output, quiet)
+
+
+@app.command("calibration")
+def draw_calibration_command(
+    kb: Annotated[str, typer.Argument(help="Folder or name of a knowledge base.")],
+    mentions: Annotated[list[Path], typer.Argument(help="As for `calibrate`.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="As PNG and as SVG; no ending.")
+    ],
+    criterion: Annotated[str, typer.Option(help="As for `calibrate`.")] = "f1",
+    aliases: AliasFile = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """kb/ + mentions.tsv -> calibration.png, calibration.svg
+
+    The measures by threshold, and the probability by score, with the threshold that
+    `spacy sapbert calibrate` chooses.
+
+    Example: python -m training figures calibration models/kb corpus/train.tsv -o
+    results/calibration
+    """
+    check_outputs(*name_figures(output), force=force)
+    files = calibration.read_gold_files(mentions)
+    opened = load_kb(kb)
+    ordered = opened.ranker is not None
+    known = read_aliases(aliases) if aliases else {}
+    top = calibration.score_top1(
+        opened, files, known, ordered=ordered, progress=not quiet
+    )
+    found = calibration.calibrate(top, files, criterion, ordered=ordered)
+    save(draw_calibration(top, found), output, quiet)
+
+
+def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
+    """Draw the measures by threshold, and the probability by score."""
+    figure, axes = open_figure(1, 2)
+    (left, right), threshold = axes[0], calibration["threshold"]
+    logistic = Logistic.model_validate(calibration["logistic"])
+    ordered, score = calibration["by"] == "probability", "score"
+    if ordered:
+        chances = score_probability(logistic, top.scores)
+        top = top._replace(scores=np.where(np.isfinite(top.scores), chances, -np.inf))
+        score = "probability of the order"
+    answered = np.isfinite(top.scores)
+    scores, is_right = top.scores[answered], top.right[answered]
+    line = np.linspace(scores[0], scores[-1], POINTS)
+    measures = compute_measures(top, line)
+    for (name, style), colour in zip(CURVES.items(), COLOURS, strict=False):
+        label = "F1" if name == "f1" else name
+        left.plot(line, measures[name], style, color=colour, label=label)
+    left.set(title=f"threshold {threshold:.3f}", xlabel=f"threshold ({score})")
+    left.legend(frameon=False, loc="lower left", fontsize=8)
+    probabilities = line if ordered else score_probability(logistic, line)
+    right.plot(line, probabilities, color=COLOURS[0], label="probability")
+    groups = np.array_split(np.arange(len(scores)), GROUPS)
+    right.plot(
+        [scores[group].mean() for group in groups],
+        [is_right[group].mean() for group in groups],
+        "o",
+        color=COLOURS[1],
+        label=f"share right, {GROUPS} groups of equal size",
+    )
+    right.set(title="probability that the link is right", xlabel=score)
+    right.legend(frameon=False, loc="upper left", fontsize=8)
+    for axis in (left, right):
+        axis.axvline(threshold, color=COLOURS[-1], linewidth=1, linestyle=":")
+        axis.set_ylim(0, 1.02)
+        axis.grid(alpha=0.3)
+    return figure
 
 
 def choose_concepts(

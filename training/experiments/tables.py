@@ -4,14 +4,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel, ValidationError
 
 from spacy_sapbert.errors import SapbertError, check_choice
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES
 from spacy_sapbert.io.reading import open_to_read
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
@@ -174,3 +174,12 @@ def results_table(
         if output:
             msg.good(f"Wrote {output}")
     return rows
+
+
+def format_mean(values: Sequence[float | None], *, digits: int = 3) -> str:
+    """Format the mean of several seeds or folds ± the sample standard deviation."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    spread = f" ± {stdev(known):.{digits}f}" if len(known) > 1 else ""
+    return f"{fmean(known):.{digits}f}{spread}"

@@ -13,7 +13,6 @@ from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
     read_aliases,
 )
-from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     rank_mentions,
@@ -22,6 +21,7 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import read_concepts
+from training.data.dictionary import Dictionary, best_answers, read_dictionary
 from training.trainer.settings import TrainingSettings
 from training.trainer.step import embed_tokens
 

@@ -683,7 +683,7 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
     for arguments in (
         ("kb", "set", kb, "threshold=0.5"),
-        ("calibrate", annotated_file, "--kb", kb),
+        ("calibrate", kb, annotated_file),
     ):
         result = invoke(*arguments, code=1)
         assert "E364" in result.output

@@ -7,6 +7,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.experiments.figures import choose_concepts, sample_batch
+from training.experiments.plots import open_figure, save_figure, write_figure
 
 
 def assert_pictures(stem: Path) -> None:
@@ -55,3 +56,34 @@ def test_figures_with_a_name_twice_is_an_error(
     encoders = ["--encoder", "a=x", "--encoder", "a=y"]
     words = ["figures", "cosines", concepts_file, tmp_path / "c", *encoders]
     assert "E331" in invoke(*words, code=1).output
+
+
+def test_figures_draws_a_calibration(
+    invoke: Callable[..., Any], sample_kb: Path, annotated_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    output = tmp_path / "calibration"
+    invoke("figures", "calibration", sample_kb, annotated_file, "-o", output)
+    assert_pictures(output)
+
+
+def test_write_figure_makes_equal_files_of_equal_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    written: list[Any] = []
+    for name in ("one", "two"):
+        figure, axes = open_figure(1, 2)
+        axes[0][1].plot([0, 1], [1, 0])
+        paths = write_figure(figure, tmp_path / "new" / name)
+        assert [path.name for path in paths] == [f"{name}.png", f"{name}.svg"]
+        assert paths[0].read_bytes().startswith(b"\x89PNG")
+        written.append(paths[1].read_text("utf8"))
+    assert "<svg" in written[0]
+    assert written[0] == written[1]  # neither a date nor random ids
+
+
+def test_save_figure_reports_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    (tmp_path / "file").write_text("", "utf8")
+    figure, _ = open_figure(1, 1)
+    with pytest.raises(SapbertError, match="E004"):
+        save_figure(figure, tmp_path / "file" / "picture.png")

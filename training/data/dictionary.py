@@ -1,0 +1,93 @@
+"""The names of a vocabulary in memory, to score an encoder without a knowledge base."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from spacy_sapbert.evaluation.accuracy import (
+    SCORE_DIGITS,
+    Answer,
+    is_complete,
+    trim_answers,
+)
+from spacy_sapbert.evaluation.gold_mentions import fold_text
+from spacy_sapbert.vocabularies.concepts import Concept
+
+FEWEST_ROWS = 32  # rows to search at first
+
+
+class Dictionary(NamedTuple):
+    """The names of a vocabulary, for rankers without a knowledge base.
+
+    Attributes:
+        names: The row of each distinct folded name.
+        cuis: The concepts of each row.
+        ids: The concept of each id, also of retired ids.
+    """
+
+    names: dict[str, int]
+    cuis: list[list[str]]
+    ids: dict[str, str]
+    lowercase: bool = True
+
+    def fold(self, text: str) -> str:
+        return fold_text(text) if self.lowercase else " ".join(text.split())
+
+    def lookup(self, cui: str) -> str | None:
+        """Return the concept that has an id now."""
+        return self.ids.get(cui)
+
+
+def read_dictionary(
+    concepts: Iterable[Concept], *, lowercase: bool = True
+) -> Dictionary:
+    dictionary = Dictionary({}, [], {}, lowercase)
+    rows: dict[str, list[str]] = defaultdict(list)
+    live: dict[str, str] = {}
+    retired: dict[str, str] = {}
+    for concept in concepts:
+        live[concept.cui] = concept.cui
+        for cui in concept.retired:
+            retired.setdefault(cui, concept.cui)
+        for name in dict.fromkeys(map(dictionary.fold, concept.aliases)):
+            rows[name].append(concept.cui)
+    numbers = {name: row for row, name in enumerate(rows)}
+    return Dictionary(numbers, list(rows.values()), {**retired, **live}, lowercase)
+
+
+def list_answers(
+    rows: Iterable[int],
+    scores: Iterable[float],
+    dictionary: Dictionary,
+    aliases: dict[str, str],
+) -> list[Answer]:
+    """Return the answers of some rows by score, then by concept."""
+    answers = [
+        Answer(row, aliases.get(cui, cui), round(float(score), SCORE_DIGITS))
+        for row, score in zip(rows, scores, strict=True)
+        for cui in dictionary.cuis[row]
+    ]
+    return sorted(answers, key=lambda answer: (-answer.score, answer.cui, answer.row))
+
+
+def best_answers(
+    rows: np.ndarray,
+    scores: np.ndarray,
+    dictionary: Dictionary,
+    aliases: dict[str, str],
+    *,
+    k: int,
+) -> list[Answer]:
+    """Return the answers to the k best concepts, and all that tie with the k-th."""
+    count = FEWEST_ROWS * k
+    while True:
+        count = min(count, len(rows))
+        best = np.argpartition(-scores, count - 1)[:count] if count else slice(0)
+        answers = list_answers(
+            rows[best].tolist(), scores[best].tolist(), dictionary, aliases
+        )
+        if count == len(rows) or is_complete(answers, k):
+            return trim_answers(answers, k)
+        count *= 4
