@@ -11,16 +11,17 @@ import typer
 
 from ..errors import SapbertError
 from ..io.progress import show_progress
+from ..io.temporary_db import open_temporary_db
 from ..io.terminal import msg, printable
 from ..io.writing import write_atomically, write_json
-from ..vocabularies.concepts import read_concepts, write_concepts
+from ..vocabularies.concepts import Concept, write_concepts
 from ..vocabularies.describe import (
-    Description,
+    Counts,
     describe_concepts,
     describe_rows,
     example_row,
 )
-from ..vocabularies.hierarchy import Hierarchy
+from ..vocabularies.hierarchy import describe_problems, watch_parents
 from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.registry import (
     READERS,
@@ -116,15 +117,13 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
         yield progress
 
 
-def print_description(description: Description) -> None:
+def print_description(counts: Counts, shown: list[Concept]) -> None:
     """Print what is in a vocabulary."""
     # the names may have control characters
-    rows = [tuple(map(printable, row)) for row in describe_rows(description)]
+    rows = [tuple(map(printable, row)) for row in describe_rows(counts)]
     msg.table(rows)
     header = ("Id", "Name", "Other names", "Types", "Codes")
-    examples = [
-        tuple(map(printable, example_row(example))) for example in description.examples
-    ]
+    examples = [tuple(map(printable, example_row(example))) for example in shown]
     msg.table(examples, header=header, divider=True, max_col=50)
 
 
@@ -243,15 +242,15 @@ def main(
             **choose_options(options),
         )
         if output is None:
-            description = describe_concepts(concepts)
+            counts, shown = describe_concepts(concepts)
         else:
-            hierarchy = Hierarchy()
-            count = write_concepts(output, hierarchy.watch(concepts))
+            with open_temporary_db() as database:
+                count = write_concepts(output, watch_parents(database, concepts))
+                problems = describe_problems(database)
     if output is None:
-        print_description(description)
+        print_description(counts, shown)
     else:
         write_releases(output, reports)
-        problems = hierarchy.describe(read_concepts(output))
     if report is not None:
         inputs_read = [single_report.to_json() for single_report in reports]
         about = {"concepts": count, "hierarchy": problems, "inputs": inputs_read}

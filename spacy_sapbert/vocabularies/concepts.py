@@ -26,7 +26,6 @@ BROADER, NARROWER, RELATED = "broader", "narrower", "related"
 RELATIONS = (BROADER, NARROWER, RELATED)
 Relation = Annotated[str, StringConstraints(pattern="^(broader|narrower|related)$")]
 ANNOTATED = "annotated"  # source of names that a knowledge base learned from mentions
-VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
 # or a wrong line would have an error of some thousand bytes for each item
 Texts = Annotated[list[str], FailFast()]
 Places = dict[str, Annotated[list[int], FailFast()]]

@@ -1,69 +1,42 @@
 """What is in a vocabulary: languages, sources, types, codes, and examples."""
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from .concepts import Concept
 
 EXAMPLES = 10
-KEYS = 10_000  # of one kind; a hostile file may have a source for each name
+KINDS = ("languages", "sources", "types", "codes")
+SHOWN = 10  # keys of each kind
+
+Counts = dict[str, Counter[str]]
 
 
-@dataclass(slots=True)
-class Description:
-    """What was found in a vocabulary.
+def describe_concepts(concepts: Iterable[Concept]) -> tuple[Counts, list[Concept]]:
+    """Count what concepts have, by kind and key, and keep the first ones.
 
-    Attributes:
-        languages: Names in each language.
-        sources: Names from each source.
-        types: Concepts of each semantic type.
-        codes: Codes of each source.
-        examples: The first concepts.
+    Of languages and sources names are counted, of types concepts, of codes themselves.
     """
-
-    languages: dict[str, int] = field(default_factory=dict)
-    sources: dict[str, int] = field(default_factory=dict)
-    types: dict[str, int] = field(default_factory=dict)
-    codes: dict[str, int] = field(default_factory=dict)
-    examples: list[Concept] = field(default_factory=list)
-
-
-def describe_concepts(concepts: Iterable[Concept]) -> Description:
-    """Read all concepts and count what they have."""
-    description = Description()
+    counts: Counts = {kind: Counter() for kind in KINDS}
+    examples: list[Concept] = []
     for concept in concepts:
-        if len(description.examples) < EXAMPLES:
-            description.examples.append(concept)
-        for counts, lists in (
-            (description.languages, concept.languages),
-            (description.sources, concept.sources),
-            (description.codes, concept.codes),
-        ):
-            for key, values in lists.items():
-                add(counts, key, len(values))
-        for type in concept.types:
-            add(description.types, type, 1)
-    return description
+        if len(examples) < EXAMPLES:
+            examples.append(concept)
+        for kind in ("languages", "sources", "codes"):
+            for key, values in getattr(concept, kind).items():
+                counts[kind][key] += len(values)
+        counts["types"].update(concept.types)
+    return counts, examples
 
 
-def add(counts: dict[str, int], key: str, number: int) -> None:
-    """Add to a count; keys above the limit are not counted."""
-    if key in counts or len(counts) < KEYS:
-        counts[key] = counts.get(key, 0) + number
-
-
-def describe_rows(description: Description, shown: int = 10) -> list[tuple[str, str]]:
-    """Return the counts as rows of a table, the highest first.
-
-    Args:
-        shown: Keys of each kind.
-    """
+def describe_rows(counts: Counts) -> list[tuple[str, str]]:
+    """Return the counts as rows of a table, the highest first."""
     rows = []
-    for what in ("languages", "sources", "types", "codes"):
-        counts = sorted(getattr(description, what).items(), key=lambda row: -row[1])
-        text = ", ".join(f"{key} {number:,}" for key, number in counts[:shown])
-        rest = f" and {len(counts) - shown:,} others" if len(counts) > shown else ""
-        rows.append((what, text + rest or "none"))
+    for kind, of_kind in counts.items():
+        shown = of_kind.most_common(SHOWN)
+        text = ", ".join(f"{key} {number:,}" for key, number in shown)
+        more = len(of_kind) - len(shown)
+        rows.append((kind, text + (f" and {more:,} others" if more else "") or "none"))
     return rows
 
 
@@ -72,7 +45,9 @@ def example_row(concept: Concept) -> tuple[str, str, str, str, str]:
     others = [name[:40] for name in concept.aliases[1:4]]
     more = [f"… {len(concept.aliases):,}"] if len(concept.aliases) > 4 else []
     codes = [
-        f"{source}:{code[:20]}" for source, c in concept.codes.items() for code in c
+        f"{source}:{code[:20]}"
+        for source, some in concept.codes.items()
+        for code in some
     ]
     return (
         concept.cui[:40],

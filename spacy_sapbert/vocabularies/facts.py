@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 from ..io.temporary_db import open_temporary_db
 from .concepts import (
     RELATIONS,
-    VALUES,
     Concept,
     clean_name,
     has_letter_or_digit,
+    list_related_codes,
     set_related_codes,
 )
-from .report import Report, too_many_names
-from .retired import find_replacement
+from .report import Report
 
 NAME, ALSO, TYPE, CODE, PARENT = "name", "also", "type", "code", "parent"
 DEFINITION, RETIRED, KEEP = "definition", "retired", "keep"
 REPLACED_BY, NODE, ABOVE, BRAND = "replaced by", "node", "above", "brand"
 LINKS = {REPLACED_BY, NODE, ABOVE, BRAND}
+STEPS = 20  # from a replaced id to the one of a concept
 PACK = 1000  # facts that are stored together
 BATCH = 200  # packs that are written together
 Values = Sequence[Any]  # of a fact, without its id
@@ -98,17 +98,11 @@ def group_facts(
 
     Args:
         where: The condition of SQL for the ids.
-
-    Raises:
-        SapbertError: If a concept has too many facts.
     """
     # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
     sql = f"SELECT cui, data FROM packs {where} ORDER BY cui, rowid"
     for cui, rows in groupby(database.execute(sql), key=itemgetter(0)):
-        facts: list[Values] = []
-        for _, data in rows:
-            facts += marshal.loads(data)
-            check_count(len(facts), cui)
+        facts = [fact for _, data in rows for fact in marshal.loads(data)]
         facts.sort(key=itemgetter(2))
         yield cui, facts
 
@@ -123,9 +117,6 @@ def build_concepts(
 
     Yields:
         Each concept that has a name, sorted by id.
-
-    Raises:
-        SapbertError: If a concept has too many facts; what the facts raise.
     """
     with open_temporary_db() as database:
         store_facts(database, facts)
@@ -202,10 +193,36 @@ def build_concept(
     return concept
 
 
-def check_count(count: int, cui: str) -> None:
-    """Check the number of facts of a concept."""
-    if count > VALUES:
-        raise too_many_names(limit=VALUES, cui=cui[:40])
+def concept_facts(concept: Concept) -> list[Fact]:
+    """Return the facts of a concept; a name has one source and language in a fact."""
+    cui, aliases = concept.cui, concept.aliases
+    sources, languages = [""] * len(aliases), [""] * len(aliases)
+    facts = []
+    for found, places in ((sources, concept.sources), (languages, concept.languages)):
+        for label, numbers in places.items():
+            for number in numbers:
+                if not found[number]:
+                    found[number] = label
+                elif found is sources:
+                    facts.append(Fact(cui, ALSO, aliases[number], 0, label))
+                else:
+                    facts.append(Fact(cui, ALSO, aliases[number], 0, "", label))
+    labels = zip(aliases, sources, languages, strict=True)
+    names = [Fact(cui, NAME, name, 0, *label) for name, *label in labels]
+    facts[:0] = names
+    for source, codes in concept.codes.items():
+        facts += [Fact(cui, CODE, code, 0, source) for code in codes]
+    for relation, source, code in list_related_codes(concept):
+        facts.append(Fact(cui, relation, code, 0, source))
+    for kind, values in (
+        (TYPE, concept.types),
+        (PARENT, concept.parents),
+        (RETIRED, concept.retired),
+    ):
+        facts += [Fact(cui, kind, value) for value in values]
+    if concept.definition:
+        facts.append(Fact(cui, DEFINITION, concept.definition))
+    return facts
 
 
 def find_parents(database: sqlite3.Connection) -> None:
@@ -229,28 +246,59 @@ def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> Non
         "WHERE kind = ? ORDER BY rowid",
         (REPLACED_BY,),
     )
-    database.execute("CREATE INDEX replaced_old ON replaced (old, new)")
     if not database.execute("SELECT 1 FROM replaced").fetchone():
         return
-    database.execute("CREATE TABLE live (cui)")
+    database.execute("CREATE TABLE live (id, cui)")
     where = "WHERE cui IN (SELECT old FROM replaced UNION SELECT new FROM replaced)"
     for cui, facts in group_facts(database, where):
         kinds = {kind for kind, *_ in facts}
         if NAME in kinds and (KEEP in kinds or not gate):
-            database.execute("INSERT INTO live VALUES (?)", (cui,))
-    database.execute("CREATE INDEX live_cui ON live (cui)")
-
-    def find_live(id: str) -> set[str]:
-        sql = "SELECT cui FROM live WHERE cui = ?"
-        return {cui for (cui,) in database.execute(sql, (id,))}
+            database.execute("INSERT INTO live VALUES (?, ?)", (cui, cui))
+    database.execute("CREATE INDEX live_id ON live (id, cui)")
 
     def find_facts() -> Iterator[Fact]:
-        sql = "SELECT old FROM replaced GROUP BY old ORDER BY min(rowid)"
-        for (old,) in database.execute(sql):
-            cui, rule = find_replacement(database, old, find_live)
+        for old, cui, rule in follow_replaced(database):
             if rule:
                 report.dropped[rule] += 1
             else:
                 yield Fact(cui, RETIRED, old)
 
     store_facts(database, find_facts())
+
+
+def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+    """Follow each replaced id to the concept that it is now.
+
+    Args:
+        database: With the tables `replaced` (old, new) and `live`: the ids of concepts,
+            and the concepts that have them.
+
+    Yields:
+        The id, the concept, and the rule that leaves the id out, or "".
+    """
+    database.execute("CREATE INDEX replaced_old ON replaced (old, new)")
+    # an id may have been replaced by one that was replaced itself
+    rows = database.execute(
+        "WITH RECURSIVE steps (old, id, number) AS ("
+        "SELECT old, new, 1 FROM replaced "
+        "WHERE NOT EXISTS (SELECT 1 FROM live WHERE live.id = old) "
+        "UNION SELECT steps.old, new, number + 1 FROM steps "
+        "JOIN replaced ON replaced.old = steps.id WHERE number <= :most "
+        "AND NOT EXISTS (SELECT 1 FROM live WHERE live.id = steps.id)), "
+        "ends AS (SELECT steps.old, min(cui) AS first, max(cui) AS last FROM steps "
+        "JOIN live ON live.id = steps.id GROUP BY steps.old) "
+        "SELECT replaced.old, first, last, "
+        "EXISTS (SELECT 1 FROM live WHERE live.id = replaced.old) "
+        "FROM replaced LEFT JOIN ends ON ends.old = replaced.old "
+        "GROUP BY replaced.old ORDER BY min(replaced.rowid)",
+        {"most": STEPS},
+    )
+    for old, first, last, is_live in rows.fetchall():
+        rule = ""
+        if is_live:
+            rule = "retired ids that a concept has"
+        elif first is None:
+            rule = "retired ids that lead to no concept"
+        elif first != last:
+            rule = "retired ids that lead to several concepts"
+        yield old, first, rule

@@ -1,80 +1,54 @@
 """Parents of concepts that a vocabulary should not have: unknown ones, and circles."""
 
-from array import array
+import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-
-import numpy as np
 
 from .concepts import Concept
 
 EXAMPLES = 2
+PROBLEMS = {
+    "ids of parents that are no concepts": (
+        "SELECT parent, parent || ' of ' || min(child) FROM parents "
+        "WHERE parent NOT IN (SELECT cui FROM concepts) GROUP BY parent"
+    ),
+    # read after `peel`
+    "concepts in circles of parents": (
+        "SELECT child, child || ' under ' || min(parent) FROM parents GROUP BY child"
+    ),
+}
 
 
-@dataclass
-class Hierarchy:
-    """The parents of concepts, as hashes: 8 bytes a concept and 16 a parent."""
+def watch_parents(
+    database: sqlite3.Connection, concepts: Iterable[Concept]
+) -> Iterator[Concept]:
+    """Yield concepts, and write their parents to a temporary database."""
+    database.execute("CREATE TABLE concepts (cui)")
+    database.execute("CREATE TABLE parents (child, parent)")
+    for concept in concepts:
+        database.execute("INSERT INTO concepts VALUES (?)", (concept.cui,))
+        rows = ((concept.cui, parent) for parent in concept.parents)
+        database.executemany("INSERT INTO parents VALUES (?, ?)", rows)
+        yield concept
 
-    concepts: array = field(default_factory=lambda: array("q"))
-    children: array = field(default_factory=lambda: array("q"))
-    parents: array = field(default_factory=lambda: array("q"))
 
-    def watch(self, concepts: Iterable[Concept]) -> Iterator[Concept]:
-        """Yield concepts, and keep their parents."""
-        for concept in concepts:
-            number = hash(concept.cui)
-            self.concepts.append(number)
-            for parent in concept.parents:
-                self.children.append(number)
-                self.parents.append(hash(parent))
-            yield concept
+def describe_problems(database: sqlite3.Connection) -> list[str]:
+    """Return a sentence for each kind of wrong parents, with two examples."""
+    sentences = []
+    for kind, sql in PROBLEMS.items():
+        rows = database.execute(sql).fetchall()
+        if rows:
+            examples = ", ".join(example for _, example in rows[:EXAMPLES])
+            sentences.append(f"{len(rows):,} {kind}, e.g. {examples}.")
+        peel(database)
+    return sentences
 
-    def find_unknown(self) -> np.ndarray:
-        """Return the hashes of the parents that are no concepts. Shape: (n,)."""
-        return np.setdiff1d(self.parents, self.concepts)
 
-    def find_circles(self) -> np.ndarray:
-        """Return the hashes of concepts in circles of parents, or between two of them.
-
-        Concepts without parents, and those without children, are in none.
-        """
-        children, parents = np.array(self.children), np.array(self.parents)
-        while len(children):
-            inner = np.isin(parents, children) & np.isin(children, parents)
-            if inner.all():
-                break
-            children, parents = children[inner], parents[inner]
-        return np.unique(children)
-
-    def describe(self, concepts: Iterable[Concept]) -> list[str]:
-        """Return a sentence for each kind of such parents, with two examples.
-
-        Args:
-            concepts: The same once more, of which the examples are; not read if there
-                is nothing to say.
-        """
-        unknown, circles = (
-            {*hashes.tolist()} for hashes in (self.find_unknown(), self.find_circles())
-        )
-        if not unknown and not circles:
-            return []
-        of_unknown: dict[str, str] = {}
-        of_circles: dict[str, str] = {}
-        for concept in concepts:
-            for parent in concept.parents:
-                number = hash(parent)
-                if number in unknown and len(of_unknown) < EXAMPLES:
-                    of_unknown.setdefault(parent, f"{parent} of {concept.cui}")
-                if {number, hash(concept.cui)} <= circles and len(
-                    of_circles
-                ) < EXAMPLES:
-                    of_circles.setdefault(concept.cui, f"{concept.cui} under {parent}")
-        kinds = (
-            ("ids of parents that are no concepts", unknown, of_unknown),
-            ("concepts in circles of parents", circles, of_circles),
-        )
-        return [
-            f"{len(numbers):,} {kind}, e.g. {', '.join(examples.values())}."
-            for kind, numbers, examples in kinds
-            if numbers
-        ]
+def peel(database: sqlite3.Connection) -> None:
+    """Delete parents again and again until circles, and what is between two, remain."""
+    database.execute("CREATE INDEX IF NOT EXISTS by_child ON parents (child)")
+    database.execute("CREATE INDEX IF NOT EXISTS by_parent ON parents (parent)")
+    while database.execute(
+        "DELETE FROM parents WHERE parent NOT IN (SELECT child FROM parents) "
+        "OR child NOT IN (SELECT parent FROM parents)"
+    ).rowcount:
+        pass

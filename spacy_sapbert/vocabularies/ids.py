@@ -1,12 +1,8 @@
-"""Ids of concepts as files write them, in one form, and the concepts that have them."""
+"""Ids of concepts as files write them, and the form that equal ones have."""
 
-import json
 import re
-import sqlite3
-from collections.abc import Iterable, Iterator
 
 from ..linking.sources import SOURCES, normalize_prefix
-from .concepts import Concept, concept_to_json
 
 BARE = {
     source.prefix or source.name: re.compile(source.bare)
@@ -67,38 +63,3 @@ def rewrite_id(id: str, like: str) -> str:
     if normalize_prefix(prefix) == normalize_prefix(other) and like.endswith(rest):
         return like[: len(like) - len(rest)] + local
     return id
-
-
-def list_keys(concept: Concept) -> Iterator[tuple[str, bool]]:
-    """Yield the key of each id and code of a concept, and whether it is an id."""
-    for id in (concept.cui, *concept.retired):
-        yield id_key(id), True
-    for source, codes in concept.codes.items():
-        for code in codes:
-            yield id_key(code, source), False
-
-
-def store_concepts(database: sqlite3.Connection, concepts: Iterable[Concept]) -> None:
-    """Write concepts to the table `concepts`, and their keys to the table `ids`."""
-    database.execute("CREATE TABLE IF NOT EXISTS concepts (cui, data)")
-    database.execute("CREATE TABLE IF NOT EXISTS ids (key, cui, is_id)")
-    for concept in concepts:
-        data = json.dumps(concept_to_json(concept))
-        database.execute("INSERT INTO concepts VALUES (?, ?)", (concept.cui, data))
-        rows = ((key, concept.cui, is_id) for key, is_id in list_keys(concept))
-        database.executemany("INSERT INTO ids VALUES (?, ?, ?)", rows)
-    database.execute("CREATE INDEX IF NOT EXISTS ids_key ON ids (key, is_id, cui)")
-
-
-def find_concepts(database: sqlite3.Connection, key: str, *, codes: bool) -> set[str]:
-    """Find the stored concepts that have an id.
-
-    Args:
-        key: From `id_key`.
-        codes: Find concepts that have it as a code too.
-
-    Returns:
-        The only one, or two of several.
-    """
-    sql = "SELECT DISTINCT cui FROM ids WHERE key = ? AND is_id >= ? LIMIT 2"
-    return {cui for (cui,) in database.execute(sql, (key, not codes))}

@@ -1,6 +1,5 @@
 """Merge concepts with the same id, of several vocabularies."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby
@@ -23,13 +22,6 @@ def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]
     """
     for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
         yield unite_concepts(list(same))
-
-
-def load_concept(data: str) -> Concept:
-    """Load a concept that `concept_to_json` converted."""
-    fields = json.loads(data)
-    del fields["name"]
-    return Concept(**fields)
 
 
 def unite_concepts(concepts: list[Concept]) -> Concept:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import SapbertError, missing_file, unknown_on_error
 from ..io.excel import ENDINGS as EXCEL
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
+from ..io.temporary_db import open_temporary_db
 from .concepts import Concept
-from .facts import Fact, build_concepts
+from .facts import KEEP, Fact, build_concepts
+from .known_concepts import KnownConcepts
 from .locate import any_case, locate_release, unpack_release
 from .merge import unite_vocabularies
 from .options import ReadOptions
@@ -368,22 +370,22 @@ def read_vocabularies(
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
     for path, name, report in zip(files, formats, reports, strict=True):
         report.path, report.format, report.on_error = str(path), name, on_error
-    inputs = open_releases(paths, reports[: len(paths)], options)
+    releases = [*map(Release, paths, reports)]
+    # What an extension says of the concepts of a release is read together with it.
+    alone = []
+    for path, report in zip(xrefs, reports[len(paths) :], strict=False):
+        if find_reader(report.format).gate and report.format in formats[: len(paths)]:
+            releases.append(Release(path, report, keeps=add_unmapped))
+        else:
+            alone.append(Release(path, report))
+    inputs = open_releases(releases, options)
     concepts = inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)
-    if retired:
-        concepts = add_retired_ids(concepts, retired, reports[-len(retired) :])
-    if xrefs:
+    if retired or alone:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         chosen["cui_pattern"] = ".+"  # ids of any vocabulary
-        others = []
-        for path, report in zip(xrefs, reports[len(paths) :], strict=False):
-            mappings = None
-            if is_mapping := report.format == MAPPINGS:
-                mappings = read_mappings(path, Report(on_error=on_error))
-            release = [(path, report)]
-            named = open_vocabulary(release, chosen, may_be_empty=is_mapping)
-            others.append(Other(path, named, report, mappings))
-        concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
+        mapped = [open_other(other, chosen) for other in alone]
+        of_retired = [*zip(retired, reports[len(given) :], strict=True)]
+        concepts = add_from_files(concepts, mapped, of_retired, add_unmapped)
     return keep_unpacked(concepts, unpacked) if unpacked else concepts
 
 
@@ -423,46 +425,89 @@ def find_reader(format: str) -> Reader:
     return readers[format]
 
 
+class Release(NamedTuple):
+    """A file or folder that is read.
+
+    Attributes:
+        keeps: Its concepts are concepts; else only those of other releases are, of
+            which it has further names and codes.
+    """
+
+    path: Path
+    report: Report
+    keeps: bool = True
+
+    @property
+    def reader(self) -> Reader:
+        return find_reader(self.report.format)
+
+
 def open_releases(
-    paths: Sequence[Path], reports: Sequence[Report], options: Mapping[str, Any]
+    releases: Sequence[Release], options: Mapping[str, Any]
 ) -> list[Iterator[Concept]]:
     """Return the counted concepts of each input.
 
     Releases of a format in which one speaks of the concepts of another, such as those
     of SNOMED CT, are one input.
     """
-    groups: dict[object, list[tuple[Path, Report]]] = {}
-    for number, (path, report) in enumerate(zip(paths, reports, strict=True)):
-        joined = bool(find_reader(report.format).gate)
-        key = report.format if joined else number
-        groups.setdefault(key, []).append((path, report))
-    return [open_vocabulary(group, options) for group in groups.values()]
+    groups: dict[object, list[Release]] = {}
+    for number, release in enumerate(releases):
+        key = release.report.format if release.reader.gate else number
+        groups.setdefault(key, []).append(release)
+    return [
+        count_concepts(open_vocabulary(group, options), group[0].report)
+        for group in groups.values()
+    ]
 
 
 def open_vocabulary(
-    group: Sequence[tuple[Path, Report]],
-    options: Mapping[str, Any],
-    *,
-    may_be_empty: bool = False,
+    group: Sequence[Release], options: Mapping[str, Any]
 ) -> Iterator[Concept]:
-    """Return the counted concepts of releases of one format; there must be one.
+    """Return the concepts of releases of one format.
 
-    The concepts of several are counted in the report of the first.
+    Those of several are counted in the report of the first.
     """
-    (path, report), *others = group
-    reader = find_reader(report.format)
+    first, reader = group[0].report, group[0].reader
     taken = {key: value for key, value in options.items() if key in reader.takes}
     chosen = ReadOptions(**taken)
     read = load_object(reader.read, __package__)
-    found = read(path, report, chosen)
-    for other_path, other in others:
-        found = chain(found, read(other_path, other, chosen))
-        other.notes.append(f"Its concepts are counted with those of {report.path}.")
+    found: Iterator[Any] = iter(())
+    for path, report, keeps in group:
+        facts = read(path, report, chosen)
+        if not keeps:
+            facts = (fact for fact in facts if fact.kind != KEEP)
+        found = chain(found, facts)
+        if report is not first:
+            report.notes.append(f"Its concepts are counted with those of {first.path}.")
     if not reader.is_sorted:
-        found = build_concepts(found, report, reader.gate)
-    if chosen.type:
-        found = add_type(found, chosen.type)
-    return found if may_be_empty else count_concepts(found, report)
+        found = build_concepts(found, first, reader.gate)
+    return add_type(found, chosen.type) if chosen.type else found
+
+
+def open_other(release: Release, options: Mapping[str, Any]) -> Other:
+    """Return a vocabulary of `--xrefs`, which may be a file of mappings alone."""
+    path, report = release.path, release.report
+    concepts = open_vocabulary([release], options)
+    if report.format != MAPPINGS:
+        return Other(path, count_concepts(concepts, report), report)
+    mappings = read_mappings(path, Report(on_error=report.on_error))
+    return Other(path, concepts, report, mappings)
+
+
+def add_from_files(
+    concepts: Iterator[Concept],
+    others: Sequence[Other],
+    retired: Sequence[tuple[Path, Report]],
+    add_unmapped: bool,
+) -> Iterator[Concept]:
+    """Yield concepts with retired ids and with names of other vocabularies."""
+    with open_temporary_db() as database:
+        known = KnownConcepts(database, concepts, names=bool(others))
+        if retired:
+            add_retired_ids(known, retired)
+        if others:
+            add_mapped_names(known, others, add_unmapped=add_unmapped)
+        yield from known.build()
 
 
 def add_type(concepts: Iterator[Concept], type: str) -> Iterator[Concept]:

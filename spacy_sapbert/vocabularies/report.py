@@ -237,11 +237,3 @@ def nested_too_deep(*, path: object, line: object, limit: object) -> SapbertErro
         f"{path}:{line}: Expected elements that are nested at most {limit} deep, but "
         "got a deeper one. Check that this is the right file.",
     )
-
-
-def too_many_names(*, limit: int, cui: object) -> SapbertError:
-    return SapbertError(
-        "E007",
-        f"Expected a concept of at most {limit:,} names and other values, but {cui!r} "
-        "has more. Check that the vocabulary is what it should be.",
-    )

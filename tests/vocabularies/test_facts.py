@@ -1,11 +1,8 @@
 from collections.abc import Iterable
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.facts import (
     ABOVE,
@@ -120,13 +117,3 @@ def test_build_concepts_follows_replaced_ids_to_one_concept() -> None:
         "retired ids that lead to no concept": 23,  # d to h, h2 to h19
         "retired ids that lead to several concepts": 1,
     }
-
-
-def test_build_concepts_too_many_facts_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(facts, "VALUES", 3)
-    with pytest.raises(SapbertError, match="E007.*'A'"):
-        build(*named("A"), *(Fact("A", CODE, f"{n}", 0, "S") for n in range(4)))
-    with pytest.raises(SapbertError, match="E007.*'A'"):
-        build(*named("A"), *(Fact(f"x{n}", REPLACED_BY, "A") for n in range(4)))

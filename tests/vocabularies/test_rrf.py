@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.io import reading
-from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -423,30 +422,12 @@ def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
     assert "MRCONSO.RRF:1:" in fail(tmp_path)
 
 
-def test_read_rrf_concept_of_too_many_rows_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mrconso, "VALUES", 20_000)
-    write_conso(tmp_path, *(atom(HEART, f"heart {n}") for n in range(30_000)))
-    assert fail(tmp_path).startswith("[E007] Expected a concept of at most 20,000 ")
-
-
 def test_read_rrf_rows_of_too_many_languages_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mrconso, "KEYS", 20)
     write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
     assert fail(tmp_path).startswith("[E007] Expected rows of MRCONSO ")
-
-
-def test_read_rrf_concept_of_too_many_facts_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(facts, "VALUES", 20)
-    types = [make_row("MRSTY", CUI=HEART, TUI=f"T{n:03}") for n in range(30)]
-    write_table(tmp_path, "MRSTY", *types)
-    write_conso(tmp_path, atom(HEART, "heart"))
-    assert fail(tmp_path).startswith("[E007] Expected a concept of at most 20 ")
 
 
 # --- bad rows ---

@@ -265,3 +265,11 @@ i 20990430 1 0 446608001 101 9000/3""",
     assert "SNOMEDCT:105" not in concepts  # inactive
     assert (reports[0].concepts, reports[1].concepts) == (3, 0)
     assert reports[1].notes[0].startswith("Its concepts are counted with those of")
+    # with --xrefs it adds names and codes, and no concepts
+    reports = [Report(), Report()]
+    found = read_vocabularies(paths[:1], xrefs=paths[1:], reports=reports)
+    names = {concept.cui: concept for concept in found}
+    assert names["SNOMEDCT:101"] == fever
+    assert "SNOMEDCT:900" not in names
+    (whole,) = read_vocabularies(paths[:1], xrefs=paths[1:], languages=["SPA"])
+    assert whole.aliases == ["Fiebre azul", "calentura"]

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...io.reading import RECORD_VALUES
 from ..facts import Fact
 from ..options import SCOPES, ReadOptions
-from ..report import Report, read_good_lines, source_of_file, too_many_names
+from ..report import Report, read_good_lines, source_of_file
 from .ontology import EXACT, Term, find_facts
 
 # possessive: else each character of a long text would be kept for going back
@@ -22,7 +21,6 @@ ESCAPED = {"n": "\n", "t": "\t", "W": " "}
 VERSION = re.compile(r"data-version:\s*(\S{1,200})")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 LICENCE = re.compile(r"property_value:\s*\S*\blicense\s+(\"[^\"]{1,500}\"|\S{1,500})")
-LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
 MODIFIERS = re.compile(r'(?<!\s)\s+\{\w[^{}]*="[^{}]*"\}(?:\s*!.*)?$')  # of a name
@@ -49,12 +47,10 @@ def read_obo(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]
 def parse_obo(path: Path, report: Report) -> Iterator[Term]:
     """Yield the terms of a file that have an id; other stanzas are skipped."""
     term: Term | None = None
-    lines = 0  # of the term
     in_head = True
     for number, line in read_good_lines(path, report, blank=True):
         line = line.strip()
         if line.startswith("["):
-            lines = 0
             if term is not None and term.id:
                 yield term
             term = Term("") if line == "[Term]" else None
@@ -64,9 +60,6 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
             read_head(line, path, report)
         if term is None or not line or line.startswith("!"):
             continue
-        lines += 1
-        if lines > LINES:
-            raise too_many_names(limit=LINES, cui=term.id[:40])
         tag, colon, value = line.partition(":")
         try:
             if not colon:

@@ -19,17 +19,16 @@ from ..facts import (
     NAME,
     PARENT,
     Fact,
-    check_count,
 )
 from ..options import ReadOptions
-from ..report import Report, too_many_names
+from ..report import Report
 
 ROOT = "ClaML"
 EXCLUDED = "excludeOnPrecedingModifier"  # of ICD-10-GM
 NAMES = {"preferred": 0, "preferredLong": 1, "inclusion": 2}  # kinds of rubrics
 LANGUAGE = "xml:lang"
-MOST_CODES = 10_000  # of a class by modifiers; chapter XX of ICD-10 has some 100
 # elements that begin a new line of a label; others, such as Term, are inside a word
+MOST_CODES = 10_000  # of a class by modifiers; chapter XX of ICD-10 has some 100
 BLOCKS = ("Fragment", "Para", "List", "ListItem", "Caption", "Row", "Cell")
 DEPTH = 50  # elements in a label; the published files have 4
 # the name of a classification without its language and year: ICD-10-EN-2016
@@ -81,7 +80,6 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     source = ""
     modifiers: dict[str, list[Modifier]] = {}
     uses: dict[str, list[Use]] = {}  # by class, with those from above
-    count = made = 0
 
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
         if tag != ROOT:
@@ -104,8 +102,6 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
                 if each.get("name") == EXCLUDED
             )
             found.append(Modifier(element.get("code", ""), name, language, after))
-            count += 1
-            check_count(count, "ModifierClass")
         elif element.tag == "Class":
             report.read(path.name, 1)
             code = (element.get("code") or "").strip()
@@ -115,13 +111,9 @@ def read_claml(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
             yield from class_facts(element, code, source)
             if own := find_uses(element, uses):
                 uses[code] = own
-                count += len(own)
-                check_count(count, "ModifiedBy")
             if own and element.find("SubClass") is None:
                 base = Made(code, *preferred_name(element))
                 for parent, each in apply_modifiers(base, own, modifiers, report):
-                    made += 1
-                    check_count(made, "ModifiedBy")
                     yield Fact(each.code, CODE, each.code, source=source)
                     yield Fact(each.code, PARENT, parent)
                     yield Fact(each.code, NAME, each.name, 1, source, each.language)
@@ -218,7 +210,12 @@ def apply_modifiers(
                 yield end.code, made
                 longer.append(made)
                 if len(longer) > MOST_CODES:
-                    raise too_many_names(limit=MOST_CODES, cui=base.code[:40])
+                    raise SapbertError(
+                        "E007",
+                        f"Expected modifiers that make at most {MOST_CODES:,} codes "
+                        f"of a class, but those of {base.code[:40]} make more. Check "
+                        "that the file is what it should be.",
+                    )
         ends = longer or ends
 
 

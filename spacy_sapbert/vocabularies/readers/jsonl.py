@@ -11,13 +11,8 @@ from typing_extensions import TypedDict
 from ...errors import SapbertError, unexpected_line
 from ...io.json_members import JSONError, read_members
 from ...io.reading import read_lines
-from ..concepts import (
-    Concept,
-    describe_error,
-    list_related_codes,
-    parse_concept,
-)
-from ..facts import ALSO, CODE, DEFINITION, NAME, PARENT, RETIRED, TYPE, Fact
+from ..concepts import Concept, describe_error, parse_concept
+from ..facts import Fact, concept_facts
 from ..options import ReadOptions
 from ..report import Report, read_good_lines
 
@@ -89,38 +84,6 @@ def find_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:
             report.skip("bad lines", error)
             continue
         yield from concept_facts(concept)
-
-
-def concept_facts(concept: Concept) -> list[Fact]:
-    """Return the facts of a concept; a name has one source and language in a fact."""
-    cui, aliases = concept.cui, concept.aliases
-    sources, languages = [""] * len(aliases), [""] * len(aliases)
-    facts = []
-    for found, places in ((sources, concept.sources), (languages, concept.languages)):
-        for label, numbers in places.items():
-            for number in numbers:
-                if not found[number]:
-                    found[number] = label
-                elif found is sources:
-                    facts.append(Fact(cui, ALSO, aliases[number], 0, label))
-                else:
-                    facts.append(Fact(cui, ALSO, aliases[number], 0, "", label))
-    labels = zip(aliases, sources, languages, strict=True)
-    names = [Fact(cui, NAME, name, 0, *label) for name, *label in labels]
-    facts[:0] = names
-    for source, codes in concept.codes.items():
-        facts += [Fact(cui, CODE, code, 0, source) for code in codes]
-    for relation, source, code in list_related_codes(concept):
-        facts.append(Fact(cui, relation, code, 0, source))
-    for kind, values in (
-        (TYPE, concept.types),
-        (PARENT, concept.parents),
-        (RETIRED, concept.retired),
-    ):
-        facts += [Fact(cui, kind, value) for value in values]
-    if concept.definition:
-        facts.append(Fact(cui, DEFINITION, concept.definition))
-    return facts
 
 
 def parse_entity(line: str, path: Path, number: int) -> Concept:

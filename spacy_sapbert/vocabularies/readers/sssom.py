@@ -72,7 +72,7 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     Args:
         path: With or without the metadata above the table.
     """
-    for row in read_pairs(path, report):
+    for row in read_mappings(path, report):
         inverse = INVERSE.get(row.relation, row.relation)
         ends = (
             (row.subject, row.subject_label, row.target, row.relation),
@@ -90,14 +90,7 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
             yield Fact(row.target, NAME, row.subject_label)
 
 
-def read_mappings(path: Path, report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the ids of each exact mapping; see `read_sssom`."""
-    for row in read_pairs(path, report):
-        if row.subject and row.relation == EXACT:
-            yield row.subject, row.target
-
-
-def read_pairs(path: Path, report: Report) -> Iterator[Mapping]:
+def read_mappings(path: Path, report: Report) -> Iterator[Mapping]:
     """Yield the mappings between two concepts, or a text and a concept."""
     for row in read_rows_of(path, report):
         if NOTHING in (row.subject, row.target) or row.subject == row.target:

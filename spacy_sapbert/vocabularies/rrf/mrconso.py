@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.reading import read_line_blocks
-from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
-from ..report import Report, check_known, too_many_names
+from ..concepts import Concept, clean_name, has_letter_or_digit, move_places
+from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
@@ -123,8 +123,6 @@ def read_mrconso(
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
-        if len(atoms) > VALUES:
-            raise too_many_names(limit=VALUES, cui=last[:40])
         for number, line in enumerate(lines, first):
             try:
                 # fmt: off

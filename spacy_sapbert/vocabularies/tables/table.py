@@ -19,7 +19,6 @@ from ..facts import (
     RETIRED,
     TYPE,
     Fact,
-    check_count,
 )
 from ..options import ReadOptions
 from ..report import Report
@@ -119,7 +118,7 @@ def find_facts(
             elif role == "definition":
                 yield Fact(cui, DEFINITION, clean_name(value))
             else:
-                for part in split_values(cui, value, separator):
+                for part in split_values(value, separator):
                     if role == SYNONYMS:
                         yield Fact(cui, NAME, part, 1, language=language)
                     elif role == CODES:
@@ -128,9 +127,8 @@ def find_facts(
                         yield Fact(cui, KINDS[role], part)
 
 
-def split_values(cui: str, cell: str, separator: str | None) -> Iterator[str]:
+def split_values(cell: str, separator: str | None) -> Iterator[str]:
     """Yield the values of a cell; see `read_table`."""
     if separator is None:
         separator = "|" if "|" in cell else ";"
-    check_count(cell.count(separator), cui)
     return filter(None, map(str.strip, cell.split(separator)))
