@@ -2,23 +2,42 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from ..errors import SapbertError
 from ..formats.documents import read_text
-from ..formats.entities import NIL
 from ..kb.database import is_encodable
 
 MAX_BYTES = 8 << 20
 OPENING, CLOSING = "[[", "]]"
-KEYS = ("mention", "context", "expected", "label", "note")
-IDS = f"an id, a list of ids, or {NIL}"
-KINDS = {"scalar": "a text", "sequence": "a list", "mapping": "a mapping"}
-# The tags that YAML gives to values without a tag; every scalar is read as text.
-PLAIN_TAGS = {
-    f"tag:yaml.org,2002:{kind}"
-    for kind in ("bool", "float", "int", "map", "null", "seq", "str", "timestamp")
-}
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Id = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class CaseFields(BaseModel):
+    """A case as it is written: an id, a list of ids or NIL, and texts."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    expected: Annotated[
+        list[Id],
+        Field(min_length=1),
+        BeforeValidator(lambda ids: [ids] if isinstance(ids, str) else ids),
+    ]
+    mention: Text | None = None
+    context: Text | None = None
+    label: Text | None = None
+    note: Text | None = None
 
 
 class Case(NamedTuple):
@@ -42,22 +61,42 @@ class Case(NamedTuple):
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """Read cases from a list of mappings with the keys `KEYS`."""
-    documents = read_documents(path)
-    if not documents or not documents[0].value:
+    """Read cases from a list of mappings with the fields of `CaseFields`."""
+    found = False
+    for line, data in read_list(path):
+        found = True
+
+        def fail(expected: str, got: str, line: int = line) -> SapbertError:
+            return SapbertError(
+                "E117",
+                f"{path}:{line}: Expected {expected}, but got {got}. Correct the case; "
+                "`spacy sapbert regress --help` shows one.",
+            )
+
+        try:
+            fields = CaseFields.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            known = ", ".join(CaseFields.model_fields)
+            expected = f"a case with texts as {known}, of which `expected` is required"
+            name = next(iter(first["loc"]), "")
+            of = f" as `{name}`" if name in CaseFields.model_fields else ""
+            raise fail(expected, f"something else{of}") from None
+        mention, text, start = place_mention(fields.mention, fields.context, fail)
+        cuis = tuple(dict.fromkeys(fields.expected))
+        yield Case(path, line, text, start, mention, cuis, fields.label, fields.note)
+    if not found:
         raise SapbertError(
             "E106", f"Expected at least one case in {path}, but it has none. Add one."
         )
-    if len(documents) > 1:
-        raise case_error(path, documents[1], "one list in the file", "a second one")
-    check_node(path, documents[0], "a list of cases", "sequence")
-    for node in documents[0].value:
-        yield parse_case(path, node)
 
 
-def read_documents(path: Path) -> list[Any]:
-    """Read YAML as nodes, without Python objects; an error does not quote it."""
-    from srsly.ruamel_yaml import BaseLoader, compose_all
+def read_list(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the line and the content of each item of a list in YAML.
+
+    Values are texts, whatever they look like; an error does not quote them.
+    """
+    from srsly.ruamel_yaml import BaseLoader
 
     if path.is_file() and path.stat().st_size > MAX_BYTES:
         raise SapbertError(
@@ -67,76 +106,26 @@ def read_documents(path: Path) -> list[Any]:
         )
     text = read_text(path, longest=MAX_BYTES)
     try:
-        return list(compose_all(text, Loader=BaseLoader))
+        loader = BaseLoader(text)
+        root = loader.get_single_node()
+        items = root.value if root else []
+        if not isinstance(items, list) or (items and root.id != "sequence"):
+            raise TypeError
+        for node in items:
+            yield node.start_mark.line + 1, loader.construct_object(node, deep=True)
+    except SapbertError:
+        raise
     except Exception as error:  # YAMLError, or e.g. ValueError of a wrong escape
-        reason = getattr(error, "problem", None) or "a character is not allowed"
-        mark = getattr(error, "problem_mark", None)
-        if "end of stream" in reason:
-            mark = getattr(error, "context_mark", None) or mark
-        before = text[: getattr(mark or error, "index" if mark else "position", 0)]
-        line = before.count("\n") + 1
+        marks = (
+            getattr(error, f"{what}_mark", None) for what in ("context", "problem")
+        )
+        mark = next(filter(None, marks), None)
+        line = f":{mark.line + 1}" if mark else ""
         raise SapbertError(
             "E117",
-            f"{path}:{line}: Expected YAML, but {reason}. Correct it; quotes around "
-            "the value often help.",
+            f"{path}{line}: Expected one list of cases in YAML, but got something "
+            "else. Correct it; quotes around the value often help.",
         ) from None
-
-
-def case_error(path: Path, node: Any, expected: str, got: str) -> SapbertError:
-    line = node.start_mark.line + 1
-    return SapbertError(
-        "E117",
-        f"{path}:{line}: Expected {expected}, but got {got}. Correct the case; `spacy "
-        "sapbert regress --help` shows one.",
-    )
-
-
-def check_node(path: Path, node: Any, expected: str, *kinds: str) -> None:
-    """Check that a node is of a kind and has no tag, anchor or alias."""
-    if node.anchor or node.tag not in PLAIN_TAGS:
-        without = f"{expected}, without tags, anchors and aliases"
-        raise case_error(path, node, without, "one")
-    if node.id not in kinds:
-        raise case_error(path, node, expected, KINDS[node.id])
-
-
-def parse_case(path: Path, case: Any) -> Case:
-    check_node(path, case, "a case with keys and values", "mapping")
-    nodes: dict[str, Any] = {}
-    texts: dict[str, str] = {}
-    expected: list[str] = []
-    for key, value in case.value:
-        check_node(path, key, "a key", "scalar")
-        name = key.value
-        if name in nodes:
-            raise case_error(path, key, "each key once", f"a second `{name}`")
-        nodes[name] = key
-        check_node(path, value, "a text, or a list of texts", "scalar", "sequence")
-        is_list = value.id == "sequence"
-        for item in value.value if is_list else ():
-            check_node(path, item, "a text", "scalar")
-        if name not in KEYS:
-            raise case_error(path, key, f"keys of {', '.join(KEYS)}", "another")
-        if name == "expected":
-            expected = [n.value for n in value.value] if is_list else [value.value]
-            if not expected or not all(cui.strip() for cui in expected):
-                raise case_error(path, key, IDS, "nothing")
-        elif is_list or not value.value.strip():
-            got = "a list" if is_list else "nothing"
-            raise case_error(path, key, f"a text as `{name}`", got)
-        else:
-            texts[name] = value.value
-    if not expected:
-        raise case_error(path, case, f"`expected`: {IDS}", "none")
-    mention, text, start = place_mention(
-        texts.get("mention"),
-        texts.get("context"),
-        lambda what, got: case_error(path, nodes.get("context", case), what, got),
-    )
-    cuis = tuple(dict.fromkeys(cui.strip() for cui in expected))
-    line = case.start_mark.line + 1
-    more = texts.get("label"), texts.get("note")
-    return Case(path, line, text, start, mention, cuis, *more)
 
 
 def place_mention(
