@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from .formats.registry import Format
 from .kb.indexes.registry import Backend, best_first, setting
-from .vocabularies.facts import NAME, Fact
+from .vocabularies.facts import CODE, NAME, PARENT, Fact
 from .vocabularies.registry import Reader
 from .vocabularies.report import read_good_lines
+from .vocabularies.tables.delimited import read_columns
 
 if TYPE_CHECKING:
     from .pipeline.linker import LINKER_CONFIG, SapbertLinker
 
 __all__ = [
+    "CODE",
     "LINKER_CONFIG",
     "NAME",
+    "PARENT",
     "Backend",
     "Fact",
     "Format",
     "Reader",
     "SapbertLinker",
     "best_first",
+    "read_columns",
     "read_good_lines",
     "setting",
 ]

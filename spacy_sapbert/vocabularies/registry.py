@@ -183,20 +183,6 @@ READERS: dict[str, Reader] = {
         "readers.jsonl:read_jsonl",
         ("*.jsonl",),
     ),
-    "phecode": Reader(
-        'PhecodeX: `"phenotype","description",…`, and beside it `…_rollup_map.csv`: '
-        '`"code","phecode_unrolled"`',
-        "readers.phecode:read_phecode",
-        ("*phecode*_labels.csv*",),
-        ("type",),
-    ),
-    "maps": Reader(
-        "any forest of codes: a code, a tab, a name; and beside it `…_parents.tsv`: a "
-        "code, a tab, a parent",
-        "readers.maps:read_maps",
-        ("*_names.tsv",),
-        ("type",),
-    ),
     "icd10cm": Reader(
         "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
         "readers.icd10cm:read_icd10cm",

@@ -113,14 +113,6 @@ EXAMPLES = {
         "E117",
         "bad lines",
     ),
-    "phecode": Example(
-        "phecodeX_labels.csv",
-        '"X:1","pain"\n',
-        '"fever"\n',
-        "E117",
-        "bad lines",
-        text='"phenotype","description"\n{}',
-    ),
     "icd10cm": Example(
         "icd10cm_2021.xml",
         "<diag><name>X1</name><desc>pain</desc></diag>",
@@ -133,7 +125,6 @@ EXAMPLES = {
     "icd10cm_list": Example(
         "icd10cm_codes_2026.txt", "X10     pain\n", "fever\n", "E117", "bad lines"
     ),
-    "maps": Example("x_names.tsv", "X:1\tpain\n", "fever\n", "E117", "bad lines"),
     "mesh": Example(
         "desc2024.xml",
         MESH_RECORD,

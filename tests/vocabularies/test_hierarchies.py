@@ -1,0 +1,200 @@
+"""The readers of experiments/hierarchies, found by their entry points."""
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io import plugins
+from spacy_sapbert.io.plugins import load_plugins
+from spacy_sapbert.vocabularies import registry
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.vocabularies import whole
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "hierarchies"
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package of the folder, as if pip had installed it."""
+    declared = tomllib.loads((FOLDER / "pyproject.toml").read_text("utf8"))["project"]
+    points = [
+        EntryPoint(name, value, registry.PLUGINS)
+        for name, value in declared["entry-points"][registry.PLUGINS].items()
+    ]
+
+    def find(group: str) -> list[EntryPoint]:
+        return [point for point in points if point.group == group]
+
+    monkeypatch.setattr(plugins, "entry_points", find)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    load_plugins.cache_clear()
+    yield
+    load_plugins.cache_clear()
+    sys.modules.pop("sapbert_hierarchies", None)
+
+
+any_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+read_maps = partial(whole.read, format="maps")
+LABELS = """"phenotype","description","icd10_only"
+"BI_160","Deficiency anemias",0
+"BI_160.1","Iron deficiency, anemia",0
+"BI_160.11","Anemia secondary to ""blood"" loss*",1
+"""
+ROLLUP = """"code","phecode_unrolled"
+"BI_160","BI_160"
+"BI_160.1","BI_160"
+"BI_160.1","BI_160.1"
+"BI_160.11","BI_160"
+"BI_160.11","BI_160.1"
+"BI_160.11","BI_160.11"
+"""
+
+
+def write(folder: Path, labels: str = LABELS, rollup: str = ROLLUP) -> Path:
+    path = folder / "phecodeX_labels.csv"
+    path.write_text(labels, "utf8")
+    if rollup:
+        (folder / "phecodeX_rollup_map.csv").write_text(rollup, "utf8")
+    return path
+
+
+read = partial(whole.read, format="phecode")
+
+
+def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(
+    tmp_path: Path,
+) -> None:
+    concepts, report = read(write(tmp_path), type="T047")
+    found = {each.cui: (each.name, each.parents) for each in concepts}
+    assert found == {
+        "BI_160": ("Deficiency anemias", []),
+        "BI_160.1": ("Iron deficiency, anemia", ["BI_160"]),
+        "BI_160.11": ('Anemia secondary to "blood" loss', ["BI_160.1"]),
+    }
+    assert concepts[0].types == ["T047"]
+    assert concepts[0].codes == {"PHECODE": ["BI_160"]}
+    assert (report.concepts, report.names, report.counts["parents"]) == (3, 3, 2)
+
+
+def test_read_phecode_without_the_map_there_are_no_parents_and_a_note(
+    tmp_path: Path,
+) -> None:
+    concepts, report = read(write(tmp_path, rollup=""))
+    assert not any(each.parents for each in concepts)
+    assert report.notes == ["phecodeX_rollup_map.csv is not there: no parents."]
+
+
+def test_read_phecode_invalid_line_is_an_error_with_its_number_or_counted(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path, LABELS + '"BI_3"\n')
+    with pytest.raises(SapbertError, match=r"labels\.csv:5: Expected 3 fields"):
+        read(path)
+    concepts, report = read(path, on_error="skip")
+    assert len(concepts) == 3
+    assert report.dropped["bad lines"] == 1
+
+
+def test_read_phecode_missing_column_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match=r"labels\.csv:1: .*phenotype"):
+        read(write(tmp_path, '"code","name"\n"1","fever"\n'))
+
+
+@any_fixture
+@given(
+    st.dictionaries(
+        st.sampled_from("abcd"), st.sets(st.sampled_from("abcd")), max_size=4
+    )
+)
+def test_read_phecode_nearest_ends_and_is_above_whatever_the_map_says(
+    above: Any,
+) -> None:
+    from sapbert_hierarchies import find_parents
+
+    for code, ancestors in above.items():
+        assert set(find_parents(code, above)) <= ancestors - {code}
+
+
+def test_read_phecode_real_file_has_a_parent_for_each_dotted_code(
+    data_file: Callable[[str], Path],
+) -> None:
+    concepts, report = read(data_file("hierarchies/phecodeX_R_labels.csv.gz"))
+    assert len(concepts) == 3612
+    known = {each.cui for each in concepts}
+    for each in concepts:
+        assert bool(each.parents) >= ("." in each.cui), each.cui
+        assert set(each.parents) <= known
+    assert not report.notes
+
+
+NAMES = "L2\tHematology\nL1\tLaboratory\nL2\tHaematology\nL3\tBlood count\nL2\t-\n"
+PARENTS = "L2\tL1\nL3\tL2\nL3\tL1\nL3\tL2\nL1\tL1\nL4\tL1\n"
+
+
+def write_maps(folder: Path, names: str = NAMES, parents: str = PARENTS) -> Path:
+    path = folder / "loinc_names.tsv"
+    path.write_text(names, "utf8")
+    if parents:
+        (folder / "loinc_parents.tsv").write_text(parents, "utf8")
+    return path
+
+
+def test_read_maps_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
+    path = write_maps(tmp_path)
+    concepts, report = read_maps(path, type="T059")
+    assert concepts == [
+        Concept("L1", ["Laboratory"], types=["T059"]),
+        Concept("L2", ["Hematology", "Haematology"], types=["T059"], parents=["L1"]),
+        Concept("L3", ["Blood count"], types=["T059"], parents=["L1", "L2"]),
+    ]
+    assert (report.concepts, report.names, report.counts["parents"]) == (3, 4, 3)
+    assert report.dropped["names without a letter or digit"] == 1
+
+
+def test_read_maps_without_parents_there_is_a_note(tmp_path: Path) -> None:
+    concepts, report = read_maps(write_maps(tmp_path, NAMES[:-5], ""))
+    assert not any(each.parents for each in concepts)
+    assert report.notes == ["loinc_parents.tsv is not there: no parents."]
+
+
+@pytest.mark.parametrize("line", ["L9", "L9\t", "\tname", "L9\tname\tmore"])
+def test_read_maps_invalid_line_is_named_or_counted(tmp_path: Path, line: str) -> None:
+    path = write_maps(tmp_path, f"L1\tLaboratory\n{line}\nL3\tBlood count\n")
+    with pytest.raises(SapbertError, match="E117") as error:
+        read_maps(path)
+    assert f"{path}:2:" in str(error.value)
+    concepts, report = read_maps(path, on_error="skip")
+    assert [each.cui for each in concepts] == ["L1", "L3"]
+    assert report.dropped["bad lines"] == 1
+    bad = write_maps(tmp_path, "L1\tLaboratory\n", f"{line}\n")
+    with pytest.raises(SapbertError, match=r"loinc_parents\.tsv:1:"):
+        read_maps(bad)
+
+
+@any_fixture
+@given(
+    st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["x", "y y", "z"]))),
+    st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"))),
+)
+def test_read_maps_every_name_and_parent_is_read_once(
+    tmp_path_factory: pytest.TempPathFactory, names: list, parents: list
+) -> None:
+    folder = tmp_path_factory.mktemp("maps")
+    lines = "".join(f"{code}\t{name}\n" for code, name in [*names, ("A", "x")])
+    path = write_maps(folder, lines, "".join(f"{c}\t{p}\n" for c, p in parents) or "\n")
+    concepts, _ = read_maps(path)
+    found = {each.cui: each for each in concepts}
+    assert [*found] == sorted({code for code, _ in [*names, ("A", "x")]})
+    for code, each in found.items():
+        own = [name for other, name in [*names, ("A", "x")] if other == code]
+        assert each.aliases == list(dict.fromkeys(own))
+        assert each.parents == sorted({p for c, p in parents if c == code} - {code})
