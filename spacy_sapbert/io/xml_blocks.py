@@ -12,6 +12,7 @@ from .reading import (
     RECORD_BYTES,
     RECORD_VALUES,
     USUAL_BYTES,
+    UTF16_MARKS,
     damaged_gzip,
     not_utf8_but_utf16,
     read_blocks,
@@ -72,7 +73,7 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[b
     fed = marks = begun = 0
     try:
         for block in read_blocks([path]):
-            if not fed and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            if not fed and block.startswith(UTF16_MARKS):
                 raise not_utf8_but_utf16(path=path)
             fed += len(block)
             found = sum(map(block.count, MARKS))

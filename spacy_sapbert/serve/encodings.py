@@ -1,13 +1,15 @@
 """Texts of files that people drop on the page, which Windows may have written."""
 
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b")  # archives, Excel, Parquet, gzip
+from ..io.reading import UTF16_MARKS
+
+# archives and Excel, Parquet, gzip, Excel before 2007
+BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")
 ENCODING = "cp1252"  # what Excel writes as CSV in Western countries
 
 
 def to_utf8(data: bytes) -> bytes:
     """Return a text in UTF-8, if it is in Windows' encoding; others are unchanged."""
-    if data.startswith((*UTF16, *BINARY)) or b"\x00" in data:
+    if data.startswith((*UTF16_MARKS, *BINARY)) or b"\x00" in data:
         return data
     try:
         data.decode()

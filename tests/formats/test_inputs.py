@@ -22,6 +22,7 @@ from spacy_sapbert.formats.inputs.files import (
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
 from spacy_sapbert.formats.inputs.rows import Columns
+from tests.io.test_excel import write_ods
 from tests.pipelines import NLP
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -236,6 +237,14 @@ def test_set_mentions_are_exactly_at_their_offsets(
 
 def read_linked(path: Path, **options: Any) -> list[Document]:
     return list(read_documents(list_inputs([path]), longest=1000, **options))
+
+
+def test_read_documents_of_opendocument(tmp_path: Path) -> None:
+    cell = "<table:table-cell office:value-type='string'><text:p>{}</text:p>"
+    row = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
+    path = write_ods(tmp_path / "a.ods", "".join(map(row.format, ("text", "Fieber"))))
+    (document,) = read_linked(path)
+    assert (document.id, document.text) == ("a.ods:2", "Fieber")
 
 
 def test_read_documents_of_a_workbook(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 import io
 import json
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from openpyxl import load_workbook
 
 from spacy_sapbert.serve.page.routes import FILES
+from tests.io.test_excel import write_ods
 
 from .conftest import JSON, Client
 
@@ -84,6 +86,14 @@ def test_column_reads_csv_and_excel(service: Client) -> None:
     assert answer.json() == expected
 
 
+def test_column_reads_opendocument(service: Client, tmp_path: Path) -> None:
+    cell = "<table:table-cell office:value-type='string'><text:p>{}</text:p>"
+    row = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
+    path = write_ods(tmp_path / "a.ods", "".join(map(row.format, ("term", "fever"))))
+    answer = service.send("POST", "/column/read?name=a.ods", path.read_bytes(), BYTES)
+    assert answer.json() == {"header": ["term"], "rows": [["fever"]]}
+
+
 def test_column_maps_terms_as_the_command_does(service: Client) -> None:
     terms = ["H/O Fever, NOS (R50.9)", "", "zebra"]
     found = service.post("/column/map", {"terms": terms, "k": 2}).json()["found"]
@@ -137,6 +147,9 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
         ("a.xlsx", b"no workbook"),
         ("a.csv", b"a,b\n1,2,3\n"),
         ("a.csv", b"\xff\xfe\x00"),
+        ("a.csv", b"\xd0\xcf\x11\xe0 of Excel before 2007"),
+        ("a.xls", b"\xd0\xcf\x11\xe0 cut"),
+        ("a.ods", b"PK no"),
         ("a.parquet", b"PAR1 no"),
         ("a.csv", b"a\n" + b"1\n" * 20_001),
     ],
