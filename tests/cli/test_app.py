@@ -387,6 +387,18 @@ def test_no_app_has_tracebacks_with_local_variables():
     assert not app.pretty_exceptions_enable
 
 
+def test_help_needs_neither_spacy_nor_torch(new_process):
+    """So that a command answers at once, in the shell's completion too."""
+    script = (
+        "import sys; from spacy_sapbert.cli.main import app; "
+        "from typer.testing import CliRunner; "
+        "print(CliRunner().invoke(app, ['concepts', '--help']).exit_code, "
+        "sorted({'spacy', 'torch', 'transformers'} & {*sys.modules}))"
+    )
+    done = new_process.run([sys.executable, "-c", script])
+    assert done.stdout.strip() == "0 []"
+
+
 def test_long_help_has_panels():
     output = invoke("link", "--help", code=0).output
     panels = [line for line in output.splitlines() if re.match(r"[A-Z][\w ]+:$", line)]

@@ -1,3 +1,4 @@
+import csv
 import json
 from dataclasses import fields, replace
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_link_files_writes_what_it_counts(
     assert (result.documents, result.left_out["skipped"], len(skipped)) == (2, 1, 1)
 
 
-def test_link_files_writes_failed_documents_into_parquet_but_not_into_csv(
+def test_link_files_writes_failed_documents_into_tables(
     notes: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -63,7 +64,9 @@ def test_link_files_writes_failed_documents_into_parquet_but_not_into_csv(
     assert [row["error"] is None for row in rows] == [True, False, True]
     assert "E117" in rows[1]["error"]
     assert (rows[1]["codes"], rows[1]["candidates"]) == (None, None)
-    assert len((tmp_path / "linked.csv").read_text().splitlines()) == 3
+    with (tmp_path / "linked.csv").open(encoding="utf8", newline="") as file:
+        cells = [(row["id"], row["cui"], row["error"]) for row in csv.DictReader(file)]
+    assert cells == [(row["id"], row["cui"] or "", row["error"] or "") for row in rows]
 
 
 def test_link_files_in_parts_goes_on_only_with_the_same_job(
