@@ -102,7 +102,7 @@ def test_read_workbook_of_opendocument(tmp_path: Path) -> None:
 
 
 def test_read_workbook_of_excel_97(tmp_path: Path) -> None:
-    xlwt = pytest.importorskip("xlwt")
+    xlwt = pytest.importorskip("xlwt", reason="xlwt is not installed")
     book = xlwt.Workbook()
     sheet = book.add_sheet("codes")
     for column, value in enumerate(("0012", 250.0, "fever")):
