@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..errors import SapbertError
 from ..formats.gold import GoldMention
@@ -32,6 +32,12 @@ class PredictionRow(BaseModel):
     line: int
     cuis: list[str]
     scores: list[float]
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> Self:
+        if len(self.cuis) != len(self.scores):
+            raise ValueError
+        return self
 
 
 class Prediction(NamedTuple):
@@ -66,35 +72,26 @@ class FileComparison(TypedDict):
     ties: dict[str, Comparison]
 
 
-def parse_prediction(line: str) -> PredictionRow | None:
-    try:
-        row = PredictionRow.model_validate_json(line)
-    except ValidationError:
-        return None
-    return row if len(row.cuis) == len(row.scores) else None
-
-
 def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
     """Read predictions.jsonl as `spacy sapbert evaluate --predictions` writes it."""
     predictions: dict[Place, Prediction] = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        row = parse_prediction(line)
+        got = "something else"
+        try:
+            row = PredictionRow.model_validate_json(line)
+        except ValidationError:
+            row = None
+        if row and (row.file, row.line) in predictions:
+            got = f"a second one for line {row.line} of {row.file}"
+            row = None
         if row is None:
-            expected = "`file`, `line`, `cuis` and as many `scores`"
             raise SapbertError(
                 "E117",
-                f"{path}:{number}: Expected a prediction as JSON with {expected}, but "
-                "got something else. Make the file again with `spacy sapbert "
-                "evaluate … --predictions`.",
-            )
-        if (row.file, row.line) in predictions:
-            raise SapbertError(
-                "E117",
-                f"{path}:{number}: Expected one prediction for each mention, but got "
-                f"a second one for line {row.line} of {row.file}. Make the file again "
-                "with `spacy sapbert evaluate … --predictions`.",
+                f"{path}:{number}: Expected a prediction for each mention, as JSON "
+                f"with `file`, `line`, `cuis` and as many `scores`, but got {got}. "
+                "Make the file again with `spacy sapbert evaluate … --predictions`.",
             )
         pairs = zip(row.cuis, row.scores, strict=True)
         answers = [Answer(n, aliases.get(c, c), s) for n, (c, s) in enumerate(pairs)]
@@ -113,26 +110,19 @@ def check_predictions(
 
     With `partial` there may be others for other lines of the same files.
     """
-    files = {file for file, _ in golds}
-    for (file, line), prediction in predictions.items():
-        if (file, line) not in golds and not (partial and file in files):
+    files = {file for file, _ in golds} if partial else set()
+    others = [key for key in predictions if key not in golds and key[0] not in files]
+    missing = [key for key in golds if key not in predictions]
+    for what, keys in (("others too", others), ("none for some", missing)):
+        if keys:
+            file, line = keys[0]
             raise SapbertError(
                 "E743",
-                f"{path}:{prediction.number}: Expected a prediction for a mention "
-                f"that is judged, but got one for line {line} of {file}. Name the "
-                "gold files, `--limit` and `--distinct` that the predictions were "
-                "made with.",
+                f"{path}: Expected a prediction for each mention that is judged, and "
+                f"no other, but got {what}: {len(keys):,}, the first for line {line} "
+                f"of {file}. Name the gold files, `--limit` and `--distinct` that the "
+                "predictions were made with.",
             )
-    missing = [key for key in golds if key not in predictions]
-    if missing:
-        file, line = missing[0]
-        raise SapbertError(
-            "E743",
-            f"{path}: Expected a prediction for each mention that is judged, but got "
-            f"none for {len(missing):,} of {len(golds):,}, the first on line {line} of "
-            f"{file}. Name the gold files, `--limit` and `--distinct` that the "
-            "predictions were made with.",
-        )
 
 
 def score_predictions(
@@ -226,32 +216,6 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
     return results
 
 
-def compare_predictions(
-    golds: dict[Place, GoldMention],
-    first: dict[Place, Prediction],
-    second: dict[Place, Prediction],
-    resolve: Resolve,
-    composite: str,
-) -> list[FileComparison]:
-    scores = [
-        score_predictions(predictions, golds, resolve, composite)
-        for predictions in (first, second)
-    ]
-    names = np.array([file for file, _ in golds])
-    files = list(dict.fromkeys(names.tolist()))
-    masks = {file: names == file for file in files}
-    if len(files) > 1:
-        masks[f"all {len(files)} files"] = np.ones(len(names), dtype=bool)
-    return [
-        {
-            "file": file,
-            "mentions": int(mask.sum()),
-            "ties": compare_scores(scores[0][mask], scores[1][mask]),
-        }
-        for file, mask in masks.items()
-    ]
-
-
 def compare_with_file(
     path: Path,
     golds: Sequence[tuple[str, GoldMention]],
@@ -262,20 +226,32 @@ def compare_with_file(
 ) -> dict[str, Any]:
     """Compare a linker with predictions.jsonl of another one, which is the first.
 
-    The `results` have a `FileComparison` of each gold file.
+    The `results` have a `FileComparison` of each gold file, and of all.
     """
     by_place = {(file, gold.line): gold for file, gold in golds}
     other = read_predictions(path, aliases)
     partial = settings.distinct or bool(settings.limit)
     check_predictions(path, other, by_place, partial=partial)
-    own_predictions = {
-        key: Prediction(0, answers[gold.mention]) for key, gold in by_place.items()
-    }
+    own = {key: Prediction(0, answers[gold.mention]) for key, gold in by_place.items()}
     # An id that is not in the knowledge base may be known to the other linker.
     resolve = make_resolver(lambda cui: lookup(cui) or cui, aliases)
+    first, second = (
+        score_predictions(predictions, by_place, resolve, settings.composite)
+        for predictions in (other, own)
+    )
+    names = np.array([file for file, _ in by_place])
+    masks = {file: names == file for file in dict.fromkeys(names.tolist())}
+    if len(masks) > 1:
+        masks[f"all {len(masks)} files"] = np.ones(len(names), dtype=bool)
+    results: list[FileComparison] = [
+        {
+            "file": file,
+            "mentions": int(mask.sum()),
+            "ties": compare_scores(first[mask], second[mask]),
+        }
+        for file, mask in masks.items()
+    ]
     return {
         "with": {"file": path.name, "sha256": file_digest(path)},
-        "results": compare_predictions(
-            by_place, other, own_predictions, resolve, settings.composite
-        ),
+        "results": results,
     }

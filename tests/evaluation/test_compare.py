@@ -16,7 +16,6 @@ from spacy_sapbert.evaluation.compare import (
     check_predictions,
     compare_scores,
     mcnemar_test,
-    parse_prediction,
     randomisation_test,
     read_predictions,
     score_predictions,
@@ -58,11 +57,13 @@ CHANGES += [{"scores": ["a", "b"]}, {"line": "2"}, {"file": 2}]
 
 @pytest.mark.parametrize(
     "line",
-    ["", "{", "[]", "7", "{}", '"x"']
+    ["{", "[]", "7", "{}", '"x"']
     + [json.dumps({**ROW, **change}) for change in CHANGES],
 )
-def test_parse_prediction_refuses_other_lines(line: str) -> None:
-    assert parse_prediction(line) is None
+def test_read_predictions_refuses_other_lines(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.jsonl").write_text(f"{line}\n")
+    with pytest.raises(SapbertError, match=r"E117.*a\.jsonl:1: .*something else"):
+        read_predictions(tmp_path / "a.jsonl", {})
 
 
 def test_read_predictions_names_the_bad_line(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_check_predictions_needs_all_and_no_other() -> None:
         check_predictions(path, predict(2, 3, 4), gold(2, 3), partial=False)
     with pytest.raises(SapbertError, match=r"E743.*line 2 of other"):
         check_predictions(path, predict(2, file="other"), gold(2), partial=True)
-    with pytest.raises(SapbertError, match=r"E743.*for 2 of 3.*line 3 of dev"):
+    with pytest.raises(SapbertError, match=r"E743.*none for some: 2, .*line 3 of dev"):
         check_predictions(path, predict(2), gold(2, 3, 4), partial=True)
 
 
