@@ -67,6 +67,12 @@ def missing_file(*, path: object) -> SapbertError:
     )
 
 
+def is_folder(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E002", f"Expected a file at {path}, but it is a folder. Name a file inside it."
+    )
+
+
 def not_written(*, path: object, reason: object) -> SapbertError:
     return SapbertError(
         "E004",

@@ -53,11 +53,11 @@ def text_of(cell: Any, number: int) -> str:
 
 def limit_memory(memory: int) -> None:
     """Limit the memory and the time of this process, where the system can."""
-    with suppress(ImportError):  # Windows
+    with suppress(ImportError, OSError, ValueError):  # Windows, macOS
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-LINE_SECONDS = 60.0  # between lines
+LINE_SECONDS = 60.0  # before the first line, and between lines
 LINE = "{desc}{n:,}{unit} so far, {rate_noinv:.1f}{unit}/s"
 LINE_OF_ALL = (
     "{desc}{n:,} of {total:,}{unit}, {rate_noinv:.1f}{unit}/s, {remaining} left"
@@ -34,18 +34,15 @@ def show_progress(
     initial: int = 0,
     desc: str = "",
     quiet: bool = False,
-    seconds: float | None = None,
 ) -> Any:
     """Return a `tqdm` bar, which writes lines if the standard error is no terminal.
 
-    A line has the number so far, the rate and, with a total, the time left; there is
-    none before `seconds` have passed.
+    A line has the number so far, the rate and, with a total, the time left.
 
     Args:
         items: Passed on; None = call `update`.
         unit: What is counted, e.g. "documents".
         total: Their number, if it is known.
-        seconds: Between lines; None = a minute.
     """
     shared: dict[str, Any] = {
         "total": total,
@@ -53,7 +50,6 @@ def show_progress(
         "unit": f" {unit}",
         "disable": quiet,
     }
-    seconds = LINE_SECONDS if seconds is None else seconds
     if sys.stderr.isatty():
         return tqdm(items, desc=desc or None, **shared)
     return tqdm(
@@ -61,9 +57,9 @@ def show_progress(
         desc=desc and f"{desc}: ",
         bar_format=LINE if total is None else LINE_OF_ALL,
         file=LineWriter(),
-        delay=seconds,
-        mininterval=seconds,
-        maxinterval=seconds,
+        delay=LINE_SECONDS,
+        mininterval=LINE_SECONDS,
+        maxinterval=LINE_SECONDS,
         miniters=1,
         smoothing=0,
         leave=False,

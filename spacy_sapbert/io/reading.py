@@ -13,7 +13,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import SapbertError, missing_file
+from ..errors import SapbertError, is_folder, missing_file
 
 BLOCK_BYTES = 1 << 18
 GZIP = 31  # window bits of zlib for data with a gzip header
@@ -37,10 +37,7 @@ def check_file(path: Path) -> None:
         SapbertError: If it does not exist or is a folder.
     """
     if path.is_dir():
-        raise SapbertError(
-            "E002",
-            f"Expected a file at {path}, but it is a folder. Name a file inside it.",
-        )
+        raise is_folder(path=path)
     if not path.is_file():
         raise missing_file(path=path)
 

@@ -12,14 +12,9 @@ REPLACEMENT = "\ufffd"
 WIDEST_COLUMN = 60  # labels of reports are longer than wasabi's 30
 # Commands to the terminal, marks that change the order of the text, surrogates. Joiners
 # of Persian and Hindi, wide blanks of Japanese and soft hyphens are not.
-CONTROLS = re.compile(
-    "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-# Characters that `json.dumps` leaves in a text, but that a terminal executes or that
-# change the order of the text: DEL, C1, marks of direction, surrogates.
-JSON_CONTROLS = re.compile(
-    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+NOT_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+CONTROLS = re.compile(f"[\0-\x1f{NOT_ASCII}]")
+JSON_CONTROLS = re.compile(f"[{NOT_ASCII}]")  # `json.dumps` escapes the others
 
 
 def printable(text: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-from ..errors import SapbertError, not_written, refused_by_system
+from ..errors import SapbertError, is_folder, not_written, refused_by_system
 
 try:
     import fcntl
@@ -127,11 +127,7 @@ def check_replaceable(path: Path) -> None:
     place = real_place(path)
     for folder in (place, *place.parents):
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
-            raise SapbertError(
-                "E003",
-                f"Expected to write outside of {folder}, whose files must not change, "
-                f"but got {path}. Name another place.",
-            )
+            raise inside_of(path=path, folder=folder)
 
 
 def real_place(path: Path) -> Path:
@@ -155,11 +151,7 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
     for path in files:
         check_existing(path, force=force)
         if os.path.isdir(path) and not path.is_symlink():
-            raise SapbertError(
-                "E002",
-                f"Expected a file at {path}, but it is a folder. Name a file inside "
-                "it.",
-            )
+            raise is_folder(path=path)
         check_replaceable(path)
         try:
             with suppress(FileNotFoundError):  # its folder is made
@@ -238,11 +230,7 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     check_name(path)
     for parent in real_place(path).parents:
         if not kind.nested and (parent / kind.mark).is_file():
-            raise SapbertError(
-                "E003",
-                f"Expected to write outside of {parent}, whose files must not change, "
-                f"but got {path}. Name another place.",
-            )
+            raise inside_of(path=path, folder=parent)
     if path.is_symlink() or not path.exists():
         return
     foreign = find_foreign(path, kind)
@@ -472,3 +460,11 @@ def exchange_names(new: Path, old: Path) -> None:
     os.rename(old, aside)
     os.rename(new, old)
     os.rename(aside, new)
+
+
+def inside_of(*, path: object, folder: object) -> SapbertError:
+    return SapbertError(
+        "E003",
+        f"Expected to write outside of {folder}, whose files must not change, but got "
+        f"{path}. Name another place.",
+    )

@@ -1,15 +1,18 @@
 import pytest
 
+from spacy_sapbert.io import progress
 from spacy_sapbert.io.progress import format_count, format_time, show_progress
 from spacy_sapbert.io.terminal import printable
 
 
 @pytest.mark.parametrize("total", [None, 4])
 def test_show_progress_without_a_terminal_writes_lines(
-    total: int | None, capsys: pytest.CaptureFixture[str]
+    total: int | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {"unit": "names", "total": total, "desc": "Index", "seconds": 1e-6}
-    with show_progress(**options) as bar:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e-6)
+    with show_progress(unit="names", total=total, desc="Index") as bar:
         bar.update(3)
         bar.update(1)
     lines = capsys.readouterr().err.splitlines()
@@ -21,10 +24,11 @@ def test_show_progress_without_a_terminal_writes_lines(
 
 
 def test_show_progress_is_silent_before_the_first_minute_or_if_quiet(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [*show_progress("abc", unit="names")] == ["a", "b", "c"]
-    assert [*show_progress("abc", unit="names", seconds=1e-6, quiet=True)]
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e-6)
+    assert [*show_progress("abc", unit="names", quiet=True)]
     assert capsys.readouterr().err == ""
 
 
