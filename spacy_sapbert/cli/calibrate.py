@@ -8,8 +8,17 @@ import typer
 from ..errors import SapbertError
 from ..io.terminal import format_json, msg
 from .app import app
-from .evaluate import Aliases, BarsJoinParts, Limit, Mentions
-from .options import AsJson, KbName, OnError, Quiet, Skipped
+from .options import (
+    Aliases,
+    AsJson,
+    BarsJoinParts,
+    KbName,
+    Limit,
+    Mentions,
+    OnError,
+    Quiet,
+    Skipped,
+)
 
 USED = 1  # number of the threshold in force, see `measure_thresholds`
 # Rows of the table: the key and its words.

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -10,31 +10,20 @@ from ..io.progress import format_count
 from ..io.terminal import msg
 from ..io.writing import write_atomically, write_json
 from .app import app, check_outputs
-from .options import OUTPUT, Force, KbName, OnError, Quiet, Skipped
+from .options import (
+    OUTPUT,
+    Aliases,
+    BarsJoinParts,
+    Force,
+    KbName,
+    Limit,
+    Mentions,
+    OnError,
+    Quiet,
+    Skipped,
+)
 
-MOST = 1_000_000_000  # mentions of a file
 TIE = "expected"  # how ties are counted in what is printed
-
-Mentions = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="MENTIONS...",
-        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
-    ),
-]
-Aliases = Annotated[
-    Path | None,
-    typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),
-]
-BarsJoinParts = Annotated[
-    bool,
-    typer.Option(
-        "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
-    ),
-]
-Limit = Annotated[
-    int, typer.Option(min=0, max=MOST, help="First mentions of each file; 0 = all.")
-]
 
 
 def print_file(result: dict[str, Any]) -> None:

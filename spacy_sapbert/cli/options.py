@@ -110,6 +110,30 @@ BARS_JOIN_PARTS = typer.Option(
     help="A|B means A and B, or A or B. [as the format]",
 )
 
+Mentions = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MENTIONS...",
+        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
+    ),
+]
+Aliases = Annotated[
+    Path | None,
+    typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),
+]
+BarsJoinParts = Annotated[
+    bool,
+    typer.Option(
+        "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
+    ),
+]
+Limit = Annotated[
+    int,
+    typer.Option(
+        min=0, max=1_000_000_000, help="First mentions of each file; 0 = all."
+    ),
+]
+
 Types = Annotated[
     str | None,
     typer.Option(
