@@ -255,8 +255,7 @@ def find_cause(
         parts: From `combine_parts`.
         ranking: From `list_concepts` or `score_candidates`.
         k: Answers that make a near miss.
-        nearest: The concepts of the row that exact search ranks first, if its score is
-            above that of the first answer.
+        nearest: The concepts of the nearest row, if the index does not find it.
     """
     lenient, _, strict = score_ranking(ranking, parts, 1)
     if strict:

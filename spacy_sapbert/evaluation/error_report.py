@@ -23,7 +23,7 @@ from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
 ENDINGS = (".jsonl", ".html")
-TOLERANCE = 2e-6  # by which rounded scores of one row may differ
+TOLERANCE = 2e-6  # by which cosines of one row may differ
 PLACES = 5  # of a mention that are listed
 
 
@@ -60,26 +60,23 @@ class LinkingError:
 
 
 def find_missed_concepts(
-    kb: KnowledgeBase, scores: dict[str, float], aliases: dict[str, str]
+    kb: KnowledgeBase, mentions: Sequence[str], aliases: dict[str, str]
 ) -> dict[str, frozenset[str]]:
-    """Find the concepts that exact search ranks before the first answer of the index.
-
-    `scores` has the score of the first answer to each mention.
-    """
-    if not scores or kb.manifest.index.backend == "exact":
+    """Find the concepts of the nearest row, where the index finds only others."""
+    if not mentions or kb.manifest.index.backend == "exact":
         return {}
-    mentions = list(scores)
     numbers, vectors = embed_mentions(kb, mentions)
     rows, cosines = exact_search(kb, vectors, 1)
-    entries = kb.entries(np.unique(rows).tolist())
+    _, found = kb.search(vectors, 1)
+    missed = (cosines > found + TOLERANCE)[:, 0]
+    entries = kb.entries(np.unique(rows[missed]).tolist())
     return {
         mentions[number]: frozenset(
             aliases.get(entry.cui, entry.cui) for entry in entries.get(row, ())
         )
-        for number, (row,), (cosine,) in zip(
-            numbers.tolist(), rows.tolist(), cosines.tolist(), strict=True
+        for number, row in zip(
+            numbers[missed].tolist(), rows[missed, 0].tolist(), strict=True
         )
-        if cosine > scores[mentions[number]] + TOLERANCE
     }
 
 
@@ -110,8 +107,7 @@ def find_errors(
         if classify(gold.mention, parts, frozenset()):
             wrong.append((file, gold, parts))
     texts = sorted({gold.mention for _, gold, _ in wrong})
-    scores = {text: answers[text][0].score for text in texts if answers[text]}
-    missed = find_missed_concepts(kb, scores, aliases)
+    missed = find_missed_concepts(kb, [t for t in texts if answers[t]], aliases)
     errors: list[LinkingError] = []
     for file, gold, parts in wrong:
         nearest = missed.get(gold.mention, frozenset())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.evaluation.accuracy import Answer
 from spacy_sapbert.evaluation.diagnose import CAUSES, KnownConcept, info_finder
 from spacy_sapbert.evaluation.error_report import (
     find_errors,
@@ -17,9 +18,11 @@ from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.folder.records import IndexRecord
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
+
+from .conftest import IncompleteIndex
 
 SENTINEL = "xyzzy"
 SCRIPT = '<script>alert("x")</script>'
@@ -87,20 +90,23 @@ def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, list[dict], dict]
     return Page(html.read_text("utf8")), rows, data
 
 
-def test_find_missed_concepts_returns_what_exact_search_ranks_first(
-    kb: KnowledgeBase,
+def test_find_missed_concepts_returns_what_only_exact_search_finds(
+    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
 ) -> None:
-    scores = {"fever": 0.5, "...": 0.5, "MI": 1.0, "aspirin": 0.5}
-    missed = find_missed_concepts(kb, scores, {"C0000006": "X"})
-    assert missed == {"fever": {"C0000004"}, "aspirin": {"X"}}
-    assert find_missed_concepts(kb, {}, {}) == {}
+    mentions = ["fever", "...", "MI", "aspirin"]
+    assert find_missed_concepts(kb, mentions, {}) == {}
+    missed = find_missed_concepts(incomplete_kb, mentions, {"C0000004": "X"})
+    assert missed == {"fever": {"X"}}
+    assert find_missed_concepts(incomplete_kb, [], {}) == {}
 
 
-def test_find_missed_concepts_skips_an_exact_index(kb: KnowledgeBase) -> None:
+def test_find_missed_concepts_skips_an_exact_index(
+    incomplete_kb: KnowledgeBase,
+) -> None:
     index = IndexRecord(backend="exact", settings={})
-    manifest = kb.manifest.model_copy(update={"index": index})
-    exact = KnowledgeBase(replace(kb.version, manifest=manifest))
-    assert find_missed_concepts(exact, {"fever": 0.5}, {}) == {}
+    manifest = incomplete_kb.manifest.model_copy(update={"index": index})
+    exact = KnowledgeBase(replace(incomplete_kb.version, manifest=manifest))
+    assert find_missed_concepts(exact, ["fever"], {}) == {}
 
 
 def test_find_errors_names_what_the_index_misses(incomplete_kb: KnowledgeBase) -> None:
@@ -117,6 +123,18 @@ def test_find_errors_names_what_the_index_misses(incomplete_kb: KnowledgeBase) -
         (4, [["C0000008"]]),
     ]
     assert found[0].cause == "index miss" != found[1].cause
+
+
+def test_find_errors_names_what_the_index_misses_under_a_learned_order(
+    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
+) -> None:
+    kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order))
+    rows = [entry.row for entry in kb.store.entries_of("C0000004")]
+    kb.parts.index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore
+    answers = {"pyrexia": [Answer(0, "C0000001", 1.0), Answer(1, "C0000003", 0.5)]}
+    golds = [("dev", GoldMention(-1, -1, "", "pyrexia", [["C0000004"]], 2))]
+    (error,) = find_errors(kb, golds, answers, {}, EvaluationSettings())
+    assert error.cause == "index miss"
 
 
 def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
