@@ -1,4 +1,4 @@
-"""`.spacy` files (`DocBin`)."""
+"""`.spacy` files (`DocBin`), which are unpacked in memory."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,10 @@ from ..io.reading import BLOCK_BYTES, read_blocks
 from .documents import ID, Document
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-# A file is unpacked in memory. Real files unpack to 13 times their size, most of it
-# arrays, and have about ten values a document. A value of one byte, such as an empty
-# dictionary, can take 70 bytes in memory.
+# Real files unpack to 13 times their size, most of it arrays, and have about ten values
+# a document. A value of one byte, such as an empty dictionary, can take 70 bytes.
 UNPACKED_BYTES = 1 << 23  # of any file, or …
 UNPACKED_RATIO = 30  # … times its size
 VALUES = 1 << 22  # of any file, or …
@@ -24,34 +22,28 @@ BYTES_A_VALUE = 32  # … one for so many unpacked bytes
 LEVELS = 3  # msgpack is in msgpack: a group of spans, in the groups of a Doc, in a file
 
 
-def load_docbin(path: Path) -> bytes:
-    """Return the content of a file, packed, if it does not unpack to too much."""
-    unpacker, packed, size = zlib.decompressobj(), b"".join(read_blocks([path])), 0
-    rest = packed
-    while rest and not unpacker.eof:
-        size += len(unpacker.decompress(rest, BLOCK_BYTES))
-        rest = unpacker.unconsumed_tail
-        if size > max(UNPACKED_BYTES, UNPACKED_RATIO * len(packed)):
-            raise SapbertError(
-                "E007",
-                f"{path}: Expected a `.spacy` file that unpacks to at most "
-                f"{UNPACKED_RATIO} times its size, because it is unpacked in memory, "
-                "but got more. If it is not a damaged or hostile file, write the "
-                "documents into several files.",
-            )
-    most = max(VALUES, size // BYTES_A_VALUE)
-    if not has_few_values(zlib.decompress(packed), most):
-        raise SapbertError(
-            "E007",
-            f"{path}: Expected a `.spacy` file of at most {most:,} texts, numbers and "
-            "lists, because it is unpacked in memory, but got more. If it is not a "
-            "damaged or hostile file, write the documents into several files.",
-        )
-    return packed
-
-
 class TooManyValuesError(Exception):
     """There are more values than fit in memory."""
+
+
+def load_docbin(path: Path) -> bytes:
+    """Return the content of a file, packed, if it does not unpack to too much."""
+    packed = b"".join(read_blocks([path]))
+    unpacker, data = zlib.decompressobj(), bytearray()
+    rest, limit = packed, max(UNPACKED_BYTES, UNPACKED_RATIO * len(packed))
+    while rest and not unpacker.eof and len(data) <= limit:
+        data += unpacker.decompress(rest, BLOCK_BYTES)
+        rest = unpacker.unconsumed_tail
+    most = max(VALUES, len(data) // BYTES_A_VALUE)
+    if len(data) > limit or not has_few_values(bytes(data), most):
+        raise SapbertError(
+            "E007",
+            f"{path}: Expected a `.spacy` file that unpacks to at most "
+            f"{UNPACKED_RATIO} times its size, and {most:,} texts, numbers and lists, "
+            "because it is unpacked in memory, but got more. If it is not a damaged or "
+            "hostile file, write the documents into several files.",
+        )
+    return packed
 
 
 def has_few_values(data: bytes, most: int) -> bool:
@@ -71,17 +63,17 @@ def has_few_values(data: bytes, most: int) -> bool:
             raise TooManyValuesError
         inner.extend(value for value in values if isinstance(value, bytes))
 
+    options: dict[str, Any] = {
+        "use_list": False,
+        "list_hook": drop,
+        "object_pairs_hook": lambda pairs: drop([*chain.from_iterable(pairs)]),
+        "strict_map_key": False,
+    }
     parts = [data]
     for _ in range(LEVELS):
         for part in parts:
             try:
-                unpackb(
-                    part,
-                    use_list=False,
-                    list_hook=drop,
-                    object_pairs_hook=lambda pairs: drop([*chain.from_iterable(pairs)]),
-                    strict_map_key=False,
-                )
+                unpackb(part, **options)
             except TooManyValuesError:
                 return False
             except Exception:  # not msgpack: any error of the library
@@ -99,7 +91,7 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 
-    docs: Iterator[Doc] | None = None
+    docs: Iterator[Any] | None = None
     for number in count(1):
         try:
             if docs is None:
@@ -118,11 +110,7 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
             ) from None
         if doc is None:
             return
-        where = f"{name}:{number}"
-        yield Document(find_id(doc, where), text, doc, place=where)
-
-
-def find_id(doc: "Doc", place: str) -> str | int:
-    """Return the id in the user data of a Doc, else its place."""
-    id = doc.user_data.get(ID)
-    return id if isinstance(id, str) or type(id) is int else place
+        place = f"{name}:{number}"
+        id = doc.user_data.get(ID)
+        is_id = isinstance(id, str) or type(id) is int
+        yield Document(id if is_id else place, text, doc, place=place)

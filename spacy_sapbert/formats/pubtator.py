@@ -5,6 +5,7 @@ Title and abstract, and a line a mention.
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,11 +51,6 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def is_relation(fields: list[str]) -> bool:
-    """Return whether a line is a relation: a word in place of an offset."""
-    return len(fields) in (3, 4, 5) and bool(RELATION.fullmatch(fields[1]))
-
-
 def bad_line(path: Path, number: int, got: str) -> SapbertError:
     """Return the error of a line; `got` is never its text."""
     return SapbertError(
@@ -65,12 +61,15 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
     )
 
 
+@dataclass
 class DocumentLines:
-    def __init__(self, id: str, title: str) -> None:
-        self.id, self.title = id, title
-        self.abstract: str | None = None
-        self.rows: list[Row] = []
-        self.error: SapbertError | None = None  # of its first invalid line
+    """The lines of a document, up to one that is invalid."""
+
+    id: str
+    title: str
+    abstract: str | None = None
+    rows: list[Row] = field(default_factory=list)
+    error: SapbertError | None = None
 
     def texts(self) -> list[str]:
         """Return title and abstract, and if it is another text, the stripped ones.
@@ -79,11 +78,8 @@ class DocumentLines:
         """
         if self.abstract is None:
             return [self.title]
-        texts = (
-            f"{title}{BETWEEN}{self.abstract}"
-            for title in (self.title, self.title.rstrip())
-        )
-        return list(dict.fromkeys(texts))
+        titles = dict.fromkeys((self.title, self.title.rstrip()))
+        return [f"{title}{BETWEEN}{self.abstract}" for title in titles]
 
 
 def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> None:
@@ -95,7 +91,8 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
         doc.abstract = content
         return
     fields = line.split("\t")
-    relation = is_relation(fields)
+    # a relation has a word in place of an offset
+    relation = len(fields) in (3, 4, 5) and bool(RELATION.fullmatch(fields[1]))
     if not 4 <= len(fields) <= 7 and not relation:
         raise bad_line(path, number, f"{len(fields)} fields")
     if doc is None or fields[0] != doc.id:
@@ -106,57 +103,54 @@ def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> N
 
 
 def split_documents(path: Path, *, longest: int) -> Iterator[DocumentLines]:
-    """Yield the lines of each document, up to one that is invalid."""
+    """Yield the lines of each document."""
     doc: DocumentLines | None = None
     shown, _ = open_input(path)
     for number, raw in read_rows(path):
         line = raw.decode("utf8", "surrogateescape")
         match = TEXT_LINE.fullmatch(line)
-        is_title = match is not None and match[2] == "t"
-        if is_title:
+        if match is not None and match[2] == "t":
             if doc is not None:
                 yield doc
-            doc = None
+            doc = DocumentLines(match[1], match[3])
         elif doc is not None and doc.error:
             continue
         try:
             decode_line(raw, shown, number)
-            if match is not None and is_title:
-                doc = DocumentLines(match[1], match[3])
-            else:
+            if match is None or match[2] != "t":
                 add_line(shown, number, line, doc)
-            if doc is not None and len(doc.texts()[0]) > longest:
+            if doc is not None and match and len(doc.texts()[0]) > longest:
                 raise too_long(path=shown, line=number, limit=longest)
         except SapbertError as error:
-            doc = doc or DocumentLines(match[1] if match else "", "")
+            doc = doc or DocumentLines("", "")
             doc.error = error
     if doc is not None:
         yield doc
 
 
-def read_spans(
+def read_mentions(
     path: Path,
     text: str,
-    row: Row,
+    rows: Iterable[Row],
     *,
     bars_join_parts: bool,
     split_composites: bool,
 ) -> Iterator[GoldMention]:
-    number, fields = row
-    if len(fields) < 5:
-        raise bad_line(path, number, f"{len(fields)} fields")
-    offsets = parse_offsets(path, number, fields[1], fields[2])
-    line = text.replace(BETWEEN, " ")  # as a mention of title and abstract has it
-    start, end, mention = place_mention(path, number, line, offsets, fields[3])
-    type = fields[4].strip()
-    ids = fields[5] if len(fields) > 5 else ""
-    parts = split_ids(ids, bars_join_parts=bars_join_parts)
-    names = fields[6].split("|") if len(fields) > 6 else []
-    if split_composites and 1 < len(parts) == len(names) and all(map(str.strip, names)):
-        for name, part in zip(names, parts, strict=True):
-            yield GoldMention(*NOWHERE, type, name.strip(), [part], number)
-    else:
-        yield GoldMention(start, end, type, mention, parts, number)
+    text = text.replace(BETWEEN, " ")  # as a mention of title and abstract has it
+    for number, fields in rows:
+        if len(fields) < 5:
+            raise bad_line(path, number, f"{len(fields)} fields")
+        _, start, end, mention, type, ids, several, *_ = (*fields, "", "")
+        offsets = parse_offsets(path, number, start, end)
+        place = place_mention(path, number, text, offsets, mention)
+        parts = split_ids(ids, bars_join_parts=bars_join_parts)
+        names = [*map(str.strip, several.split("|"))]
+        if split_composites and 1 < len(parts) == len(names) and all(names):
+            for name, part in zip(names, parts, strict=True):
+                yield GoldMention(*NOWHERE, type.strip(), name, [part], number)
+        else:
+            first, last, written = place
+            yield GoldMention(first, last, type.strip(), written, parts, number)
 
 
 def read_gold(
@@ -183,29 +177,22 @@ def read_gold(
 
     Source: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
+    options = {"bars_join_parts": bars_join_parts, "split_composites": split_composites}
     for doc in split_documents(path, longest=longest):
-        first = doc.error
-        for text in doc.texts() if first is None else ():
-            spans: list[GoldMention] = []
+        error = doc.error
+        for text in doc.texts() if error is None else ():
             try:
-                for row in doc.rows:
-                    spans += read_spans(
-                        path,
-                        text,
-                        row,
-                        bars_join_parts=bars_join_parts,
-                        split_composites=split_composites,
-                    )
-            except SapbertError as error:
-                first = first or error
+                mentions = [*read_mentions(path, text, doc.rows, **options)]
+            except SapbertError as wrong:
+                error = error or wrong
             else:
-                yield GoldDocument(doc.id, text, spans)
+                yield GoldDocument(doc.id, text, mentions)
                 break
         else:
-            assert first is not None
-            on_error(first)
+            assert error is not None
+            on_error(error)
             if doc.id.isprintable() and doc.id:
-                yield failed_document(doc.id, first)
+                yield failed_document(doc.id, error)
 
 
 def clean_id(number: Any) -> str:
