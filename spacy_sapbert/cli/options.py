@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..errors import SapbertError
+from ..formats.documents import FailOrSkip
 from ..formats.registry import FORMATS, list_formats
 from ..io.reading import read_lines
 from ..io.terminal import msg
@@ -83,7 +84,6 @@ Quiet = Annotated[
     typer.Option("--quiet", help="Print nothing but errors.", **OUTPUT),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", **OUTPUT)]
-FailOrSkip = Literal["fail", "skip"]
 OnError = Annotated[
     FailOrSkip,
     typer.Option(help="skip = count what is invalid or fails, and continue."),

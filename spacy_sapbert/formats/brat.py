@@ -31,7 +31,7 @@ from .gold import (
     check_count,
     failed_document,
     parse_fragments,
-    place_fragments,
+    place_mention,
 )
 
 ENTITY, NORMALISATION = "T", "N"
@@ -56,21 +56,17 @@ def list_annotations(folder: Path) -> list[Path]:
     return files
 
 
-def bad_line(path: Path, number: int, expected: str) -> SapbertError:
-    return wrong_annotation(path=path, line=number, expected=expected)
-
-
 def read_entity(
     path: Path, number: int, line: str, text: str
 ) -> tuple[str, GoldMention]:
     """Parse a line `T1`, tab, `Type start end`, tab, mention."""
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
-        raise bad_line(path, number, "`T1`, `Type start end`, the mention")
+        raise wrong_annotation(path, number, "`T1`, `Type start end`, the mention")
     name, place, mention = fields
     type, _, offsets = place.strip().partition(" ")
     fragments = parse_fragments(path, number, offsets)
-    start, end, mention = place_fragments(path, number, text, fragments, mention)
+    start, end, mention = place_mention(path, number, text, fragments, mention)
     return name.strip(), GoldMention(start, end, type, mention, [], number)
 
 
@@ -87,7 +83,7 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
             normalisations.append((number, line))
             continue
         if not line.startswith(ENTITY):
-            raise bad_line(path, number, "one of T N R E A M * # first")
+            raise wrong_annotation(path, number, "one of T N R E A M * # first")
         name, span = read_entity(path, number, line, text)
         if name in entities:
             first = entities[name].line
@@ -109,7 +105,7 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
         fields = line.split("\t", 2)
         words = fields[1].split() if len(fields) > 1 else []
         if len(words) != 3 or SEPARATORS.search(words[2]):
-            raise bad_line(path, number, "`N1`, `Reference T1 SOURCE:ID`")
+            raise wrong_annotation(path, number, "`N1`, `Reference T1 SOURCE:ID`")
         _, name, cui = words
         if name not in entities:
             raise SapbertError(
@@ -244,7 +240,7 @@ def write_docs(
     warn_losses("brat", losses)
 
 
-def wrong_annotation(*, path: object, line: object, expected: object) -> SapbertError:
+def wrong_annotation(path: Path, line: int, expected: str) -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "

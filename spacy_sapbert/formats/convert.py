@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 from ..errors import SapbertError
 from ..io.writing import write_atomically
 from .documents import ID
-from .gold import GoldDocument
+from .gold import LABEL, GoldDocument
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 COLUMNS = ("doc", "start", "end", "type", "mention", "ids")
 TABLE_SUFFIXES = (".tsv", ".tsv.gz")
 DOCS_SUFFIX = ".spacy"
-LABEL = "ENTITY"
 BLANKS = str.maketrans("\t\n\r", "   ")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, cast
 
 from ..errors import SapbertError, too_long
 from ..io.reading import (
@@ -31,6 +31,7 @@ STDIN_NAME = "stdin"  # in the ids of documents, and in errors
 BYTES_PER_CHARACTER = 6  # at the most: UTF-8 needs 4, JSON writes "\u0000"
 ROOM = 1 << 16  # bytes of a line for what is not text
 
+FailOrSkip = Literal["fail", "skip"]  # of invalid documents
 OnError = Callable[[SapbertError], Any]  # for an invalid document; may raise the error
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sized
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from ..errors import SapbertError, blank_mention
 from ..io.reading import RECORD_BYTES, RECORD_VALUES
 
 NIL = "NIL"
+LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without one
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
 NO_ID = frozenset({"", "-", "-1", "NIL", "CUI-less"})
 SEPARATORS = re.compile(r"[|+]")
@@ -113,26 +115,11 @@ def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, i
         return NOWHERE
     if NUMBER.fullmatch(start) and NUMBER.fullmatch(end) and int(start) < int(end):
         return int(start), int(end)
-    raise wrong_offsets(path=path, line=number)
-
-
-def place_mention(
-    path: Path, number: int, text: str, offsets: tuple[int, int], mention: str
-) -> tuple[int, int, str]:
-    """Check that a mention is in the text, and return its place and itself, stripped.
-
-    A mention of NCBI disease ends with two blanks that are not in the text. The error
-    quotes neither.
-    """
-    mention = mention.strip()
-    if not mention:
-        raise blank_mention(path=path, line=number)
-    start, end = offsets
-    written = text[start:end] if start >= 0 else ""
-    if written.strip() != mention:
-        raise mention_not_in_text(path=path, line=number, start=start, end=end)
-    start += len(written) - len(written.lstrip())
-    return start, start + len(mention), mention
+    raise SapbertError(
+        "E117",
+        f"{path}:{number}: Expected two whole numbers as offsets, the start below the "
+        "end, but got something else. Correct the line.",
+    )
 
 
 def parse_fragments(path: Path, number: int, field: str) -> Fragments:
@@ -140,30 +127,30 @@ def parse_fragments(path: Path, number: int, field: str) -> Fragments:
     fragments: Fragments = []
     for fragment in field.split(";"):
         start, _, end = fragment.strip().partition(" ")
-        offsets = parse_offsets(path, number, start, end)
-        if offsets == NOWHERE:
-            raise wrong_offsets(path=path, line=number)
-        fragments.append(offsets)
+        fragments.append(parse_offsets(path, number, start, end))
     return fragments
 
 
-def place_fragments(
+def place_mention(
     path: Path, number: int, text: str, fragments: Fragments, mention: str
 ) -> tuple[int, int, str]:
-    """Check that a mention that may have gaps is in the text; see `place_mention`.
+    """Check that a mention is in the text; return its place and itself, stripped.
 
-    Blanks and line ends do not count: brat writes an annotation in one line, and some
-    tools join fragments without a blank.
+    Blanks and line ends do not count: mentions of NCBI disease end with blanks that are
+    not in the text, brat writes an annotation in one line, and some tools join
+    fragments without a blank. The error quotes neither.
     """
     if not mention.strip():
         raise blank_mention(path=path, line=number)
+    blanks = len(mention) - len(mention.rstrip())
     start, end = fragments[0][0], fragments[-1][1]
-    pairs = zip(fragments, fragments[1:], strict=False)
-    in_order = all(first_fragment[1] <= other[0] for first_fragment, other in pairs)
-    written = " ".join(text[first:last] for first, last in fragments if in_order)
-    if "".join(written.split()) != "".join(mention.split()) or end > len(text):
+    in_order = all(one[1] <= other[0] for one, other in pairwise(fragments))
+    pieces = [text[first:last] for first, last in fragments if in_order and first >= 0]
+    same = "".join("".join(pieces).split()) == "".join(mention.split())
+    if not same or end > len(text) + blanks:
         raise mention_not_in_text(path=path, line=number, start=start, end=end)
-    return start, end, mention.strip()
+    start += len(pieces[0]) - len(pieces[0].lstrip())
+    return start, fragments[-1][0] + len(pieces[-1].rstrip()), mention.strip()
 
 
 def mention_not_in_text(
@@ -173,12 +160,4 @@ def mention_not_in_text(
         "E117",
         f"{path}:{line}: Expected the mention from character {start} to {end} of the "
         "text, but something else is there. Correct the offsets or the mention.",
-    )
-
-
-def wrong_offsets(*, path: object, line: object) -> SapbertError:
-    return SapbertError(
-        "E117",
-        f"{path}:{line}: Expected two whole numbers as offsets, the start below the "
-        "end, but got something else. Correct the line.",
     )

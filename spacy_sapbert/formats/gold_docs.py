@@ -18,10 +18,9 @@ from .corpus import open_corpus
 from .docbin import read_docbin
 from .documents import OnError, raise_error
 from .entities import NamedDoc
-from .gold import NO_ID, GoldDocument, GoldMention, choose_kb_id
+from .gold import LABEL, NO_ID, GoldDocument, GoldMention, choose_kb_id
 
 GOLD = "gold"  # the span group of all mentions
-LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without a label
 
 
 class GoldAttributes(BaseModel):

@@ -142,7 +142,7 @@ def read_mentions(
             raise bad_line(path, number, f"{len(fields)} fields")
         _, start, end, mention, type, ids, several, *_ = (*fields, "", "")
         offsets = parse_offsets(path, number, start, end)
-        place = place_mention(path, number, text, offsets, mention)
+        place = place_mention(path, number, text, [offsets], mention)
         parts = split_ids(ids, bars_join_parts=bars_join_parts)
         names = [*map(str.strip, several.split("|"))]
         if split_composites and 1 < len(parts) == len(names) and all(names):

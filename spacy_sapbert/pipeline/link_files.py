@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import SapbertError, check_range, unknown_on_error
-from ..formats.documents import Document, OnError
+from ..errors import SapbertError, check_choice, check_range
+from ..formats.documents import Document, FailOrSkip, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
 from ..formats.entities import RUN_COLUMNS, LinkedDoc
 from ..formats.inputs.files import InputFile, count_documents, list_inputs
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from .linker import SapbertLinker
 
-ON_ERROR = ("fail", "skip")
 MOST = 10**9
 MOST_LISTED = 20
 
@@ -97,7 +96,7 @@ class LinkJob:
     text_field: str = COLUMNS.text
     id_field: str = COLUMNS.id
     keep: tuple[str, ...] = ()
-    on_error: str = "fail"
+    on_error: FailOrSkip = "fail"
     pipeline: str | None = None
     lang: str | None = None
     kb: str | None = None
@@ -119,8 +118,7 @@ class LinkJob:
         object.__setattr__(self, "inputs", tuple(map(Path, paths)))
         if self.output is not None:
             object.__setattr__(self, "output", Path(self.output))
-        if self.on_error not in ON_ERROR:
-            raise unknown_on_error(value=self.on_error)
+        check_choice("on-error", get_args(FailOrSkip), self.on_error)
         for name in ("shard_size", "first_id", "batch_size", "n_process"):
             if (value := getattr(self, name)) is not None:
                 check_range(name, value, 1, MOST)

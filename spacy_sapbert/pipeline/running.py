@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import SapbertError, check_choice
+from ..formats.convert import make_blank
 from ..formats.documents import Document, OnError, raise_error
 from ..formats.entities import LinkedDoc, describe_docs
 from ..linking.options import change_options
@@ -57,13 +58,13 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     import spacy
 
     if name is None:
-        try:
-            return spacy.blank(lang or "en")
-        except ImportError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise unknown_language(got=f"{lang!r}: {reason}") from None
+        return make_blank(lang or "en")
     if lang is not None:
-        raise unknown_language(got="both")
+        raise SapbertError(
+            "E331",
+            "Expected `--lang` without `--pipeline`, but got both. Remove one of the "
+            "two.",
+        )
     try:
         return spacy.load(name)
     except SapbertError:
@@ -307,11 +308,3 @@ def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "D
             "component: `nlp(text)` in Python shows the place.",
         ) from None
     return doc
-
-
-def unknown_language(*, got: object) -> SapbertError:
-    return SapbertError(
-        "E331",
-        "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
-        f"{got}. Correct it, or remove one of the two.",
-    )

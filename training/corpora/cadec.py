@@ -17,7 +17,7 @@ from spacy_sapbert.formats.gold import (
     GoldDocument,
     GoldMention,
     parse_fragments,
-    place_fragments,
+    place_mention,
 )
 from spacy_sapbert.io.reading import read_lines
 
@@ -55,7 +55,7 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
         if joint.group() == "+":
             parts.append([])
         position = joint.end()
-    raise wrong_annotation(path=path, line=number, expected=EXPECTED)
+    raise wrong_annotation(path, number, EXPECTED)
 
 
 def read_cadec(path: Path) -> Iterator[GoldDocument]:
@@ -89,10 +89,10 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
             fields = line.split("\t", 2)
             match = PLACED.fullmatch(fields[1]) if len(fields) == 3 else None
             if match is None or not fields[0].startswith("TT"):
-                raise wrong_annotation(path=concepts, line=number, expected=EXPECTED)
+                raise wrong_annotation(concepts, number, EXPECTED)
             parts = split_concepts(concepts, number, match[1])
             fragments = parse_fragments(concepts, number, match[2])
-            offsets = place_fragments(concepts, number, text, fragments, fields[2])
+            offsets = place_mention(concepts, number, text, fragments, fields[2])
             key = fields[0].strip()[1:]
             if key not in entities:
                 raise SapbertError(

@@ -71,7 +71,7 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
                 )
             text = before + inside + after
             offsets = len(before), len(before) + len(inside)
-            start, end, _ = place_mention(path, number, text, offsets, mention)
+            start, end, _ = place_mention(path, number, text, [offsets], mention)
             gold = gold._replace(start=start, end=end)
         yield GoldDocument(str(number), text, [gold])
 
