@@ -1,5 +1,6 @@
 """Where the files of a release are: at any depth of a folder or of a `.zip`."""
 
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,10 +17,15 @@ Matches = Callable[[Path], bool]  # whether a format has the names of a file or 
 
 def any_case(pattern: str) -> str:
     """Return a pattern of file names that matches in any case of its letters."""
-    return "".join(
-        f"[{letter.lower()}{letter.upper()}]" if letter.isalpha() else letter
-        for letter in pattern
-    )
+
+    def both(match: re.Match[str]) -> str:
+        mark, inside, dash = match[1] or "", match[2] or match[0], match[3] or ""
+        if inside.lower() == inside.upper():
+            return match[0]
+        return f"[{mark}{inside.lower()}{inside.upper()}{dash}]"
+
+    # a list of characters in brackets, or a letter
+    return re.sub(r"\[(!?)([^]]+?)(-?)\]|[^\W\d_]", both, pattern)
 
 
 def locate_release(path: Path, matches: Matches) -> Path:

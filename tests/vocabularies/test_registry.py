@@ -18,6 +18,7 @@ from spacy_sapbert.io.plugins import load_object
 from spacy_sapbert.vocabularies import registry
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.facts import NAME, Fact
+from spacy_sapbert.vocabularies.locate import any_case
 from spacy_sapbert.vocabularies.options import ReadOptions
 from spacy_sapbert.vocabularies.registry import (
     READERS,
@@ -536,3 +537,22 @@ def test_scispacy_may_be_one_list(tmp_path: Path) -> None:
     assert (first.aliases, second.aliases) == (["Alpha"], ["beta"])
     with pytest.raises(SapbertError, match=r"kb\.json:3"):
         [*read_vocabulary(path)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        ("*.[a-c]bo", "X.BBO", True),
+        ("*.[a-c]bo", "x.dbo", False),
+        ("x.[!a-c]", "x.B", False),
+        ("x.[!a-c]", "x.D", True),
+        ("*[._-]Sssom.tsv", "a-sssom.TSV", True),
+        ("*[a_-]x", "A-x", True),
+        ("*[a_-]x", "bx", False),
+        ("desc[0-9]*.gz", "DESC2024.gz", True),
+    ],
+)
+def test_any_case_keeps_lists_of_characters(
+    pattern: str, name: str, matches: bool
+) -> None:
+    assert Path(name).match(any_case(pattern)) is matches
