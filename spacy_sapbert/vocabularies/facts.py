@@ -134,34 +134,31 @@ def build_concept(
 ) -> Concept | None:
     """Build a concept of its facts; None if it is left out, which is counted."""
     concept = Concept(cui, [])
-    places: dict[str, int] = {}
     lists = {PARENT: concept.parents, RETIRED: concept.retired}
+    places: dict[str, int] = {}
+    codes: dict[str, list[str]] = defaultdict(list)
     languages: dict[str, list[int]] = defaultdict(list)
     sources: dict[str, list[int]] = defaultdict(list)
     related: list[tuple[str, str, str]] = []
     kept, texts = not gate, 0
     type_rank = None
     for kind, value, rank, source, language in facts:
-        if kind in (NAME, ALSO):
+        if kind == CODE:
+            codes[source].append(value)
+        elif kind in (NAME, ALSO):
             name = clean_name(value)
             if kind == NAME:
                 if not name[:1].isalnum() and not has_letter_or_digit(name):
                     report.dropped["names without a letter or digit"] += 1
                     continue
                 texts += 1
-                position = places.setdefault(name, len(places))
-            elif name in places:
-                position = places[name]
-            else:
+            elif name not in places:
                 continue
+            position = places.setdefault(name, len(places))
             if language:
                 languages[language].append(position)
             if source:
                 sources[source].append(position)
-        elif kind == CODE:
-            concept.codes.setdefault(source, []).append(value)
-        elif kind in RELATIONS:
-            related.append((kind, source, value))
         elif kind == DEFINITION:
             concept.definition = concept.definition or value or None
         elif kind == KEEP:
@@ -170,6 +167,8 @@ def build_concept(
             type_rank = rank if type_rank is None else type_rank
             if rank == type_rank:
                 concept.types.append(value)
+        elif kind in RELATIONS:
+            related.append((kind, source, value))
         elif value != cui:
             lists[kind].append(value)
     if not kept:
@@ -181,15 +180,20 @@ def build_concept(
         return None
     report.rows_kept += len(places)
     concept.aliases = [*places]
-    concept.languages = {
-        key: sorted({*positions}) for key, positions in languages.items()
-    }
-    concept.sources = {key: sorted({*positions}) for key, positions in sources.items()}
-    concept.codes = {key: [*dict.fromkeys(some)] for key, some in concept.codes.items()}
+    for lists_by_key in (languages, sources):
+        for key, positions in lists_by_key.items():
+            if len(positions) > 1:
+                lists_by_key[key] = sorted({*positions})
+    for source, values in codes.items():
+        if len(values) > 1:
+            codes[source] = [*dict.fromkeys(values)]
+    concept.languages, concept.sources = {**languages}, {**sources}
+    concept.codes = {**codes}
     if related:
         set_related_codes(concept, related)
-    for values in (concept.types, *lists.values()):
-        values[:] = dict.fromkeys(values)
+    for values in (concept.types, concept.parents, concept.retired):
+        if len(values) > 1:
+            values[:] = dict.fromkeys(values)
     return concept
 
 

@@ -13,7 +13,6 @@ from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf import mrconso
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 from tests.vocabularies import whole
 
@@ -420,14 +419,6 @@ def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
     (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 << 20))
     assert fail(tmp_path).startswith("[E007]")
     assert "MRCONSO.RRF:1:" in fail(tmp_path)
-
-
-def test_read_rrf_rows_of_too_many_languages_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mrconso, "KEYS", 20)
-    write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
-    assert fail(tmp_path).startswith("[E007] Expected rows of MRCONSO ")
 
 
 # --- bad rows ---

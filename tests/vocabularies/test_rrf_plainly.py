@@ -137,7 +137,8 @@ def read_plainly(
         for _, name, lat, sab, _ in atoms:
             place = aliases.index(name)
             for grouped, key in ((concept.languages, lat), (concept.sources, sab)):
-                grouped[key] = sorted({*grouped.get(key, []), place})
+                if key:
+                    grouped[key] = sorted({*grouped.get(key, []), place})
         coded = [atom[3:] for atom in atoms if atom[4] not in ("", "NOCODE")]
         ranked = sorted(atoms, key=lambda atom: atom[0])  # stable
         concept.codes = {

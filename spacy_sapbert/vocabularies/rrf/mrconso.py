@@ -1,26 +1,27 @@
-"""The concepts of MRCONSO: which rows are kept, and which name is preferred."""
+"""The rows of MRCONSO: which are kept, and which names and codes are preferred."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.reading import read_line_blocks
-from ..concepts import Concept, clean_name, has_letter_or_digit, move_places
+from ..concepts import clean_name, has_letter_or_digit
+from ..facts import CODE, NAME, Values
 from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF", "SAB", "TTY")  # they decide
-KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
+TERM_RANK = 1 << 32  # ranks of rows are smaller
 
 MAX_SHOWN = 1000  # characters of a wrong id in an error
 
 # in MRRANK: by SAB, TTY and SUPPRESS, the highest is preferred
 TermRanks = Mapping[tuple[str, str, str], int]
-Codes = dict[str, list[tuple[tuple[int, int], str]]]  # by source: ranks, and the code
+
+Rows = tuple[str, list[Values], list[str]]  # a concept, its facts and atoms
 
 
 class Filter(NamedTuple):
@@ -39,7 +40,7 @@ class Filter(NamedTuple):
     what: str = ""
 
 
-class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
+class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
     """The rule that drops a row (or ""), and the ranks of its name and of its code.
 
     The lowest rank is preferred. The key has the values of `KEY` in the row. Rows have
@@ -65,15 +66,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
         self.sources = {source: rank for rank, source in enumerate(source_rank)}
         self.term_ranks = term_ranks
 
-    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, tuple[int, int]]:
-        if len(self) == KEYS:
-            columns = ", ".join(KEY)
-            raise SapbertError(
-                "E007",
-                f"Expected rows of MRCONSO with few different values of {columns}, "
-                "but got more combinations than any release has. Check that this is "
-                "the right file.",
-            )
+    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, int]:
         row = dict(zip(KEY, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
         rank = self.languages.get(row["LAT"], len(self.languages))
@@ -81,8 +74,8 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
             rank = 2 * rank + (row[column] != best)
         others = len(self.sources)
         rank = (others + 1) * rank + self.sources.get(row["SAB"], others)
-        term = row["SAB"], row["TTY"], row["SUPPRESS"]
-        self[key] = next(drops, ""), rank, (-self.term_ranks.get(term, 0), rank)
+        term = self.term_ranks.get((row["SAB"], row["TTY"], row["SUPPRESS"]), 0)
+        self[key] = next(drops, ""), rank, rank - term * TERM_RANK
         return self[key]
 
     def find_rule(self, row: Row) -> str:
@@ -100,13 +93,12 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
 
 def read_mrconso(
     parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
-) -> Iterator[tuple[Concept, list[str]]]:
-    """Read MRCONSO, and make concepts of the rows that the filters keep.
-
-    A release has millions of rows, so the loop calls as few functions as possible.
+) -> Iterator[Rows]:
+    """Read the rows of MRCONSO that the filters keep.
 
     Yields:
-        Each concept, and the ids (AUI) of its atoms.
+        The id of each concept, the facts of its names and codes, and the ids (AUI) of
+        its atoms.
 
     Raises:
         SapbertError: With file and line, if a row is invalid or ids are unsorted; at
@@ -114,12 +106,10 @@ def read_mrconso(
     """
     path = display_path(parts, "MRCONSO")
     dropped = report.dropped
-    last, preferred, best = "", "", 0
-    atoms: list[str] = []  # of the concept `last`
-    places: dict[str, int] = {}  # of its names, in the order of the rows
-    languages: dict[str, list[int]] = {}
-    sources: dict[str, list[int]] = {}
-    codes: Codes = {}
+    last, preferred, best = "", 0, 0
+    names: list[Values] = []  # of the concept `last`, as codes and atoms
+    codes: list[Values] = []
+    atoms: list[str] = []
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
@@ -139,14 +129,11 @@ def read_mrconso(
             rule, rank, code_rank = rules[
                 language, suppress, status, form, is_preferred, source, term_type
             ]
+            name = name if rule else clean_name(name)
+            if not (rule or name[:1].isalnum() or has_letter_or_digit(name)):
+                rule = "names without a letter or digit"
             if rule:
                 dropped[rule] += 1
-                continue
-            name = name.strip()
-            if "  " in name or not name.isprintable():
-                name = clean_name(name)
-            if not name[:1].isalnum() and not has_letter_or_digit(name):
-                dropped["names without a letter or digit"] += 1
                 continue
             if cui != last or not cui:
                 if not cui or not pattern.fullmatch(cui):
@@ -167,56 +154,27 @@ def read_mrconso(
                         "sort -t'|' -k1,1 -s`.",
                     )
                 if atoms:
-                    concept = Concept(
-                        last, [*places], languages=languages, sources=sources
-                    )
-                    first_place = places[preferred]
-                    finish_concept(concept, first_place, codes, len(atoms), report)
-                    yield concept, atoms
-                last, preferred, best = cui, name, rank
-                atoms, places, languages, sources, codes = [], {}, {}, {}, {}
+                    yield last, sort_facts(names, preferred, codes), atoms
+                last, preferred, best = cui, 0, rank
+                names, codes, atoms = [], [], []
             elif rank < best:
-                preferred, best = name, rank
+                preferred, best = len(names), rank
             atoms.append(atom)
-            position = places.setdefault(name, len(places))
-            if language in languages:
-                languages[language].append(position)
-            else:
-                languages[language] = [position]
-            if source in sources:
-                sources[source].append(position)
-            else:
-                sources[source] = [position]
+            names.append((NAME, name, 0, source, language))
             if code and code != NO_CODE:
-                if source in codes:
-                    codes[source].append((code_rank, code))
-                else:
-                    codes[source] = [(code_rank, code)]
+                codes.append((CODE, code, code_rank, source, ""))
     if atoms:
-        concept = Concept(last, [*places], languages=languages, sources=sources)
-        finish_concept(concept, places[preferred], codes, len(atoms), report)
-        yield concept, atoms
+        yield last, sort_facts(names, preferred, codes), atoms
     rules.check(path)
 
 
-def finish_concept(
-    concept: Concept, first: int, codes: Codes, rows: int, report: Report
-) -> None:
-    """Move the preferred name to the first place, and add the codes, best first.
-
-    Args:
-        codes: Of its rows, in their order.
-        rows: Number of rows, of which some may have the same name.
-    """
-    names = concept.aliases
-    report.rows_kept += rows
-    if first or len(names) < rows:
-        report.dropped["repeated names"] += rows - len(names)
-        moved = [*range(1, first + 1), 0, *range(first + 1, len(names))]
-        names.insert(0, names.pop(first))
-        concept.languages = move_places(concept.languages, moved)
-        concept.sources = move_places(concept.sources, moved)
-    for source, values in codes.items():
-        if len(values) > 1:
-            values.sort(key=itemgetter(0))
-        concept.codes[source] = list(dict.fromkeys(code for _, code in values))
+def sort_facts(
+    names: list[Values], preferred: int, codes: list[Values]
+) -> list[Values]:
+    """Return names, the preferred one first, and codes, the best of a source first."""
+    if preferred:
+        names.insert(0, names.pop(preferred))
+    if len(codes) > 1:
+        places: dict[str, int] = {}  # of sources: they stay in the order of the rows
+        codes.sort(key=lambda code: (places.setdefault(code[3], len(places)), code[2]))
+    return names + codes

@@ -4,30 +4,29 @@ The rows of MRCONSO are sorted by concept, so it is streamed: memory holds the r
 one concept.
 """
 
-import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ...errors import SapbertError, missing_in_folder
 from ...io.temporary_db import open_temporary_db
-from ..concepts import PLACES, Concept, clean_name
+from ..concepts import Concept
 from ..facts import (
     BRAND,
     DEFINITION,
+    NAME,
     PARENT,
     RETIRED,
     TYPE,
     Fact,
+    Values,
+    build_concept,
     group_facts,
     store_facts,
 )
-from ..merge import unite_names
 from ..options import ReadOptions, compile_pattern
 from ..report import Report, check_known
-from .mrconso import KEYS, Filter, RowRules, TermRanks, read_mrconso
+from .mrconso import Filter, RowRules, Rows, TermRanks, read_mrconso
 from .tables import (
     find_table,
     read_facts,
@@ -36,9 +35,9 @@ from .tables import (
 )
 
 CUI_PATTERN = r"C\d{7}"
-BRAND_NAMES = "brand names"  # kind of a fact: names with languages and sources
+SORTED = (TYPE, PARENT, RETIRED)
+Group = tuple[str, list[Values]]  # an id, and its facts
 MAX_DIGITS = 10  # of a rank
-Facts = list[Sequence[Any]]  # each without its id
 
 
 def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Concept]:
@@ -97,10 +96,13 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
             store_facts(database, find_brand_names(database, brands))
         look_up = make_look_up(group_facts(database))
         seen: set[str] = set()
-        for concept, atoms in read_mrconso(parts, rules, pattern, report):
-            if facts := look_up(concept.cui):
-                add_facts(concept, atoms, facts, report)
-                seen.update(concept.types)
+        for cui, facts, atoms in read_mrconso(parts, rules, pattern, report):
+            if others_of_cui := look_up(cui):
+                facts += choose_facts(others_of_cui, atoms, report)
+            concept = build_concept(cui, facts, report, "")
+            assert concept is not None  # it has a name
+            report.rows_kept += len(atoms) - len(concept.aliases)  # rows, not names
+            seen.update(concept.types)
             if has_types and not concept.types:
                 report.counts["concepts without a type"] += 1
             if types and not {*types} & {*concept.types}:
@@ -116,67 +118,56 @@ def read_term_ranks(path: Path, report: Report) -> TermRanks:
     rows = read_rows(parts, "MRRANK", report) if parts else iter(())
     return {
         (source, term_type, suppress): int(rank)
-        for rank, source, term_type, suppress, _ in islice(rows, KEYS)
+        for rank, source, term_type, suppress, _ in rows
         if rank.isascii() and rank.isdecimal() and len(rank) < MAX_DIGITS
     }
 
 
-def add_facts(concept: Concept, atoms: list[str], facts: Facts, report: Report) -> None:
-    """Add the facts of the other tables to a concept of MRCONSO.
+def choose_facts(
+    facts: Iterable[Values], atoms: list[str], report: Report
+) -> list[Values]:
+    """Return the facts of the other tables that a concept of MRCONSO gets.
 
     A definition belongs to an atom and is dropped with it, so that English concepts
     have no Czech definitions. The brands of a drug stay concepts of their own.
-
-    Args:
-        facts: Kind, value and atom of its `Fact`s.
     """
     kept = {"", *atoms}
-    lists = {
-        TYPE: concept.types,
-        PARENT: concept.parents,
-        RETIRED: concept.retired,
-    }
-    texts: list[str] = []
-    brands: list[Concept] = []
-    for kind, value, _, atom, _ in facts:
-        if kind == BRAND_NAMES:
-            brands.append(Concept("", **json.loads(value)))
-        elif kind != DEFINITION:
-            lists[kind].append(value)
-        elif atom in kept:
-            texts.append(value)
-        else:
+    chosen: list[Values] = []
+    for kind, value, rank, source, language in facts:
+        if kind == NAME:
+            report.counts["trade names"] += 1
+        elif kind == DEFINITION and source not in kept:
             report.dropped["definitions of atoms that were left out"] += 1
-    concept.definition = next(filter(None, map(clean_name, texts)), None)
-    for values in lists.values():
-        values[:] = sorted(set(values))
-    if brands:
-        count = len(concept.aliases)
-        unite_names([concept, *brands])
-        report.counts["trade names"] += len(concept.aliases) - count
+            continue
+        chosen.append((kind, value, rank, source, language))
+    return sorted(chosen, key=lambda fact: fact[1] if fact[0] in SORTED else "")
 
 
 def find_brand_names(
-    database: sqlite3.Connection, concepts: Iterator[tuple[Concept, list[str]]]
+    database: sqlite3.Connection,
+    concepts: Iterable[Rows],
 ) -> Iterator[Fact]:
-    """Yield the names of each brand, with languages and sources, for its ingredients.
+    """Yield the names of each brand for its ingredients.
 
     Args:
         database: With the facts of all tables.
         concepts: All concepts, sorted.
     """
     sql = "SELECT DISTINCT cui FROM links WHERE kind = ? AND value = ? ORDER BY cui"
-    for brand, _ in concepts:
-        names = {key: getattr(brand, key) for key in ("aliases", *PLACES)}
-        for (ingredient,) in database.execute(sql, (BRAND, brand.cui)):
-            yield Fact(ingredient, BRAND_NAMES, json.dumps(names))
+    for brand, facts, _ in concepts:
+        for (ingredient,) in database.execute(sql, (BRAND, brand)):
+            for kind, name, _, source, language in facts:
+                if kind == NAME:
+                    yield Fact(ingredient, kind, name, 0, source, language)
 
 
-def make_look_up(groups: Iterator[tuple[str, Facts]]) -> Callable[[str], Facts]:
+def make_look_up(
+    groups: Iterator[tuple[str, list[Values]]],
+) -> Callable[[str], list[Values]]:
     """Return a function from an id to its facts; it is called with ascending ids."""
     head = next(groups, None)
 
-    def look_up(cui: str) -> Facts:
+    def look_up(cui: str) -> list[Values]:
         nonlocal head
         while head is not None and head[0] < cui:
             head = next(groups, None)

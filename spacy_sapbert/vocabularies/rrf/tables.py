@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
+from ..concepts import clean_name
 from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
 from ..report import Report
 
@@ -215,7 +216,7 @@ def read_facts(
             report.dropped["suppressed definitions"] += 1
         else:
             rank = ranks.get(source, len(ranks))
-            yield Fact(cui, DEFINITION, text, rank, atom)
+            yield Fact(cui, DEFINITION, clean_name(text), rank, atom)
     for row in read_table(path, "MRREL", report, "no parents and no trade names"):
         cui, _, _, rel, other, _, _, rela, *_, suppress, _, _ = row
         kind, is_reversed = BY_REL.get(rel) or BY_RELA.get(rela) or ("", False)
