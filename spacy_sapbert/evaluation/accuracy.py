@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from ..linking.candidates import Candidate
+
 LEVELS = ("concepts", "rows")
 TIES = ("lenient", "expected", "strict")
 SCORE_DIGITS = 6  # scores that agree in these digits are a tie
@@ -18,11 +20,15 @@ AccuracyAtK = dict[str, dict[str, Any]]
 
 
 class Answer(NamedTuple):
-    """A row of the index with one concept; a name of two concepts makes two answers."""
+    """A row of the index with one concept; a name of two concepts makes two answers.
+
+    Under a learned order it is a candidate, with its place in place of the row.
+    """
 
     row: int
     cui: str
     score: float
+    candidate: Candidate | None = None
 
 
 Ranker = Callable[[Sequence[str]], list[list[Answer]]]  # mentions → answers, best first
@@ -39,7 +45,7 @@ class GroupAccuracy(TypedDict):
 def list_rows(answers: Iterable[Answer]) -> list[Scored]:
     """Return each distinct row and concept, as SapBERT's released evaluation does."""
     distinct: dict[tuple[int, str], float] = {}
-    for row, cui, score in answers:
+    for row, cui, score, _ in answers:
         distinct.setdefault((row, cui), score)
     return [(score, cui) for (_, cui), score in distinct.items()]
 
@@ -47,7 +53,7 @@ def list_rows(answers: Iterable[Answer]) -> list[Scored]:
 def list_concepts(answers: Iterable[Answer]) -> list[Scored]:
     """Return each distinct concept with the score of its best name."""
     distinct: dict[str, float] = {}
-    for _, cui, score in answers:
+    for _, cui, score, _ in answers:
         distinct.setdefault(cui, score)
     return [(score, cui) for cui, score in distinct.items()]
 

@@ -15,7 +15,6 @@ from ..formats.gold import GoldMention
 from ..io.html import load_templates
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.candidates import Entry
 from .accuracy import Answer, combine_parts, list_concepts
 from .diagnose import CAUSES, find_cause, info_finder
 from .gold_mentions import make_resolver
@@ -138,19 +137,19 @@ def describe_answers(
     first = next((rank for rank, cui in enumerate(ranking) if cui in right), 0)
     described: list[ScoredAnswer] = []
     for rank in sorted({*range(min(k, len(ranking))), *([first] if ranking else [])}):
-        row, cui, score = best[ranking[rank]]
-        entries = kb.entries([row]).get(row, ())
-        of_concept = [
-            entry for entry in entries if aliases.get(entry.cui, entry.cui) == cui
-        ]
-        # The linker shows the first one, too, of several names in a row.
-        of_concept.sort(key=lambda entry: (not entry.preferred, entry.cui, entry.alias))
-        shown = (
-            of_concept[0]
-            if of_concept
-            else Entry(row, cui, "", "(training mention)", False)
-        )
-        names = shown.cui, shown.name, shown.alias
+        row, cui, score, candidate = best[ranking[rank]]
+        if candidate is not None:
+            names = candidate["cui"], candidate["name"], candidate["alias"]
+            score = candidate["score"]
+        else:
+            entries = [
+                entry
+                for entry in kb.entries([row])[row]
+                if aliases.get(entry.cui, entry.cui) == cui
+            ]
+            # The linker shows the first one, too, of several names in a row.
+            shown = min(entries, key=lambda e: (not e.preferred, e.cui, e.alias))
+            names = shown.cui, shown.name, shown.alias
         described.append(ScoredAnswer(rank + 1, *names, score, cui in right))
     return described
 

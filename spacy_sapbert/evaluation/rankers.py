@@ -101,7 +101,7 @@ def order_answers(
             equal = candidate["score"] == before["score"]
             score = answers[-1].score if equal else score
         cui = aliases.get(candidate["cui"], candidate["cui"])
-        answers.append(Answer(number, cui, score))
+        answers.append(Answer(number, cui, score, candidate))
         before = candidate
     return answers
 

@@ -131,10 +131,26 @@ def test_find_errors_names_what_the_index_misses_under_a_learned_order(
     kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order))
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]
     kb.parts.index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore
-    answers = {"pyrexia": [Answer(0, "C0000001", 1.0), Answer(1, "C0000003", 0.5)]}
+    (first, *_) = kb.store.entries_of("C0000001")
+    answers = {"pyrexia": [Answer(first.row, "C0000001", 1.0)]}
     golds = [("dev", GoldMention(-1, -1, "", "pyrexia", [["C0000004"]], 2))]
     (error,) = find_errors(kb, golds, answers, {}, EvaluationSettings())
     assert error.cause == "index miss"
+
+
+def test_find_errors_shows_the_names_of_answers_under_a_learned_order(
+    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
+) -> None:
+    kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order))
+    answers = rank_mentions(kb_ranker(kb, {"C0000004": "X"}, k=3), ["feverr"])
+    golds = [("dev", GoldMention(-1, -1, "", "feverr", [["C0000002"]], 2))]
+    (error,) = find_errors(kb, golds, answers, {"C0000004": "X"}, EvaluationSettings())
+    (linked,) = kb.link(["feverr"], k=3)
+    shown = [(a.cui, a.name, a.alias, a.score) for a in error.answers]
+    assert shown == [
+        (c["cui"], c["name"], c["alias"], c["score"]) for c in linked.candidates
+    ]
+    assert shown[0][:2] == ("C0000004", "Fever")
 
 
 def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
