@@ -102,8 +102,9 @@ def evaluate_baseline(
         }
         for path, golds, counts in selected
     ]
-    described = {"baseline": baseline, **describe_settings(settings)}
-    write_json(output, {"settings": described, "files": files})
+    described = describe_settings(settings)
+    results = {"baseline": baseline, "settings": described, "files": files}
+    write_json(output, results)
     if not quiet:
         msg.good(f"Wrote {output}")
 

@@ -43,12 +43,14 @@ def test_evaluate_baseline_writes_results_as_evaluate_does(
     options = ("--baseline", baseline, "--train", train, "--seen", train)
     run(sample_kb, gold, *options, "-o", output, code=0)
     results = json.loads(output.read_text("utf8"))
-    assert results["settings"]["baseline"] == baseline
+    assert results["baseline"] == baseline
     (file,) = results["files"]
     assert file["accuracy"]["all"]["concepts"]["acc@1"]["lenient"] == lenient
     assert file["accuracy"]["seen"]["mentions"] == 1
-    shown = invoke("results-table", f"{baseline}={output}", app=app, code=0).output
-    assert baseline in shown
+    evaluated = tmp_path / "kb.json"
+    invoke("evaluate", sample_kb, gold, "--seen", train, "-o", evaluated, code=0)
+    shown = invoke("results-table", output, evaluated, app=app, code=0).output
+    assert "kb" in shown
 
 
 def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
