@@ -23,11 +23,7 @@ BLANKS = str.maketrans("\t\n\r", "   ")
 def count_mentions(
     documents: Iterable[GoldDocument], counts: Counter[str], *, linked_only: bool
 ) -> Iterator[GoldDocument]:
-    """Count documents and mentions, and yield the documents.
-
-    Args:
-        linked_only: Leave out mentions without an id, and composites.
-    """
+    """Count documents and mentions, and yield the documents; see `convert_corpus`."""
     for document in documents:
         parts = [span.parts for span in document.mentions]
         counts["documents"] += 1
@@ -85,11 +81,7 @@ def make_doc(
 
 
 def make_blank(lang: str) -> "Language":
-    """Build an empty pipeline of a language.
-
-    Raises:
-        SapbertError: If spaCy does not have the language, or lacks a package for it.
-    """
+    """Build an empty pipeline of a language, for which spaCy may lack a package."""
     import spacy
 
     try:

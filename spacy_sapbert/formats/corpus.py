@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
-from .gold import GoldDocument
+from .gold import LONGEST, GoldDocument
 from .inputs.files import BRAT, TEXT, detect_format, read_head
 from .inputs.rows import DELIMITERS
 from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
@@ -92,10 +92,11 @@ def open_corpus(
     path: Path,
     format: str | None = None,
     *,
+    longest: int = LONGEST,
     on_error: OnError = raise_error,
     **options: Any,
 ) -> Iterator[GoldDocument]:
-    """Read a file or folder as it is; see `read_corpus`."""
+    """Read a file or folder; those that are invalid are there too, with their error."""
     format = format or detect_corpus(path)
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters
@@ -108,8 +109,9 @@ def open_corpus(
                 f"({', '.join(known).replace('_', '-') or 'none'}), but got "
                 f"`--{option.replace('_', '-')}`. Remove it.",
             )
-    documents = reader(path, on_error=on_error, **options)
-    return (document for document in documents if not document.error)
+    if "longest" in arguments:  # of a table no text is read
+        options["longest"] = longest
+    return reader(path, on_error=on_error, **options)
 
 
 def read_corpus(
@@ -160,6 +162,8 @@ def finish_documents(
     """Yield documents with changed prefixes of ids; none with a mention is an error."""
     seen = False
     for document in documents:
+        if document.error:
+            continue
         seen = seen or bool(document.mentions)
         yield change_prefixes(document, prefix=prefix, drop_prefix=drop_prefix)
     if not seen:

@@ -3,16 +3,14 @@
 import warnings
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans
-from spacy.vocab import Vocab
 
 from .corpus import open_corpus
 from .docbin import read_docbin
@@ -31,11 +29,6 @@ class GoldAttributes(BaseModel):
     start_char: list[int]
     end_char: list[int]
     ids: list[list[list[str]]]
-
-
-def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
-    """Return the tokenizer of a pipeline; of a vocabulary one that splits at blanks."""
-    return nlp.tokenizer if isinstance(nlp, Language) else Tokenizer(nlp)
 
 
 def cover_mention(doc: Doc, gold: GoldMention, *, label: str) -> Span:
@@ -103,15 +96,14 @@ def clear_concepts(doc: Doc, spans_key: str | None) -> None:
 
 
 def make_gold_doc(
-    tokenizer: Callable[[str], Doc],
+    doc: Doc,
     document: GoldDocument,
     counts: Counter[str],
     *,
     spans_key: str,
     label: str,
 ) -> Doc:
-    """Make a Doc of a text and its mentions; see `make_gold_docs`."""
-    doc = tokenizer(document.text)
+    """Set the mentions of a document; see `make_gold_docs`."""
     group = SpanGroup(doc, name=spans_key)
     exact = []
     for gold in document.mentions:
@@ -133,7 +125,7 @@ def make_gold_doc(
 
 def make_gold_docs(
     documents: Iterable[GoldDocument],
-    nlp: Language | Vocab,
+    nlp: Language,
     *,
     path: Path,
     spans_key: str,
@@ -149,12 +141,15 @@ def make_gold_docs(
     counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a
     composite, of which no id alone is right.
     """
-    tokenizer = choose_tokenizer(nlp)
     counts: Counter[str] = Counter()
     try:
         for document in documents:
             doc = make_gold_doc(
-                tokenizer, document, counts, spans_key=spans_key, label=label
+                nlp.tokenizer(document.text),
+                document,
+                counts,
+                spans_key=spans_key,
+                label=label,
             )
             yield document.id, doc
     finally:
@@ -224,7 +219,7 @@ def read_gold(
 
 def read_docs(
     path: str | Path,
-    nlp: Language | Vocab,
+    nlp: Language,
     *,
     format: str | None = None,
     spans_key: str = GOLD,
@@ -235,7 +230,7 @@ def read_docs(
     Args:
         path: A file or folder of any format that `read_corpus` reads; each mention of a
             table is a document.
-        nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
+        nlp: A pipeline, of which the tokenizer is used.
         format: A format that is read; None = by the ending of the path or the content.
         spans_key: The group of spans for all mentions; `doc.ents` has those that are
             aligned with tokens and do not overlap.

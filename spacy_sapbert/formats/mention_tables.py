@@ -246,27 +246,28 @@ def read_linked(
 
     Rows of one document stand together. A row with an `error` has no mention.
     """
-    columns = Columns(text="text", id="id", keep=("cui",))
+    columns = Columns(keep=("cui",))
     rows: Iterator[Row] = load_function(format, "rows")(
         path, columns, on_error=on_error
     )
+    plain = str if format == "parquet" else undefuse
 
     def iter_mentions() -> Iterator[Found]:
         for number, row in rows:
-            text, cui = undefuse(row["text"] or ""), row["cui"] or ""
+            text, cui = plain(row["text"] or ""), row["cui"] or ""
             if not text:
                 if not row.get("error"):
                     on_error(blank_mention(path=path, line=number))
                 continue
-            parts = [] if cui in NO_ID else [[undefuse(cui)]]
+            parts = [] if cui in NO_ID else [[plain(cui)]]
             start, end = (str(row.get(name)) for name in ("start", "end"))
             offsets = NOWHERE
             if NUMBER.fullmatch(start) and NUMBER.fullmatch(end):
                 offsets = int(start), int(end)
-            label = undefuse(row.get("label") or "")
+            label = plain(row.get("label") or "")
             id = row.get("id")
             gold = GoldMention(*offsets, label, text, parts, number)
-            yield "" if id is None else str(id), gold
+            yield "" if id is None else plain(str(id)), gold
 
     yield from group_mentions(iter_mentions())
 
@@ -291,11 +292,12 @@ def read_mapped(
     Each term for which `match_chosen` has something is a document: an id, several with
     bars between them of which one is right, or NIL.
     """
-    columns = Columns(text=TERM, id=TERM, keep=(CHOSEN,))
-    rows = load_function(find_rows(path), "rows")(path, columns, on_error=on_error)
+    columns, format = Columns(text=TERM, id=TERM, keep=(CHOSEN,)), find_rows(path)
+    rows = load_function(format, "rows")(path, columns, on_error=on_error)
+    plain = undefuse if format == "csv" else str
     empty = True
     for number, row in rows:
-        term, chosen = (undefuse(row[name] or "").strip() for name in (TERM, CHOSEN))
+        term, chosen = (plain(row[name] or "").strip() for name in (TERM, CHOSEN))
         if term and chosen:
             empty = False
             parts = [] if chosen in NO_ID else split_ids(chosen)

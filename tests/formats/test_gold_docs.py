@@ -91,13 +91,6 @@ def test_gold_docs_keep_the_group_when_saved() -> None:
     assert describe(copy.spans["gold"]) == [(0, 6, "A", "C1")]
 
 
-def test_gold_docs_of_a_bare_vocabulary_have_tokens_between_blanks() -> None:
-    doc = make((0, 6, "A", [["C1"]]), nlp=NLP.vocab, spans_key="sc")
-    assert [token.text for token in doc] == ["Breast", "and", "ovarian", " ", "cancer."]
-    assert doc.text == TEXT
-    assert describe(doc.spans["sc"]) == describe(doc.ents) == [(0, 6, "A", "C1")]
-
-
 def test_gold_docs_may_be_longer_than_the_pipeline_takes() -> None:
     nlp = spacy.blank("en")
     nlp.max_length = 5

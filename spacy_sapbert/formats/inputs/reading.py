@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import SapbertError
 from ...io.reading import check_not_empty
+from ..corpus import open_corpus
 from ..documents import (
     STDIN,
     Document,
@@ -19,8 +20,8 @@ from ..documents import (
     raise_error,
     read_text,
 )
-from ..gold import GoldDocument, GoldMention
-from ..registry import list_formats, load_function, load_reader
+from ..gold import GoldMention
+from ..registry import list_formats, load_function
 from .files import BRAT, TEXT, InputFile
 from .rows import COLUMNS, Columns, find_field, make_document
 
@@ -120,7 +121,9 @@ class DocumentReader:
             text = read_text(path, longest=self.longest, encoding=self.encoding)
             yield Document(name, text, place=name)
         else:
-            for gold in self.read_annotated(file):
+            for gold in open_corpus(
+                path, format, longest=self.longest, on_error=self.on_error
+            ):
                 place = name if format == BRAT else f"{name}: {gold.id}"
                 id = name if format == BRAT else gold.id
                 if not gold.error:
@@ -128,10 +131,6 @@ class DocumentReader:
                     yield Document(id, gold.text, mentions=mentions, place=place)
                 elif self.keep_failed:
                     yield Document(id, "", mentions=[], error=gold.error)
-
-    def read_annotated(self, file: InputFile) -> Iterator[GoldDocument]:
-        reader = load_reader(file.format)
-        return reader(file.path, longest=self.longest, on_error=self.on_error)
 
     def choose_mentions(self, mentions: Sequence[GoldMention]) -> list[GoldMention]:
         """Return mentions as the linker can get them, without their concepts."""
