@@ -18,7 +18,7 @@ from ..io.reading import (
     not_utf8_but_utf16,
     read_blocks,
 )
-from ..io.tables import decode_blocks, is_utf8
+from ..io.tables import decode_blocks
 from .gold import GoldMention
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def open_input(path: Path, encoding: str = "utf-8") -> tuple[Path, Iterator[byte
         path, blocks = Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
     else:
         blocks = read_blocks([path])
-    return path, blocks if is_utf8(encoding) else decode_blocks(blocks, path, encoding)
+    return path, decode_blocks(blocks, path, encoding)
 
 
 def read_text(path: Path, *, longest: int, encoding: str = "utf-8") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import SapbertError
 from .formulas import defuse
-from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
+from .reading import RECORD_BYTES, USUAL_BYTES
 from .terminal import printable
 from .writing import write_atomically
 
@@ -99,15 +99,10 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) 
             text.detach()  # else the file would be closed with it
 
 
-def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:
-    """Read a file in any encoding as blocks of UTF-8; see `decode_blocks`."""
-    return decode_blocks(read_blocks([path]), path, encoding)
-
-
 def decode_blocks(
     blocks: Iterable[bytes], path: Path, encoding: str
 ) -> Iterator[bytes]:
-    """Convert blocks in any encoding to UTF-8.
+    """Convert blocks in any encoding to UTF-8; those in UTF-8 are not checked here.
 
     Args:
         path: For the error.
@@ -115,6 +110,9 @@ def decode_blocks(
     Raises:
         SapbertError: If there is no such encoding, or the file is in another.
     """
+    if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+        yield from blocks
+        return
     try:
         b"a".decode(encoding, "ignore")  # `zip`, which encodes bytes, is an error
         decoder = codecs.getincrementaldecoder(encoding)()
@@ -139,11 +137,6 @@ def decode_blocks(
             f"other bytes after offset {offset}. Pass the encoding in which the file "
             "was saved.",
         ) from None
-
-
-def is_utf8(encoding: str) -> bool:
-    """Return whether an encoding is UTF-8, which needs no decoder."""
-    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
 
 def list_columns(names: Iterable[str]) -> str:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ...errors import SapbertError
 from ...io.excel import read_workbook
+from ...io.reading import read_blocks
 from ...io.tables import (
     Row,
     column_key,
+    decode_blocks,
     describe_header,
-    is_utf8,
-    read_decoded,
     split_rows,
 )
 from ..report import Report, read_good_lines
@@ -29,7 +29,7 @@ def read_rows(
     Raises:
         SapbertError: See `read_good_lines`; if the encoding is wrong.
     """
-    blocks = None if is_utf8(encoding) else read_decoded(path, encoding)
+    blocks = decode_blocks(read_blocks([path]), path, encoding)
     lines = read_good_lines(path, report, blocks=blocks, blank=quoted)
     if quoted:  # csv takes a carriage return for the end of a row
         lines = ((number, line.replace("\r", " ")) for number, line in lines)
