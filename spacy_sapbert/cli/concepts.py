@@ -64,7 +64,7 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     parameters = [*signature.parameters.values()][:-1]
     index = [*signature.parameters].index("format") + 1
-    for name, (doc, kind, _) in READ_OPTIONS.items():
+    for name, (doc, kind, choices) in READ_OPTIONS.items():
         is_flag = kind == "flag"
         flags = [f"--{name.replace('_', '-')}"] if is_flag else []
         default = False if is_flag else None
@@ -73,7 +73,7 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=typer.Option(default, *flags, help=text, **READING),
-            annotation=bool if is_flag else str | None,
+            annotation=bool if is_flag else text_type(kind, choices),
         )
         parameters.insert(index, option)
         index += 1
@@ -87,6 +87,11 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
         parameter.name: parameter.annotation for parameter in parameters
     }
     return run
+
+
+def text_type(kind: str, choices: Any) -> Any:
+    """Return the type of an option with a value; the values of a list are split."""
+    return (str if kind == "list" or choices is None else choices) | None
 
 
 def choose_options(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 from ..errors import SapbertError
 from ..linking.languages import language_code
 
-SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED", "HIDDEN")
+# The values of options that have few
+Ids = Literal["own", "xref"]
+MultiXref = Literal["drop", "all"]
+Scope = Literal["EXACT", "NARROW", "BROAD", "RELATED", "HIDDEN"]
+SCOPES: tuple[str, ...] = get_args(Scope)
+Texts = Sequence[str]
 
 
 class ReadOption(NamedTuple):
@@ -17,22 +22,12 @@ class ReadOption(NamedTuple):
     Attributes:
         doc: Its meaning, with the default in brackets at the end.
         kind: "flag", "text" or "list".
-        choices: The only values; empty = any.
+        choices: The type of its only values, a `Literal`; None = any.
     """
 
     doc: str
-    kind: str = "text"
-    choices: Sequence[str] = ()
-
-
-def declare(
-    doc: str, default: Any = None, choices: Sequence[str] = (), *, is_list: bool = False
-) -> Any:
-    """Return a field of `ReadOptions`; see `ReadOption`."""
-    kind = "flag" if isinstance(default, bool) else "text"
-    if is_list or isinstance(default, tuple):
-        kind = "list"
-    return field(default=default, metadata={"option": ReadOption(doc, kind, choices)})
+    kind: str
+    choices: Any
 
 
 @dataclass(frozen=True)
@@ -46,51 +41,50 @@ class ReadOptions:
         SapbertError: If a value is none of the choices.
     """
 
-    languages: Sequence[str] | None = declare(
+    languages: Annotated[
+        Texts | None,
         "languages kept, the preferred first: en,es; ENG,SPA. [all; of rrf ENG]",
-        is_list=True,
-    )
-    sources: Sequence[str] = declare("sources kept, e.g. MSH,SNOMEDCT_US. [all]", ())
-    source_rank: Sequence[str] = declare(
-        "sources whose names and definitions are preferred, best first.", ()
-    )
-    types: Sequence[str] = declare(
-        "semantic types kept, e.g. T047,T191; Condition. [all]", ()
-    )
-    term_types: Sequence[str] = declare("term types kept, e.g. PT,SY. [all]", ())
-    exclude_term_types: Sequence[str] = declare("term types left out, e.g. OAP,OP.", ())
-    suppressed: bool = declare("keep suppressed rows.", default=False)
-    trade_names: bool = declare("add the names of brands to drugs.", default=False)
-    mapped_names: bool = declare(
-        "add the names of concepts that are mapped to one.", default=False
-    )
-    cui_pattern: str | None = declare(
-        r"regular expression for whole ids. [C\d{7} for ids of UMLS; else any]"
-    )
-    ids: str = declare(
-        "own, or xref for ids of another vocabulary. [own]", "own", ("own", "xref")
-    )
-    xref_prefix: str = declare(
-        "prefix of the ids that xref uses, with or without _CUI. [UMLS]", "UMLS"
-    )
-    multi_xref: str = declare(
+    ] = None
+    sources: Annotated[Texts, "sources kept, e.g. MSH,SNOMEDCT_US. [all]"] = ()
+    source_rank: Annotated[
+        Texts, "sources whose names and definitions are preferred, best first."
+    ] = ()
+    types: Annotated[
+        Texts, "semantic types kept, e.g. T047,T191; Condition. [all]"
+    ] = ()
+    term_types: Annotated[Texts, "term types kept, e.g. PT,SY. [all]"] = ()
+    exclude_term_types: Annotated[Texts, "term types left out, e.g. OAP,OP."] = ()
+    suppressed: Annotated[bool, "keep suppressed rows."] = False
+    trade_names: Annotated[bool, "add the names of brands to drugs."] = False
+    mapped_names: Annotated[
+        bool, "add the names of concepts that are mapped to one."
+    ] = False
+    cui_pattern: Annotated[
+        str | None,
+        r"regular expression for whole ids. [C\d{7} for ids of UMLS; else any]",
+    ] = None
+    ids: Annotated[Ids, "own, or xref for ids of another vocabulary. [own]"] = "own"
+    xref_prefix: Annotated[
+        str, "prefix of the ids that xref uses, with or without _CUI. [UMLS]"
+    ] = "UMLS"
+    multi_xref: Annotated[
+        MultiXref,
         "terms with several such ids: drop them, or add their names to all. [drop]",
-        "drop",
-        ("drop", "all"),
+    ] = "drop"
+    scopes: Annotated[Sequence[Scope], "synonyms kept, e.g. EXACT,RELATED. [EXACT]"] = (
+        "EXACT",
     )
-    scopes: Sequence[str] = declare(
-        "synonyms kept, e.g. EXACT,RELATED. [EXACT]", ("EXACT",), SCOPES
-    )
-    obsolete: bool = declare("keep obsolete terms.", default=False)
-    type: str | None = declare("semantic type of all concepts, e.g. T047.")
-    columns: str | None = declare(
+    obsolete: Annotated[bool, "keep obsolete terms."] = False
+    type: Annotated[str | None, "semantic type of all concepts, e.g. T047."] = None
+    columns: Annotated[
+        str | None,
         "which column is what: id=Code,name=Preferred,synonyms=Synonyms,"
-        "codes.ICD10CM=icd. [by their names]"
-    )
-    separator: str | None = declare(
-        "between several synonyms or codes in a cell. [| or ;]"
-    )
-    encoding: str = declare("encoding of a text file, e.g. cp1252. [utf-8]", "utf-8")
+        "codes.ICD10CM=icd. [by their names]",
+    ] = None
+    separator: Annotated[
+        str | None, "between several synonyms or codes in a cell. [| or ;]"
+    ] = None
+    encoding: Annotated[str, "encoding of a text file, e.g. cp1252. [utf-8]"] = "utf-8"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", [scope.upper() for scope in self.scopes])
@@ -100,9 +94,8 @@ class ReadOptions:
         for name, (_, kind, choices) in READ_OPTIONS.items():
             value = getattr(self, name)
             for text in (value if kind == "list" else [value]) if choices else ():
-                if text not in choices:
-                    option = name.replace("_", "-")
-                    known = ", ".join(choices)
+                if text not in get_args(choices):
+                    option, known = name.replace("_", "-"), ", ".join(get_args(choices))
                     raise SapbertError(
                         "E331",
                         f"Expected `--{option}` to be one of {known}, but got "
@@ -110,9 +103,21 @@ class ReadOptions:
                     )
 
 
-READ_OPTIONS: dict[str, ReadOption] = {
-    each.name: each.metadata["option"] for each in fields(ReadOptions)
-}
+def read_declarations() -> dict[str, ReadOption]:
+    """Return what is declared of each option of `ReadOptions`."""
+    hints = get_type_hints(ReadOptions, include_extras=True)
+    options = {}
+    for each in fields(ReadOptions):
+        declared, doc = get_args(hints[each.name])
+        is_list = "Sequence" in str(declared)
+        kind = "flag" if declared is bool else "list" if is_list else "text"
+        item = get_args(declared)[0] if is_list else declared
+        choices = item if "Literal" in str(item)[:16] else None
+        options[each.name] = ReadOption(doc, kind, choices)
+    return options
+
+
+READ_OPTIONS = read_declarations()
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..io.reading import file_digest
 from ..io.writing import write_json
-from .report import LICENCE, MOST_SOURCES, RELEASE, Report
+from .report import Report
 
 ENDING = ".sources.json"
-MAX_BYTES = 1 << 22
 
 
 class SourceRelease(BaseModel):
@@ -24,8 +22,8 @@ class SourceRelease(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    release: Annotated[str, Field(max_length=RELEASE)] = ""
-    licence: Annotated[str, Field(max_length=LICENCE)] = ""
+    release: str = ""
+    licence: str = ""
 
 
 class Releases(BaseModel):
@@ -34,7 +32,7 @@ class Releases(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     concepts_sha256: str
-    sources: dict[str, SourceRelease] = Field(max_length=MOST_SOURCES)
+    sources: dict[str, SourceRelease]
 
 
 def releases_path(concepts: Path) -> Path:
@@ -47,8 +45,7 @@ def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
     releases: dict[str, dict[str, str]] = {}
     for report in reports:
         for source, (release, licence) in report.releases.items():
-            if len(releases) < MOST_SOURCES:
-                releases.setdefault(source, {"release": release, "licence": licence})
+            releases.setdefault(source, {"release": release, "licence": licence})
     path = releases_path(concepts)
     if releases:
         data = {"concepts_sha256": file_digest(concepts), "sources": releases}
@@ -58,15 +55,9 @@ def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
 
 
 def read_releases(concepts: Path) -> Mapping[str, SourceRelease]:
-    """Read the releases of a concepts.jsonl; those of another one do not count.
-
-    Returns:
-        By source; empty if nothing is known.
-    """
-    path = releases_path(concepts)
+    """Return the releases of a concepts.jsonl by source; a file of another is empty."""
     try:
-        with path.open("rb") as file:
-            data: Any = file.read(MAX_BYTES)
+        data = releases_path(concepts).read_bytes()
         releases = Releases.model_validate_json(data)
     except (OSError, ValidationError):
         return {}

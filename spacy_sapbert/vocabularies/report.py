@@ -14,8 +14,6 @@ from ..io.terminal import msg
 from .concepts import Concept, clean_name, list_related_codes
 
 SHOWN = 30
-MOST_SOURCES = 10_000  # of a file; UMLS has some 200
-RELEASE, LICENCE = 200, 500  # characters that are kept
 
 
 def new_counts() -> dict[str, int]:
@@ -76,11 +74,10 @@ class Report:
 
     def add_release(self, source: str, release: str, licence: str = "") -> None:
         """Keep what a file says of a vocabulary; what is known already stays."""
-        source = source[:RELEASE]
-        known = self.releases.get(source, ("", ""))
-        if source and (source in self.releases or len(self.releases) < MOST_SOURCES):
-            cleaned = clean_name(release)[:RELEASE], clean_name(licence)[:LICENCE]
-            self.releases[source] = known[0] or cleaned[0], known[1] or cleaned[1]
+        if source:
+            known = self.releases.get(source, ("", ""))
+            new = clean_name(release), clean_name(licence)
+            self.releases[source] = known[0] or new[0], known[1] or new[1]
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""

@@ -120,11 +120,15 @@ def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) 
     assert len(names_in(output)) == 2
 
 
+def test_concepts_value_that_is_no_choice_is_a_wrong_use(obo: Path) -> None:
+    result = run(obo, "-o", obo.with_name("c.jsonl"), "--ids", "other", code=2)
+    assert "own" in result.output
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
         (["--sources", "MSH"], "E113"),
-        (["--ids", "other"], "E331"),
         (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
         (["--format", "jsonl"], "E117"),
     ],

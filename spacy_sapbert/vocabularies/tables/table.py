@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from ...errors import SapbertError
 from ...io.excel import ENDINGS as EXCEL
 from ...io.reading import decode_line, read_blocks, read_line_blocks
 from ...io.tables import Row, decode_blocks, find_separator
@@ -28,7 +27,6 @@ from .delimited import read_rows, read_sheet
 SEPARATORS = "\t,;|"
 KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
 PREFERRED = "P"  # status of a name
-WIDTH = 1 << 14  # columns of a table
 
 
 def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -49,12 +47,6 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
         else read_text(path, options.encoding, report)
     )
     number, first = next(rows, (1, []))
-    if len(first) > WIDTH:
-        raise SapbertError(
-            "E007",
-            f"{path}:{number}: Expected at most {WIDTH:,} columns, but got more. "
-            "Check that the file is a table.",
-        )
     if not first:
         return
     chosen = choose_columns(path, number, first, options.columns)
