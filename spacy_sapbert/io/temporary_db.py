@@ -33,7 +33,7 @@ def open_temporary_db() -> Iterator[sqlite3.Connection]:
                 database.execute("PRAGMA journal_mode = OFF")
                 database.execute("PRAGMA synchronous = OFF")
                 database.execute("PRAGMA temp_store = FILE")
-                database.execute("PRAGMA cache_size = -16384")
+                database.execute("PRAGMA cache_size = -8192")
                 database.execute("BEGIN")
                 yield database
             finally:

@@ -2,11 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
 from .concepts import Concept
 from .facts import Fact, build_concept, concept_facts, group_facts, store_facts
 from .ids import id_key
 from .report import Report
+
+WHOLE = "whole"  # kind of the fact that has all fields of a concept
+FIELDS = [each.name for each in fields(Concept)]
 
 
 class KnownConcepts:
@@ -25,6 +29,7 @@ class KnownConcepts:
         names: bool,
     ) -> None:
         self.database, self.has_names = database, names
+        database.execute("PRAGMA cache_size = -12288")  # ids are looked up in any order
         database.execute("CREATE TABLE ids (key, cui, is_id)")
         database.execute("CREATE TABLE names (form, cui, alias)")
         self.add(concepts)
@@ -45,7 +50,8 @@ class KnownConcepts:
             if self.has_names:
                 names = [(alias.casefold(), cui, alias) for alias in concept.aliases]
                 run("INSERT INTO names VALUES (?, ?, ?)", names)
-            yield from concept_facts(concept)
+            values = [getattr(concept, name) for name in FIELDS]
+            yield Fact(cui, WHOLE, values)  # type: ignore[arg-type]
 
     def find(self, key: str, *, codes: bool) -> set[str]:
         """Find the concepts that have an id.
@@ -62,9 +68,15 @@ class KnownConcepts:
 
     def build(self) -> Iterator[Concept]:
         """Yield the concepts with all facts, sorted by id."""
-        for cui, facts in group_facts(self.database):
-            if concept := build_concept(cui, facts, Report(), ""):
-                yield concept
+        # almost in this order already: to sort what is stored would take more memory
+        self.database.execute("CREATE INDEX packs_cui ON packs (cui)")
+        for cui, ((_, values, *_), *added) in group_facts(self.database):
+            concept = Concept(*values)
+            if added:
+                known = [fact[1:] for fact in concept_facts(concept)]
+                united = build_concept(cui, [*known, *added], Report(), "")
+                concept = united or concept
+            yield concept
 
 
 def list_keys(concept: Concept) -> Iterator[tuple[str, bool]]:

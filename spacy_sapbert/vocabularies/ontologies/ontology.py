@@ -149,10 +149,14 @@ def sort_references(term: Term, report: Report) -> dict[str, str]:
     exact = {key for key, relations in kinds.items() if EXACT in relations}
     prefixes = {key.partition(":")[0] for key in exact}
     # a match need not be repeated as cross reference
-    references = {id_key(xref): xref for xref in reversed(term.xrefs)}
+    references: dict[str, str] = {}
+    for xref in term.xrefs:
+        references.setdefault(id_key(xref), xref)
+    for key in (*sorted(exact), *kinds):
+        references.setdefault(key, key)
     same, related = [], {}
-    for key in dict.fromkeys([*map(id_key, term.xrefs), *sorted(exact), *kinds]):
-        id, relations = references.get(key, key), kinds.get(key, set())
+    for key, id in references.items():
+        relations = kinds.get(key, set())
         if key in exact or not (relations or key.partition(":")[0] in prefixes):
             same.append(id)
         elif WRONG in relations:
