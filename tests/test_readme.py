@@ -149,7 +149,9 @@ def test_experiments_use_commands_and_files_that_exist(
     commands = {command["name"]: command for command in project["commands"]}
     for steps in project["workflows"].values():
         assert {*steps} <= commands.keys()
-    outputs = {out for command in commands.values() for out in command["outputs"]}
+    outputs = {
+        out for command in commands.values() for out in command.get("outputs", [])
+    }
     for command in commands.values():
         for dep in command.get("deps", []):
             assert dep in outputs or (path.parent / dep).is_file()
