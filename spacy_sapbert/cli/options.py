@@ -257,18 +257,18 @@ class Skipped:
 
     def __init__(self, on_error: FailOrSkip) -> None:
         self.fails = on_error == "fail"
-        self.errors: list[SapbertError] = []
+        self.count, self.first = 0, ""
 
     def __call__(self, error: SapbertError) -> None:
         if self.fails:
             raise error
-        self.errors.append(error)
+        self.count += 1
+        self.first = self.first or str(error)
 
     def report(self) -> None:
         """Print how many were left out, and the first reason."""
-        if self.errors:
-            first = self.errors[0]
-            msg.warn(f"{len(self.errors):,} documents were left out: {first}")
+        if self.count:
+            msg.warn(f"{self.count:,} documents or lines were left out: {self.first}")
 
 
 def read_ids(path: Path) -> list[str]:

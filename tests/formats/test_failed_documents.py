@@ -131,3 +131,20 @@ def test_link_says_which_documents_are_not_marked(
     words = ["link", sample_kb, path, "--on-error", "skip", "--force"]
     shown = invoke(*words, "--output", output, code=0)
     assert ("not marked in the output: 2" in shown.output) == (name == "pubtator")
+
+
+def test_commands_leave_out_what_is_invalid_if_asked(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "gold.tsv"
+    rows = ["mention\tids", "fever\tC0000004", "MI", *["pain\tC0000007"] * 60]
+    table.write_text("\n".join(rows), "utf8")
+    for words in (
+        ["convert", table, "--output", tmp_path / "out.tsv"],
+        ["evaluate", sample_kb, table],
+        ["calibrate", sample_kb, table, "--dry-run"],
+        ["teach", sample_kb, table, "--output", tmp_path / "kb", "--force"],
+    ):
+        assert f"{table}:3: Expected" in invoke(*words, code=1).output
+        shown = invoke(*words, "--on-error", "skip", code=0)
+        assert "1 documents or lines were left out" in shown.output
