@@ -58,7 +58,8 @@ class Format:
         write: A `Writer`; None = the format is only read.
         suffixes: Endings of output files.
         part_suffix: Ending of parts; empty = the first of `suffixes`.
-        read: Yields `GoldDocument`s of a path, with `longest` and `on_error`.
+        read: Yields `GoldDocument`s of a path, with `longest` and `on_error`; after the
+            error of one, maybe its id with the error.
         rows: Yields the rows of a table, with `columns`, `on_error` and `encoding`.
         endings: Endings of input files; others are detected by their content.
         annotated: Whether documents may have mentions.

@@ -99,6 +99,24 @@ def test_read_documents_keeps_the_ids_of_those_that_are_invalid(
     assert len(errors) == sum(error for _, error in found)
 
 
+def test_read_documents_keeps_the_names_of_texts_and_of_brat_that_are_invalid(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"fever \xff")
+    (tmp_path / "b.txt").write_text("fever")
+    (tmp_path / "b.ann").write_text("T1\tX 0 9\tfever\n")
+    (tmp_path / "c.txt").write_text("fever")
+    errors: list[SapbertError] = []
+    files = list_inputs([tmp_path])
+    read = read_documents(files, longest=99, on_error=errors.append, keep_failed=True)
+    assert [(document.id, bool(document.error)) for document in read] == [
+        ("a.txt", True),
+        ("b.txt", True),
+        ("c.txt", False),
+    ]
+    assert [error.code for error in errors] == ["E009", "E117"]
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_read_corpus_leaves_out_documents_that_are_invalid(
     name: str, tmp_path: Path

@@ -118,8 +118,14 @@ class DocumentReader:
 
             yield from read_docbin(path, name, self.vocab)
         elif format == TEXT:
-            text = read_text(path, longest=self.longest, encoding=self.encoding)
-            yield Document(name, text, place=name)
+            try:
+                text = read_text(path, longest=self.longest, encoding=self.encoding)
+            except SapbertError as error:
+                self.on_error(error)
+                if self.keep_failed:
+                    yield Document(name, "", mentions=[], error=str(error))
+            else:
+                yield Document(name, text, place=name)
         else:
             for gold in open_corpus(
                 path, format, longest=self.longest, on_error=self.on_error
