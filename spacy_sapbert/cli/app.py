@@ -66,9 +66,6 @@ def stop_on_signals() -> Iterator[None]:
     """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP, if they would end the process.
 
     Those that are ignored, e.g. SIGHUP under nohup, are still ignored.
-
-    Raises:
-        typer.Exit: If the command ended while a signal waited to be sent again.
     """
     old: dict[int, Any] = {}
     old_hook = sys.unraisablehook
@@ -285,11 +282,7 @@ class App(typer.Typer):
 def make_app(**options: Any) -> App:
     """Return an app for commands.
 
-    A traceback of typer may show local variables, which hold texts of documents; so it
-    is switched off.
-
-    Args:
-        options: Arguments of `typer.Typer`.
+    A traceback of typer may show texts of documents, so it is switched off.
     """
     options.setdefault("cls", FullHelpGroup)
     return App(rich_markup_mode=None, pretty_exceptions_enable=False, **options)

@@ -105,11 +105,7 @@ def choose_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def count_rows(enabled: bool) -> Iterator[Progress | None]:
-    """Show the progress in rows, if `enabled`.
-
-    Yields:
-        A function of a file and the number of more rows read.
-    """
+    """Show the progress in rows by the function yielded, if `enabled`."""
     if not enabled:
         yield None
         return
@@ -134,11 +130,7 @@ def print_description(counts: Counts, shown: list[Concept]) -> None:
 
 @contextmanager
 def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
-    """Write conflicts to a table with tabs, when they are complete.
-
-    Yields:
-        See `Report.conflict`; None without a path.
-    """
+    """Write conflicts to a table, when they are complete; see `Report.conflict`."""
     if path is None:
         yield None
         return

@@ -215,9 +215,7 @@ def choose_pipeline(
 ) -> tuple[str | None, str | None]:
     """Return the pipeline and the knowledge base that a command was given.
 
-    Args:
-        kb: Of either; a pipeline that links has its own knowledge base.
-        pipeline: One that detects mentions.
+    `kb` may be a pipeline that links, which has its own knowledge base.
     """
     if not is_pipeline(kb):
         return pipeline, kb
@@ -272,15 +270,9 @@ class Skipped:
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read ids of concepts, one a line; text after a tab is a remark.
+    """Read distinct ids, one a line; text after a tab is a remark.
 
     Blank lines and lines that begin with `#` are skipped.
-
-    Returns:
-        Each id once.
-
-    Raises:
-        SapbertError: If the file cannot be read, or an id contains a blank.
     """
     ids: dict[str, None] = {}
     for number, line in read_lines(path):
@@ -304,19 +296,7 @@ def gather_filter(
     allow: Path | None = None,
     deny: Path | None = None,
 ) -> dict[str, list[str]] | None:
-    """Return the filter of the options.
-
-    Args:
-        types: Comma-separated, like `sources` and `languages`.
-        allow: See `read_ids`; also `deny`.
-
-    Returns:
-        Values by name of the option; None if no option was given, `{}` if all are
-        "all".
-
-    Raises:
-        SapbertError: If a file cannot be read, or `allow` has no id.
-    """
+    """Return the filter of the options; None = none was given, `{}` = all are "all"."""
     given = {
         "types": split_values(types),
         "sources": split_values(sources),
@@ -356,13 +336,7 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
 def gather_options(
     setting: Sequence[str] = (), codes: str | None = None, **given: Any
 ) -> dict[str, Any]:
-    """Return the options of linking that a command was given.
-
-    Args:
-        setting: See `parse_settings`; each replaces what is given otherwise.
-        codes: Comma-separated.
-        given: Other options by name; None = not given.
-    """
+    """Return the options of linking that were given; those of `setting` come last."""
     given["codes"] = split_values(codes)
     options = {name: value for name, value in given.items() if value is not None}
     return options | parse_settings(setting)

@@ -11,14 +11,7 @@ from ..errors import SapbertError
 def map_arrays(
     paths: Mapping[str, Path], kinds: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Map arrays of one dimension in files of numpy, to read.
-
-    Args:
-        kinds: The type of numbers of each.
-
-    Raises:
-        SapbertError: If a file cannot be read, or has another type or shape.
-    """
+    """Map arrays of one dimension in files of numpy, after a check of their types."""
     arrays: dict[str, np.ndarray] = {}
     for name, kind in kinds.items():
         reason = None

@@ -11,11 +11,7 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Key, Value]):
-    """Keeps the results that were used last; safe for threads and forks.
-
-    Args:
-        size: Maximum of results; 0 = keep none.
-    """
+    """Keeps the results that were used last; safe for threads and forks."""
 
     def __init__(self, size: int) -> None:
         self.size = size

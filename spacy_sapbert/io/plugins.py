@@ -69,14 +69,7 @@ def find_fault(plugin: Any, kind: Any, *, subclasses: bool) -> str:
 
 
 def require(module: str, packages: str) -> Any:
-    """Import a module of a library that not everybody has installed.
-
-    Args:
-        packages: What pip installs.
-
-    Raises:
-        SapbertError: If it cannot be imported.
-    """
+    """Import a module that not everybody has; the error names what pip installs."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -88,11 +81,7 @@ def require(module: str, packages: str) -> Any:
 
 
 def load_object(target: Any, package: str | None) -> Any:
-    """Return an object, or import one that is named like "jsonl:write_docs".
-
-    Args:
-        package: The module is in it.
-    """
+    """Return an object, or import one of a package, named like "jsonl:write_docs"."""
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")

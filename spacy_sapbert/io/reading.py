@@ -31,11 +31,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def check_file(path: Path) -> None:
-    """Check that a path is a file.
-
-    Raises:
-        SapbertError: If it does not exist or is a folder.
-    """
+    """Check that a path is a file."""
     if path.is_dir():
         raise is_folder(path=path)
     if not path.is_file():
@@ -43,22 +39,14 @@ def check_file(path: Path) -> None:
 
 
 def check_not_empty(path: Path, what: str) -> None:
-    """Check that a path is a file with something in it.
-
-    Raises:
-        SapbertError: If it does not exist, is a folder, or is empty.
-    """
+    """Check that a path is a file with something in it."""
     check_file(path)
     if not path.stat().st_size:
         raise wrong_content(path=path, what=what, found="the file is empty")
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """Open a file for reading bytes.
-
-    Raises:
-        SapbertError: If it does not exist, is a folder, or cannot be opened.
-    """
+    """Open a file for reading bytes."""
     check_file(path)
     try:
         return open(path, "rb")
@@ -70,11 +58,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
-    """Check that a packed file does not unpack to far more than text does.
-
-    Raises:
-        SapbertError: If it is more than the limits of this module.
-    """
+    """Check that a packed file does not unpack to far more than text does."""
     if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
         raise unpacks_to_too_much(path=path, ratio=UNPACKED_RATIO)
 
@@ -88,11 +72,7 @@ def is_too_large(record: bytes) -> bool:
 
 
 def check_record(record: bytes, path: Path, line: int) -> None:
-    """Check that a record is within the limits of this module.
-
-    Args:
-        path, line: File and line for the error.
-    """
+    """Check that a record is within the limits of this module."""
     if is_too_large(record):
         raise record_error(path, line)
 
@@ -226,14 +206,7 @@ def read_line_blocks(
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:
-    """Decode a line as UTF-8.
-
-    Args:
-        path, number: File and line number for the error.
-
-    Raises:
-        SapbertError: With file, line and byte offset in the line.
-    """
+    """Decode a line as UTF-8; an error has file, line and byte offset in the line."""
     try:
         return line.decode("utf8")
     except UnicodeDecodeError as error:
@@ -241,14 +214,7 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Read a text file, plain or `.gz`, line by line; see `read_line_blocks`.
-
-    Yields:
-        Number of the line, from 1, and the line.
-
-    Raises:
-        SapbertError: If the file is missing, truncated or not UTF-8.
-    """
+    """Yield number, from 1, and text of each line of a text file, plain or `.gz`."""
     for first, lines in read_line_blocks(path):
         for number, line in enumerate(lines, first):
             yield number, decode_line(line, path, number)

@@ -102,14 +102,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) 
 def decode_blocks(
     blocks: Iterable[bytes], path: Path, encoding: str
 ) -> Iterator[bytes]:
-    """Convert blocks in any encoding to UTF-8; those in UTF-8 are not checked here.
-
-    Args:
-        path: For the error.
-
-    Raises:
-        SapbertError: If there is no such encoding, or the file is in another.
-    """
+    """Convert blocks in any encoding to UTF-8; those in UTF-8 are not checked here."""
     if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
         yield from blocks
         return

@@ -12,11 +12,7 @@ from ..errors import SapbertError
 
 @contextmanager
 def open_temporary_db() -> Iterator[sqlite3.Connection]:
-    """Open an empty database in the folder for temporary files; remove it afterwards.
-
-    Raises:
-        SapbertError: If the folder is full or not writable.
-    """
+    """Open an empty database in the folder for temporary files; remove it afterwards."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="sapbert-")
     except OSError as error:

@@ -18,11 +18,7 @@ JSON_CONTROLS = re.compile(f"[{NOT_ASCII}]")  # `json.dumps` escapes the others
 
 
 def printable(text: str) -> str:
-    """Return a text in one line without control characters.
-
-    They could be commands to the terminal, and come from documents, vocabularies, names
-    of files and the files of foreign knowledge bases.
-    """
+    """Return a text in one line without control characters, which may be commands."""
     line = " ".join(text.splitlines())
     return CONTROLS.sub(REPLACEMENT, line)
 

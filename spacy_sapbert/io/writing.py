@@ -81,8 +81,7 @@ def has_shared_permissions(path: Path) -> bool:
 def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
     """Create a temporary file or folder beside a path, for its owner only; lock it.
 
-    Returns:
-        The path, and a file descriptor, which keeps the lock.
+    The lock is held by the file descriptor that is returned.
     """
     names: dict[str, Any] = {
         "prefix": f".{path.name}.",
@@ -205,11 +204,7 @@ def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Check that a path has a name, beside which others can be written.
-
-    Raises:
-        SapbertError: If it is, e.g., "." or "..".
-    """
+    """Check that a path has a name, unlike "." and "..", beside which others can be."""
     if path.name in ("", ".."):
         raise SapbertError(
             "E003",
@@ -222,10 +217,6 @@ def check_kind(path: Path, kind: FolderKind) -> None:
     """Check that a folder may be replaced: it is missing, empty, or of a kind.
 
     A link may be replaced too, since what it leads to stays.
-
-    Raises:
-        SapbertError: If something in it is not of this kind, or it is a file, or it has
-            no name of its own, or it is inside of a folder of this kind.
     """
     check_name(path)
     for parent in real_place(path).parents:
@@ -282,8 +273,7 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
 def lock_handle(handle: int) -> bool:
     """Lock an open file or folder until it is closed or the process ends.
 
-    Returns:
-        False if another process has locked it, or the system has no locks.
+    False = another process has locked it, or the system has no locks.
     """
     if not fcntl:
         return False
@@ -387,11 +377,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write an indented JSON file atomically; lone surrogates become "?".
-
-    Raises:
-        SapbertError: If the system refuses, e.g. a full disk.
-    """
+    """Write an indented JSON file atomically; lone surrogates become "?"."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
     with write_atomically(path) as file:
         file.write(text.encode("utf8", "replace") + b"\n")

@@ -40,11 +40,7 @@ def choose_settings(
 
 
 def require_gpu(gpu_id: int) -> None:
-    """Make spaCy and torch use a GPU.
-
-    Raises:
-        SapbertError: If there is none, or CuPy is not installed.
-    """
+    """Make spaCy and torch use a GPU."""
     import spacy
 
     try:

@@ -54,11 +54,7 @@ def check_folder(kb: Path) -> Path:
 
 
 def check_known(kb: "KnowledgeBase", cui: str) -> None:
-    """Check that a knowledge base has a concept; a retired id is one of it.
-
-    Raises:
-        SapbertError: If not; it names the id that only its prefix differs from.
-    """
+    """Check that a knowledge base has a concept; a retired id is one of it."""
     if cui in kb:
         return
     other = kb.other_prefix(cui)

@@ -59,11 +59,7 @@ def show_result(mention: str, linked: "Linked") -> str:
 
 
 def read_mentions(path: Path) -> list[str]:
-    """Read mentions, one a line, without blank lines.
-
-    Raises:
-        SapbertError: If the file cannot be read.
-    """
+    """Read mentions, one a line, without blank lines."""
     lines = read_lines(path)
     return [line.strip() for _, line in lines if line.strip()]
 
