@@ -12,7 +12,7 @@ from ..errors import SapbertError
 
 @contextmanager
 def open_temporary_db() -> Iterator[sqlite3.Connection]:
-    """Open an empty database in the folder for temporary files; remove it afterwards."""
+    """Open an empty database among the temporary files; remove it afterwards."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="sapbert-")
     except OSError as error:
