@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from wasabi import table
 
 from ..errors import SapbertError
 from ..formats.gold import NIL
@@ -44,10 +43,9 @@ def format_lines(lines: dict[str, Any]) -> str:
 
 def format_names(title: str, header: Sequence[str], rows: Sequence[Sequence]) -> str:
     """Format a table of names; nothing without rows."""
-    from ..formats.table import WIDEST, shorten
+    from ..formats.table import draw_table
 
-    cells = [[shorten(str(cell)) for cell in row] for row in rows]
-    drawn = table(cells, header=header, divider=True, max_col=WIDEST).strip("\n")
+    drawn = draw_table(rows, header).strip("\n")
     return f"{title}\n{drawn}" if rows else ""
 
 

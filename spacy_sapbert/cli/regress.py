@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from wasabi import table
 
 from ..formats.gold import NIL
 from ..io.progress import format_count, show_progress
@@ -24,10 +23,8 @@ FAILED, UNUSABLE = 1, 2  # exit codes
 
 def failure_row(outcome: "Outcome") -> list[str]:
     """Return a cell for each of `HEADER`."""
-    from ..formats.table import shorten
-
     note = f" ({outcome.link_note})" if outcome.link_note else ""
-    texts = [
+    return [
         f"{outcome.file}:{outcome.line}",
         outcome.mention,
         ", ".join(outcome.expected),
@@ -37,19 +34,17 @@ def failure_row(outcome: "Outcome") -> list[str]:
         "; ".join(outcome.remarks),
         outcome.note or "",
     ]
-    return [shorten(text) for text in texts]
 
 
 def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
     """Format a table of the cases that failed, and a line with the counts."""
-    from ..formats.table import WIDEST
+    from ..formats.table import draw_table
 
     cases = format_count(total, "case")
     line = f"{cases}, {total - len(failures)} passed, {len(failures)} failed"
     if not failures:
         return line
-    rows = [failure_row(outcome) for outcome in failures]
-    drawn = table(rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST)
+    drawn = draw_table(map(failure_row, failures), HEADER, ALIGNS)
     return f"{drawn.strip()}\n\n{line}"
 
 

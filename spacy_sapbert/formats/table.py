@@ -1,6 +1,6 @@
 """A table for people, on the terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO
 
 from wasabi import table
@@ -22,6 +22,16 @@ def shorten(text: str) -> str:
     return printable(text)
 
 
+def draw_table(
+    rows: Iterable[Sequence[object]],
+    header: Sequence[str],
+    aligns: Sequence[str] | None = None,
+) -> str:
+    """Draw a table whose cells are short."""
+    cells = [[shorten(str(cell)) for cell in row] for row in rows]
+    return table(cells, header=header, divider=True, aligns=aligns, max_col=WIDEST)
+
+
 def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """Return the cells of an entity, with the mention or else its offsets."""
     offsets = f"{entity['start']}–{entity['end']}"
@@ -30,12 +40,12 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     # evidence decides other ties, and "ambiguous" says it already
     tie = "tie: id" if entity["tie"] == BY_ID and note != AMBIGUOUS else None
     return [
-        shorten(entity["text"]) if include_text else offsets,
-        shorten(entity["label"]),
-        shorten(entity["cui"] or NIL),
-        shorten(entity["name"] or ""),
+        entity["text"] if include_text else offsets,
+        entity["label"],
+        entity["cui"] or NIL,
+        entity["name"] or "",
         "" if score is None else f"{score:.3f}",
-        shorten(", ".join(filter(None, (note, tie)))),
+        ", ".join(filter(None, (note, tie))),
     ]
 
 
@@ -47,9 +57,7 @@ def write_docs(
         rows = [entity_row(entity, include_text) for entity in doc.entities]
         heading = shorten(str(doc.id))
         if rows:
-            body = table(
-                rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST
-            )
+            body = draw_table(rows, HEADER, ALIGNS)
         else:
             reason = f"not linked: {doc.error}" if doc.error else "no entities"
             body = f"\n{printable(reason)}\n"

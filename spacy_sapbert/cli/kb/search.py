@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from wasabi import table
 
 from ...errors import SapbertError
 from ...io.reading import read_lines
@@ -38,23 +37,20 @@ NOTHING_FOUND = 3  # exit code
 
 def candidate_row(candidate: "Candidate") -> list[str]:
     """Return the cells of a candidate, one for each of `HEADER`."""
-    from ...formats.table import shorten
-
     texts = (candidate["cui"], candidate["name"], candidate["alias"])
     types = ", ".join(candidate["types"])
-    score = f"{candidate['score']:.3f}"
-    return [str(candidate["rank"]), score, *map(shorten, texts), shorten(types)]
+    return [str(candidate["rank"]), f"{candidate['score']:.3f}", *texts, types]
 
 
 def show_result(mention: str, linked: "Linked") -> str:
     """Format the candidates of a mention as a table."""
-    from ...formats.table import WIDEST, shorten
+    from ...formats.table import draw_table, shorten
 
     note = f" ({linked.note})" if linked.note else ""
     rows = list(map(candidate_row, linked.candidates))
     body = "\nno candidates\n"
     if rows:
-        body = table(rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST)
+        body = draw_table(rows, HEADER, ALIGNS)
     return f"\n{shorten(mention)}{note}\n{body}"
 
 
@@ -114,21 +110,15 @@ def search(
 
 def show_related(concept: "Concept", related: Sequence["RelatedConcept"]) -> str:
     """Format the concepts nearest to a concept as a table."""
-    from ...formats.table import WIDEST, shorten
+    from ...formats.table import draw_table, shorten
 
     body = "\nno other concepts\n"
     if related:
         rows = [
-            (f"{score:.3f}", shorten(cui), shorten(name), relation or "")
+            (f"{score:.3f}", cui, name, relation or "")
             for cui, name, score, relation in related
         ]
-        body = table(
-            rows,
-            header=RELATED_HEADER,
-            divider=True,
-            aligns=RELATED_ALIGNS,
-            max_col=WIDEST,
-        )
+        body = draw_table(rows, RELATED_HEADER, RELATED_ALIGNS)
     return f"\n{shorten(concept.cui)} {shorten(concept.name)}\n{body}"
 
 
