@@ -9,6 +9,7 @@ BARE = {
     for source in SOURCES
     if source.bare
 }
+CUI = BARE["UMLS"].pattern  # of the ids of UMLS
 IRI = re.compile(r"\w+://(.+)[/#]([^/#\s]+)")
 # the end of an IRI that has a prefix: DOID_1816, not c_12
 CURIE = re.compile(r"((?:[A-Z]|[A-Za-z]\w+?))[_:](.+)")

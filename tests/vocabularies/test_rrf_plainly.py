@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading as files
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.ids import CUI
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf.release import CUI_PATTERN
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 
 COLUMN = {name: place for place, name in enumerate(COLUMNS["MRCONSO"])}
@@ -163,7 +163,7 @@ def read_plainly(
             "sources": st.sampled_from([[], ["A"], [LONG_SOURCE, "A"]]),
             "source_rank": st.sampled_from([[], ["MSH", "A"]]),
             "suppressed": st.booleans(),
-            "cui_pattern": st.sampled_from([CUI_PATTERN, r"C\d{7}.*"]),
+            "cui_pattern": st.sampled_from([CUI, r"C\d{7}.*"]),
         }
     ),
     st.sampled_from([1, 50, 400, files.BLOCK_BYTES]),

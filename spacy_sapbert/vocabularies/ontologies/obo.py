@@ -10,7 +10,7 @@ from pathlib import Path
 from ..facts import Fact
 from ..options import SCOPES, ReadOptions
 from ..report import Report, read_good_lines, source_of_file
-from .ontology import EXACT, Term, find_facts
+from .ontology import EXACT, Term, facts_of_terms
 
 # possessive: else each character of a long text would be kept for going back
 QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"(?=[\s\[{]|$)\s*(\w*)')
@@ -41,7 +41,7 @@ MONDO_MATCHES = {
 
 def read_obo(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read the terms of a file."""
-    return find_facts(parse_obo(path, report), options, report)
+    return facts_of_terms(parse_obo(path, report), options, report)
 
 
 def parse_obo(path: Path, report: Report) -> Iterator[Term]:

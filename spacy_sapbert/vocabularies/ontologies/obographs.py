@@ -13,7 +13,7 @@ from ...io.json_members import JSONError, read_members
 from ..facts import ABOVE, Fact
 from ..options import ReadOptions
 from ..report import Report, source_of_file
-from .ontology import Term, find_facts
+from .ontology import Term, facts_of_terms
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",
@@ -46,7 +46,7 @@ def read_obographs(path: Path, report: Report, options: ReadOptions) -> Iterator
     Raises:
         SapbertError: With the number of the first invalid node.
     """
-    return find_facts(parse_graphs(path, report), options, report)
+    return facts_of_terms(parse_graphs(path, report), options, report)
 
 
 def parse_graphs(path: Path, report: Report) -> Iterator[Term | Fact]:

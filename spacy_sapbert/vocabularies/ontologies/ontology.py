@@ -16,12 +16,11 @@ from ..facts import (
     REPLACED_BY,
     Fact,
 )
-from ..ids import id_key
+from ..ids import CUI, id_key
 from ..options import SCOPES, ReadOptions, compile_pattern
 from ..report import Report
 
 UMLS = "UMLS"
-CUI = r"C\d{7}"
 EXACT = "exactMatch"
 WRONG = "wrongMatch"
 # What an id of another vocabulary is, by the predicate of SKOS
@@ -61,7 +60,7 @@ class Term:
     languages: dict[str, list[str]] = field(default_factory=dict)
 
 
-def find_facts(
+def facts_of_terms(
     terms: Iterable[Term | Fact], options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield the facts of the terms of an ontology.

@@ -26,7 +26,7 @@ from ..ids import id_key, split_id
 from ..options import SCOPES, ReadOptions
 from ..report import Report, nested_too_deep, source_of_file
 from .obographs import id_of
-from .ontology import Term, find_facts
+from .ontology import Term, facts_of_terms
 
 DEPTH = 100  # elements in each other
 BATCH = 10_000  # statements that are stored at once
@@ -127,7 +127,7 @@ def read_rdf(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]
     without a language are kept beside those in `languages`; without these all are,
     English first.
     """
-    return find_facts(read_terms(path, report, options), options, report)
+    return facts_of_terms(read_terms(path, report, options), options, report)
 
 
 def read_terms(path: Path, report: Report, options: ReadOptions) -> Iterator[Term]:

@@ -47,7 +47,7 @@ EXPECTED = {
 
 def read_jsonl(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
     """Read concepts in the form of concepts.jsonl, in any order."""
-    return find_facts(path, report, parse_concept)
+    return line_facts(path, report, parse_concept)
 
 
 def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -56,7 +56,7 @@ def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[
     It has an entity a line, or is one list in JSON.
     """
     if next((line for _, line in read_lines(path)), "").lstrip()[:1] != "[":
-        yield from find_facts(path, report, parse_entity)
+        yield from line_facts(path, report, parse_entity)
         return
     try:
         for number, (_, entity) in enumerate(read_members(path, [()]), 1):
@@ -75,7 +75,7 @@ def read_scispacy(path: Path, report: Report, options: ReadOptions) -> Iterator[
         ) from None
 
 
-def find_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:
+def line_facts(path: Path, report: Report, parse: Parser) -> Iterator[Fact]:
     """Yield the facts of the concept of each line."""
     for number, line in read_good_lines(path, report):
         try:

@@ -65,7 +65,7 @@ def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
                 known = [value for (value,) in database.execute(sql)]
                 check_known(what, values, known, path)
         languages, mapped_names = options.languages or (), options.mapped_names
-        yield from find_facts(database, release, languages, mapped_names, report)
+        yield from read_tables(database, release, languages, mapped_names, report)
 
 
 def cui_of(id: str) -> str:
@@ -108,7 +108,7 @@ def store_concepts(
     database.execute("CREATE INDEX concepts_id ON concepts (id)")
 
 
-def find_facts(
+def read_tables(
     database: sqlite3.Connection,
     release: Release,
     languages: Sequence[str],

@@ -36,7 +36,7 @@ def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
     with open_temporary_db() as database:
         database.execute("CREATE TABLE brands (drug, brand)")
         database.execute("CREATE TABLE names (cui, name, source, language)")
-        yield from find_facts(database, path, options, report)
+        yield from read_tables(database, path, options, report)
 
 
 def cui_of(id: str) -> str:
@@ -44,7 +44,7 @@ def cui_of(id: str) -> str:
     return f"{PREFIX}:{id}"
 
 
-def find_facts(
+def read_tables(
     database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield the facts of all tables."""

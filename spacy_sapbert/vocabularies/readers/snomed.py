@@ -74,7 +74,7 @@ def read_snomed(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         british = any(BRITISH.search(file.name) for file in release.find(CONCEPT))
         dialects = (GB_ENGLISH, *UK_ENGLISH) if british else (US_ENGLISH,)
         store_acceptability(database, release, dialects)
-        yield from find_facts(database, release, options.languages or (), report)
+        yield from read_tables(database, release, options.languages or (), report)
 
 
 def cui_of(id: str) -> str:
@@ -108,7 +108,7 @@ def store_acceptability(
     )
 
 
-def find_facts(
+def read_tables(
     database: sqlite3.Connection,
     release: Release,
     languages: Sequence[str],

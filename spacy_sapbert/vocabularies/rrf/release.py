@@ -24,6 +24,7 @@ from ..facts import (
     group_facts,
     store_facts,
 )
+from ..ids import CUI
 from ..options import ReadOptions, compile_pattern
 from ..report import Report, check_known
 from .mrconso import Filter, RowRules, Rows, TermRanks, read_mrconso
@@ -34,7 +35,6 @@ from .tables import (
     read_sources,
 )
 
-CUI_PATTERN = r"C\d{7}"
 SORTED = (TYPE, PARENT, RETIRED)
 Group = tuple[str, list[Values]]  # an id, and its facts
 MAX_DIGITS = 10  # of a rank
@@ -82,7 +82,7 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
     used = [filter for filter in filters if filter.values]
     source_rank = options.source_rank
     rules = RowRules(used, languages, source_rank, read_term_ranks(path, report))
-    pattern = compile_pattern(options.cui_pattern or CUI_PATTERN)
+    pattern = compile_pattern(options.cui_pattern or CUI)
     with open_temporary_db() as database:
         others = read_facts(
             path, source_rank=source_rank, suppressed=suppressed, report=report

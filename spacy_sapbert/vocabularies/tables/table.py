@@ -53,7 +53,7 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     report.notes.append(chosen.describe(first))
     if not chosen.has_header:
         rows = chain([(number, first)], rows)
-    yield from find_facts(
+    yield from row_facts(
         rows, chosen, options.separator, path, report, exact=not is_excel
     )
 
@@ -68,7 +68,7 @@ def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
     return read_rows(path, separator, report, quoted=True, encoding=encoding)
 
 
-def find_facts(
+def row_facts(
     rows: Iterator[Row],
     columns: Columns,
     separator: str | None,
