@@ -121,11 +121,7 @@ READ_OPTIONS = read_declarations()
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a regular expression for ids.
-
-    Raises:
-        SapbertError: If it is none.
-    """
+    """Compile a regular expression for ids."""
     try:
         return re.compile(pattern)
     except re.error as error:

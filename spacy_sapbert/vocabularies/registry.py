@@ -397,11 +397,7 @@ def keep_unpacked(
 
 
 def find_reader(format: str) -> Reader:
-    """Return the reader of a format.
-
-    Raises:
-        SapbertError: If there is none.
-    """
+    """Return the reader of a format."""
     readers = list_readers()
     if format not in readers:
         formats = ", ".join(readers)

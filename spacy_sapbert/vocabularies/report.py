@@ -147,11 +147,7 @@ def read_good_lines(
 
 
 def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
-    """Count the concepts that a reader yields.
-
-    Raises:
-        SapbertError: At the end, with the counts of each rule, if there are none.
-    """
+    """Count the concepts that a reader yields."""
     for concept in concepts:
         report.concepts += 1
         report.names += len(concept.aliases)

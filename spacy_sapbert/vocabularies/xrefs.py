@@ -109,11 +109,7 @@ def find_mapped(known: KnownConcepts, concept: Concept) -> set[str]:
 def map_concepts(
     known: KnownConcepts, file: int, other: Other, add_unmapped: bool
 ) -> Iterator[Fact]:
-    """Store the names of concepts that are mapped, and yield their ids as codes.
-
-    Raises:
-        SapbertError: If none is mapped.
-    """
+    """Store the names of concepts that are mapped, and yield their ids as codes."""
     report, stem = other.report, other.path.name.partition(".")[0]
     sql = "INSERT INTO added VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     for concept in other.concepts:

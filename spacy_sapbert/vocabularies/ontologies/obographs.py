@@ -41,11 +41,7 @@ def bad_graph(path: Path, where: str, got: str) -> SapbertError:
 
 
 def read_obographs(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
-    """Read the classes of all graphs in a file.
-
-    Raises:
-        SapbertError: With the number of the first invalid node.
-    """
+    """Read the classes of all graphs in a file."""
     return facts_of_terms(parse_graphs(path, report), options, report)
 
 

@@ -66,10 +66,6 @@ def read_icd10cm(path: Path, report: Report, options: ReadOptions) -> Iterator[F
     lists seventh characters once for many codes: each code that gets one is a concept,
     with the name of the code and the meaning of the character, as the order file has
     it: "S52.521A", "Torus fracture …, initial encounter for closed fracture".
-
-    Raises:
-        SapbertError: With the line of the chapter, at an element without a code or a
-            name.
     """
     lists = [file for name in LISTS for file in path.parent.glob(any_case(name))]
     billable = {code for code, _, _ in read_rows(lists[0], report)} if lists else None

@@ -27,12 +27,7 @@ YEAR = re.compile(r"(?:19|20)\d\d")  # desc2026.gz
 
 
 def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
-    """Read descriptors or supplementary records; the id is `MESH:` and theirs.
-
-    Raises:
-        SapbertError: If the file is not MeSH; with file and line, at the first invalid
-            record.
-    """
+    """Read descriptors or supplementary records; the id is `MESH:` and theirs."""
     language = ""
 
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:

@@ -48,9 +48,6 @@ def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
 
     Args:
         path: The folder of an export, or `CONCEPT.csv` in it.
-
-    Raises:
-        SapbertError: If no concept has a value of a filter.
     """
     release = Release(path, CONCEPT, report)
     columns = ("vocabulary_id", "vocabulary_version")

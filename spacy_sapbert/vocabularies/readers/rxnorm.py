@@ -26,9 +26,6 @@ def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
 
     Args:
         path: The folder, or `RXNCONSO.RRF` in it, also split.
-
-    Raises:
-        SapbertError: If a filter has a value that is not in the file.
     """
     if not find_table(path, "RXNCONSO"):
         raise missing_in_folder(file="RXNCONSO.RRF", folder=path)

@@ -148,9 +148,6 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
 
     Yields:
         The fields of each valid row.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row.
     """
     path = display_path(parts, table)
     columns = len(COLUMNS[table])

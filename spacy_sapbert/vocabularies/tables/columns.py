@@ -120,9 +120,6 @@ def parse_choice(choice: str) -> list[tuple[str, str, str]]:
 
     Returns:
         Role, source and name of the column.
-
-    Raises:
-        SapbertError: If it has another form, or no id or no name.
     """
     choices = []
     try:
@@ -161,10 +158,6 @@ def choose_columns(
         header: The first row.
         choice: See `parse_choice`; None = by the names of the columns. Numbers instead
             of names are places from 1, in a table without a header.
-
-    Raises:
-        SapbertError: If a column does not exist or two have its name; if no id or no
-            name is found.
     """
     keys = [column_key(name) for name in header]
     if choice is None:

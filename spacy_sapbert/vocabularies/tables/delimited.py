@@ -24,11 +24,7 @@ def read_rows(
     quoted: bool = False,
     encoding: str = "utf-8",
 ) -> Iterator[Row]:
-    """Read the rows of a table; see `split_rows`.
-
-    Raises:
-        SapbertError: See `read_good_lines`; if the encoding is wrong.
-    """
+    """Read the rows of a table; see `split_rows`."""
     blocks = decode_blocks(read_blocks([path]), path, encoding)
     lines = read_good_lines(path, report, blocks=blocks, blank=quoted)
     if quoted:  # csv takes a carriage return for the end of a row

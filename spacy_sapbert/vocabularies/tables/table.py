@@ -35,10 +35,6 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     Args:
         path: CSV, TSV or text with semicolons or bars between fields, plain or `.gz`;
             or a spreadsheet. The first row has the names of the columns.
-
-    Raises:
-        SapbertError: With file and line, at the first invalid row; if columns or the
-            encoding are others.
     """
     is_excel = path.suffix.lower() in EXCEL
     rows = (
