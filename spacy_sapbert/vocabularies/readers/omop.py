@@ -36,7 +36,6 @@ LANGUAGES = {
 }
 REPLACEMENTS = ("Concept replaced by", "Concept same_as to")
 OTHER_LANGUAGES = "names in other languages"
-KNOWN = 1000  # values that an error names
 
 
 def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -58,7 +57,7 @@ def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
         store_concepts(database, release, wanted, report)
         for what, column in (("sources", "vocabulary"), ("types", "domain")):
             if values := wanted[what]:
-                sql = f"SELECT DISTINCT {column} FROM concepts LIMIT {KNOWN}"
+                sql = f"SELECT DISTINCT {column} FROM concepts"
                 known = [value for (value,) in database.execute(sql)]
                 check_known(what, values, known, path)
         languages, mapped_names = options.languages or (), options.mapped_names
@@ -129,9 +128,7 @@ def read_tables(
     columns = ("concept_id", "concept_synonym_name", "language_concept_id")
     for id, name, spoken in release.read("CONCEPT_SYNONYM.csv", columns, "no synonyms"):
         if spoken not in known:
-            known[spoken] = (
-                find_language(database, spoken) if len(known) < KNOWN else ""
-            )
+            known[spoken] = find_language(database, spoken)
         if languages and known[spoken] not in languages:
             report.dropped[OTHER_LANGUAGES] += 1
         else:

@@ -11,11 +11,11 @@ from ...errors import missing_in_folder
 from ...io.temporary_db import open_temporary_db
 from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
-from ..report import Report, check_known
+from ..report import Report
+from ..rrf.mrconso import RowRules, make_filters
 from ..rrf.tables import BY_RELA, find_table, read_rows, read_sources, read_table
 
 PREFIX = SOURCE = "RXNORM"
-KNOWN = 1000  # values that an error names
 # further names of a concept of RxNorm; all others of its term types are the name
 SYNONYMS = ("SY", "TMSY", "PSN", "ET", "DFG")
 CODES = {"NDC": "NDC", "UMLSCUI": "UMLS"}  # attributes → vocabularies
@@ -93,24 +93,10 @@ def find_names(
     database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield names and codes of the rows of RXNCONSO that are kept."""
-    sources, term_types = options.sources, options.term_types
-    excluded = options.exclude_term_types
-    seen: set[tuple[str, str]] = set()
+    rules = RowRules(make_filters((), options))
     for row in read_rows(find_table(path, "RXNCONSO"), "RXNCONSO", report):
         id, language, source, kind, code, name = *row[:2], *row[11:15]
-        if len(seen) < KNOWN:
-            seen |= {("sources", source), ("term types", kind)}
-        rule = ""
-        if sources and source not in sources:
-            rule = "rows of other sources"
-        elif term_types and kind not in term_types:
-            rule = "rows of other term types"
-        elif kind in excluded:
-            rule = "rows of excluded term types"
-        elif row[16] not in ("N", "") and not options.suppressed:
-            rule = "suppressed rows"
-        elif not id:
-            rule = "rows without an id"
+        rule = rules.find_rule(row) or ("" if id else "rows without an id")
         if rule:
             report.dropped[rule] += 1
             continue
@@ -123,9 +109,4 @@ def find_names(
         if options.trade_names:
             values = id, name, source, language
             database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", values)
-    for what, wanted in (
-        ("sources", sources),
-        ("term types", [*term_types, *excluded]),
-    ):
-        known = sorted(value for kind, value in seen if kind == what)
-        check_known(what, wanted, known, path)
+    rules.check(path)

@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.reading import read_line_blocks
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, Values
+from ..options import ReadOptions
 from ..report import Report, check_known
 from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF", "SAB", "TTY")  # they decide
+KEY_OF = itemgetter(*map(COLUMNS["MRCONSO"].index, KEY))  # of a row
 TERM_RANK = 1 << 32  # ranks of rows are smaller
 
 MAX_SHOWN = 1000  # characters of a wrong id in an error
@@ -55,9 +59,9 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
     def __init__(
         self,
         filters: Sequence[Filter],
-        languages: Sequence[str],
-        source_rank: Sequence[str],
-        term_ranks: TermRanks,
+        languages: Sequence[str] = (),
+        source_rank: Sequence[str] = (),
+        term_ranks: TermRanks = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self.filters = filters
@@ -80,8 +84,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
 
     def find_rule(self, row: Row) -> str:
         """Return the rule that drops a row, or ""."""
-        fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
-        return self[tuple(fields[column] for column in KEY)][0]
+        return self[KEY_OF(row)][0]
 
     def check(self, path: Path) -> None:
         """Check that the values of the filters occur in the rows."""
@@ -89,6 +92,25 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
             if filter.what:
                 known = {key[KEY.index(filter.column)] for key in self}
                 check_known(filter.what, filter.values, sorted(known), path)
+
+
+def make_filters(languages: Sequence[str], options: ReadOptions) -> list[Filter]:
+    """Return the filters of rows that options ask for."""
+    types, excluded = options.term_types, options.exclude_term_types
+    filters = (
+        Filter("rows in other languages", "LAT", languages, what="languages"),
+        Filter("rows of other sources", "SAB", options.sources, what="sources"),
+        Filter("rows of other term types", "TTY", types, what="term types"),
+        Filter(
+            "rows of excluded term types",
+            "TTY",
+            excluded,
+            keep=False,
+            what="term types",
+        ),
+        Filter("suppressed rows", "SUPPRESS", () if options.suppressed else ("N", "")),
+    )
+    return [filter for filter in filters if filter.values]
 
 
 def read_mrconso(

@@ -27,7 +27,7 @@ from ..facts import (
 from ..ids import CUI
 from ..options import ReadOptions, compile_pattern
 from ..report import Report, check_known
-from .mrconso import Filter, RowRules, Rows, TermRanks, read_mrconso
+from .mrconso import RowRules, Rows, TermRanks, make_filters, read_mrconso
 from .tables import (
     find_table,
     read_facts,
@@ -61,27 +61,10 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
             f"Expected MRSTY.RRF in the folder of {parts[0]}, because `--types` needs "
             "it, but found none. Copy it there, or remove `--types`.",
         )
-    excluded = "rows of excluded term types"
-    filters = [
-        Filter("rows in other languages", "LAT", languages, what="languages"),
-        Filter("rows of other sources", "SAB", options.sources, what="sources"),
-        Filter(
-            "rows of other term types", "TTY", options.term_types, what="term types"
-        ),
-        Filter(
-            excluded,
-            "TTY",
-            options.exclude_term_types,
-            keep=False,
-            what="term types",
-        ),
-        Filter("suppressed rows", "SUPPRESS", () if suppressed else ("N",)),
-    ]
     if read_sources(path, "MRSAB", report):
         report.add_release("UMLS", "")  # no other vocabulary in this format has it
-    used = [filter for filter in filters if filter.values]
-    source_rank = options.source_rank
-    rules = RowRules(used, languages, source_rank, read_term_ranks(path, report))
+    filters, source_rank = make_filters(languages, options), options.source_rank
+    rules = RowRules(filters, languages, source_rank, read_term_ranks(path, report))
     pattern = compile_pattern(options.cui_pattern or CUI)
     with open_temporary_db() as database:
         others = read_facts(
