@@ -6,16 +6,7 @@ from dataclasses import dataclass, field
 
 from ...linking.sources import normalize_prefix
 from ..concepts import BROADER, NARROWER, RELATED
-from ..facts import (
-    ABOVE,
-    ALSO,
-    CODE,
-    DEFINITION,
-    NAME,
-    NODE,
-    REPLACED_BY,
-    Fact,
-)
+from ..facts import ABOVE, ALSO, CODE, DEFINITION, NAME, NODE, REPLACED_BY, Fact
 from ..ids import CUI, id_key
 from ..options import SCOPES, ReadOptions, compile_pattern
 from ..report import Report

@@ -13,13 +13,7 @@ from ...errors import SapbertError
 from ...io.xml_blocks import read_children
 from ...linking.languages import language_code
 from ..concepts import clean_name
-from ..facts import (
-    CODE,
-    DEFINITION,
-    NAME,
-    PARENT,
-    Fact,
-)
+from ..facts import CODE, DEFINITION, NAME, PARENT, Fact
 from ..options import ReadOptions
 from ..report import Report
 

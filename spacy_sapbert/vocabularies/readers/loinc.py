@@ -8,31 +8,18 @@ from pathlib import Path
 
 from ...linking.languages import language_code
 from ..concepts import clean_name
-from ..facts import (
-    CODE,
-    DEFINITION,
-    KEEP,
-    NAME,
-    PARENT,
-    REPLACED_BY,
-    TYPE,
-    Fact,
-)
+from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report
 from ..tables.release import Release
 
-PREFIX, SOURCE = "LOINC", "LNC"  # the second is what UMLS calls it
+SOURCE = "LNC"  # what UMLS calls it
+cui_of = "LOINC:{}".format  # the id of a concept here
 TABLE = "Loinc.csv"
 PART = "LP"  # the codes of parts begin with it
 OBSOLETE = "DEPRECATED"
 HIERARCHIES = ("ComponentHierarchyBySystem.csv", "MultiAxialHierarchy.csv")
 VARIANTS = "*LinguisticVariant.csv"  # esES12LinguisticVariant.csv
-
-
-def cui_of(code: str) -> str:
-    """Return the id of a concept here."""
-    return f"{PREFIX}:{code}"
 
 
 def read_loinc(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:

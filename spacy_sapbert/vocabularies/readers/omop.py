@@ -10,20 +10,13 @@ from pathlib import Path
 from ...io.temporary_db import open_temporary_db
 from ...linking import sources
 from ...linking.languages import language_code
-from ..facts import (
-    CODE,
-    KEEP,
-    NAME,
-    PARENT,
-    REPLACED_BY,
-    TYPE,
-    Fact,
-)
+from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report, check_known
 from ..tables.release import Release
 
-PREFIX = SOURCE = "OMOP"
+SOURCE = "OMOP"
+cui_of = "OMOP:{}".format  # the id of a concept here
 CONCEPT = "CONCEPT.csv"
 ENGLISH = "4180186"
 ENDING = " language"  # of the names of languages
@@ -62,11 +55,6 @@ def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
                 check_known(what, values, known, path)
         languages, mapped_names = options.languages or (), options.mapped_names
         yield from read_tables(database, release, languages, mapped_names, report)
-
-
-def cui_of(id: str) -> str:
-    """Return the id of a concept here."""
-    return f"{PREFIX}:{id}"
 
 
 def store_concepts(

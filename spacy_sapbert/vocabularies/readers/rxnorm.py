@@ -15,7 +15,8 @@ from ..report import Report
 from ..rrf.mrconso import RowRules, make_filters
 from ..rrf.tables import BY_RELA, find_table, read_rows, read_sources, read_table
 
-PREFIX = SOURCE = "RXNORM"
+SOURCE = "RXNORM"
+cui_of = "RXNORM:{}".format  # the id of a concept here
 # further names of a concept of RxNorm; all others of its term types are the name
 SYNONYMS = ("SY", "TMSY", "PSN", "ET", "DFG")
 CODES = {"NDC": "NDC", "UMLSCUI": "UMLS"}  # attributes → vocabularies
@@ -34,11 +35,6 @@ def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         database.execute("CREATE TABLE brands (drug, brand)")
         database.execute("CREATE TABLE names (cui, name, source, language)")
         yield from read_tables(database, path, options, report)
-
-
-def cui_of(id: str) -> str:
-    """Return the id of a concept here."""
-    return f"{PREFIX}:{id}"
 
 
 def read_tables(

@@ -11,21 +11,13 @@ from pathlib import Path
 from ...io.temporary_db import open_temporary_db
 from ...linking.languages import language_code
 from ..concepts import BROADER, NARROWER, RELATED, clean_name
-from ..facts import (
-    CODE,
-    DEFINITION,
-    KEEP,
-    NAME,
-    PARENT,
-    REPLACED_BY,
-    TYPE,
-    Fact,
-)
+from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report
 from ..tables.release import Release
 
-PREFIX, SOURCE = "SNOMEDCT", "SNOMEDCT_US"
+SOURCE = "SNOMEDCT_US"
+cui_of = "SNOMEDCT:{}".format  # the id of a concept here
 # The name of an edition may stand before or after what a table has:
 # sct2_Concept_UKCLSnapshot_GB…, der2_cRefset_LanguageSpanishExtensionSnapshot-es_…
 CONCEPT = "sct2_Concept_*Snapshot*.txt"
@@ -75,11 +67,6 @@ def read_snomed(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         dialects = (GB_ENGLISH, *UK_ENGLISH) if british else (US_ENGLISH,)
         store_acceptability(database, release, dialects)
         yield from read_tables(database, release, options.languages or (), report)
-
-
-def cui_of(id: str) -> str:
-    """Return the id of a concept here."""
-    return f"{PREFIX}:{id}"
 
 
 def store_acceptability(

@@ -28,12 +28,7 @@ from ..ids import CUI
 from ..options import ReadOptions, compile_pattern
 from ..report import Report, check_known
 from .mrconso import RowRules, Rows, TermRanks, make_filters, read_mrconso
-from .tables import (
-    find_table,
-    read_facts,
-    read_rows,
-    read_sources,
-)
+from .tables import find_table, read_facts, read_rows, read_sources
 
 SORTED = (TYPE, PARENT, RETIRED)
 Group = tuple[str, list[Values]]  # an id, and its facts

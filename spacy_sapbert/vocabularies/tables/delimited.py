@@ -6,13 +6,7 @@ from pathlib import Path
 from ...errors import SapbertError
 from ...io.excel import read_workbook
 from ...io.reading import read_blocks
-from ...io.tables import (
-    Row,
-    column_key,
-    decode_blocks,
-    describe_header,
-    split_rows,
-)
+from ...io.tables import Row, column_key, decode_blocks, describe_header, split_rows
 from ..report import Report, read_good_lines
 
 

@@ -9,16 +9,7 @@ from ...io.reading import decode_line, read_blocks, read_line_blocks
 from ...io.tables import Row, decode_blocks, find_separator
 from ...linking.languages import language_code
 from ..concepts import clean_name
-from ..facts import (
-    CODE,
-    DEFINITION,
-    KEEP,
-    NAME,
-    PARENT,
-    RETIRED,
-    TYPE,
-    Fact,
-)
+from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, RETIRED, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report
 from .columns import CODES, ID, STATUS, SYNONYMS, Columns, choose_columns
