@@ -174,44 +174,35 @@ def choose_columns(
             )
         return Columns(chosen, len(header), has_header=True)
     parsed = parse_choice(choice)
-    if all(name.isdecimal() and len(name) < 6 for _, _, name in parsed):
-        found = [
-            Column(role, int(name) - 1, source or name) for role, source, name in parsed
-        ]
-        if not all(0 <= column.place < len(header) for column in found):
-            got = describe_header(header, is_header=False)
-            raise no_such_column(path, line, choice[:SHOWN], got)
-        return Columns(tuple(map(drop_source, found)), len(header), has_header=False)
+    by_place = all(name.isdecimal() and len(name) < 6 for _, _, name in parsed)
     found = []
     for role, source, name in parsed:
-        exact = [place for place, other in enumerate(header) if other.strip() == name]
-        same = exact or [p for p, key in enumerate(keys) if key == column_key(name)]
-        if len(same) != 1:
-            is_header = any(column_key(other) in keys for _, _, other in parsed)
-            got = describe_header(header, is_header=is_header)
-            if not same:
-                raise no_such_column(path, line, name[:SHOWN], got)
+        if by_place:
+            places = [int(name) - 1] if 0 < int(name) <= len(header) else []
+        else:
+            places = [p for p, other in enumerate(header) if other.strip() == name]
+            places = places or [
+                p for p, key in enumerate(keys) if key == column_key(name)
+            ]
+        named = any(column_key(other) in keys for _, _, other in parsed)
+        got = describe_header(header, is_header=named and not by_place)
+        if not places:
+            raise SapbertError(
+                "E410",
+                f"{path}:{line}: Expected a column {name[:SHOWN]!r}, as `--columns` "
+                f"says, but it has {got}. Correct the option.",
+            )
+        if len(places) > 1:
             raise SapbertError(
                 "E410",
                 f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "
                 f"{got} have that name. Rename them, or pass the places of the "
                 "columns, e.g. `--columns id=1,name=2`, without the first row.",
             )
-        found.append(Column(role, same[0], source or find_source(name) or name))
-    return Columns(tuple(map(drop_source, found)), len(header), has_header=True)
-
-
-def no_such_column(path: Path, line: int, name: str, got: str) -> SapbertError:
-    return SapbertError(
-        "E410",
-        f"{path}:{line}: Expected a column {name!r}, as `--columns` says, but it has "
-        f"{got}. Correct the option.",
-    )
-
-
-def drop_source(column: Column) -> Column:
-    """Return a column without a source, if it has no codes."""
-    return column if column.role == CODES else column._replace(source="")
+        if role == CODES and not source:
+            source = (not by_place and find_source(name)) or name
+        found.append(Column(role, places[0], source))
+    return Columns(tuple(found), len(header), has_header=not by_place)
 
 
 def find_source(name: str) -> str:
