@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,29 +50,30 @@ def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place,
             list or null is at a place, or no list is at any.
     """
     reader = CountingReader(path)
-    events = parse_events(reader)
     place: Place = ()
     around: list[tuple[Place, bool]] = []  # what is open, and whether it is wanted
     found = False
-    for event, value in events:
-        reader.begun = reader.size
-        if event == "map_key":
-            place = (*around[-1][0], value)
-        elif event in END:
-            around.pop()
-            place = around[-1][0] if around else ()
-        elif around and around[-1][1]:
-            is_node = event in START
-            yield place, build_value(events, event, reader) if is_node else value
-        else:
-            is_wanted = place in places
-            if is_wanted and event not in ("start_array", "null"):
-                raise JSONError("something else than a list")
-            found |= is_wanted and event == "start_array"
-            if event in START:
-                around.append((place, is_wanted))
-            if len(around) > DEPTH:
-                raise JSONError("endless nesting")
+    with name_errors(reader):
+        events: Events = ijson.basic_parse(reader, use_float=True)
+        for event, value in events:
+            reader.begun = reader.size
+            if event == "map_key":
+                place = (*around[-1][0], value)
+            elif event in END:
+                around.pop()
+                place = around[-1][0] if around else ()
+            elif around and around[-1][1]:
+                is_node = event in START
+                yield place, build_value(events, event, reader) if is_node else value
+            else:
+                is_wanted = place in places
+                if is_wanted and event not in ("start_array", "null"):
+                    raise JSONError("something else than a list")
+                found |= is_wanted and event == "start_array"
+                if event in START:
+                    around.append((place, is_wanted))
+                if len(around) > DEPTH:
+                    raise JSONError("endless nesting")
     if not found:
         names = " or ".join(place[-1] for place in places if place)
         raise JSONError(f"no list of {names or 'objects'}")
@@ -99,10 +101,11 @@ class CountingReader(BlockReader):
             self.lines += block.count(b"\n")
 
 
-def parse_events(reader: CountingReader) -> Events:
-    """Yield the events of a JSON file; see `read_members`."""
+@contextmanager
+def name_errors(reader: CountingReader) -> Iterator[None]:
+    """Raise the errors of the parser as those of `read_members`."""
     try:
-        yield from ijson.basic_parse(reader, use_float=True)
+        yield
     except (EOFError, zlib.error) as error:
         line = reader.lines
         raise damaged_gzip(path=reader.path, line=line, reason=error) from None
