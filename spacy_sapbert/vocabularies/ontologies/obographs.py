@@ -5,6 +5,7 @@ Source: OBO Graphs 0.3, github.com/geneontology/obographs.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def short_id(iri: str) -> str:
     return f"{parts[1]}:{parts[2]}" if parts else local
 
 
+@lru_cache(1 << 14)  # edges repeat the ids of nodes
 def id_of(iri: str) -> str:
     """Return the id of an IRI: its end if that has a prefix, e.g. "DOID:8718".
 
