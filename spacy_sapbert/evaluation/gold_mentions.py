@@ -10,7 +10,7 @@ from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention
-from ..io.reading import read_lines
+from ..vocabularies.retired import read_pairs as read_id_pairs
 
 Lookup = Callable[[str], str | None]  # an id → the concept that has it now
 Pair = tuple[str, str]  # folded mention, id
@@ -59,27 +59,17 @@ def read_gold(
 
 
 def read_aliases(path: Path) -> dict[str, str]:
-    """Read lines of an id, a tab, and the id that it is an alias of.
+    """Read lines of an id, a tab or comma, and the id that it is an alias of.
 
     Each id gets the end of its chain or, in a circle, the smallest id.
     """
     direct: dict[str, str] = {}
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        fields = [field.strip() for field in line.split("\t")]
-        if len(fields) != 2 or not all(fields):
-            raise SapbertError(
-                "E117",
-                f"{path}:{number}: Expected an id, a tab and the id that it is an "
-                f"alias of, but got {len(fields)} fields. Correct the line.",
-            )
-        alias, other = fields
+    for alias, other in read_id_pairs(path):
         if direct.setdefault(alias, other) != other:
             raise SapbertError(
                 "E117",
-                f"{path}:{number}: Expected an alias of one id, but an earlier line "
-                "has it for another id. Remove one of the lines.",
+                f"{path}: Expected an alias of one id, but {alias[:40]!r} is an alias "
+                "of two. Remove one of the lines.",
             )
     replaced_by: dict[str, str] = {}
     for start in direct:

@@ -29,7 +29,7 @@ def read_pairs(path: Path, report: Report | None = None) -> Iterator[tuple[str, 
         if len(ids) == PAIR and all(ids):
             yield ids[0], ids[1]
         else:
-            expected = "a retired id, a tab or comma, and the id that replaced it"
+            expected = "an id, a tab or comma, and the id that takes its place"
             report.bad_line(path, number, expected)
 
 
