@@ -35,12 +35,7 @@ class Difference(NamedTuple):
 
 
 def compare_vocabularies(old: Path, new: Path) -> Iterator[Difference]:
-    """Yield the differences of two concepts.jsonl by id, in bounded memory.
-
-    Raises:
-        SapbertError: With file and line, at the first bad line, or if ids are not
-            sorted.
-    """
+    """Yield the differences of two concepts.jsonl by id, in bounded memory."""
     with open_temporary_db() as database:
         database.execute("CREATE TABLE retired (id PRIMARY KEY, cui) WITHOUT ROWID")
         for concept in read_concepts(new):

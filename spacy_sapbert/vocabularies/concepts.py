@@ -168,8 +168,7 @@ def set_related_codes(
 ) -> None:
     """Set the related codes of a concept: each once, and none that means the same.
 
-    Args:
-        related: Relation, source and code.
+    `related` has relation, source and code of each.
     """
     seen = {(source, code) for source, some in concept.codes.items() for code in some}
     concept.related_codes = {}
@@ -279,8 +278,7 @@ def find_invalid(
 ) -> str:
     """Return what was expected of the fields of a concept, or "" if they are valid.
 
-    Args:
-        written: Number of names that the places refer to.
+    Places refer to the `written` names.
     """
     if not cui.strip():
         return EXPECTED["cui"]
@@ -329,8 +327,7 @@ def check_concept(concept: Concept) -> bytes:
 def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
     """Return what was expected, from the first error of a line; never its values.
 
-    Args:
-        expected: What is expected, by field; "" = of the line.
+    `expected` has it by field; "" = of the line.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":

@@ -96,8 +96,7 @@ def group_facts(
 ) -> Iterator[tuple[str, list[Values]]]:
     """Yield each id in order, with its facts, by rank and then as they were stored.
 
-    Args:
-        where: The condition of SQL for the ids.
+    `where` is the condition of SQL for the ids.
     """
     # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
     sql = f"SELECT cui, data FROM packs {where} ORDER BY cui, rowid"

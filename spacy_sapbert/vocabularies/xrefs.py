@@ -95,8 +95,7 @@ def find_codes(known: KnownConcepts, other: Other) -> Iterator[Fact]:
 def find_mapped(known: KnownConcepts, concept: Concept) -> set[str]:
     """Find the concepts of the vocabulary that a concept of another is mapped to.
 
-    Returns:
-        Ids; only the concept with the same id, if there is one.
+    If there is a concept with the same id, it is the only one.
     """
     concepts: set[str] = set()
     for key, is_id in list_keys(concept):
@@ -185,11 +184,7 @@ def find_names(known: KnownConcepts, reports: Sequence[Report]) -> Iterator[Fact
 
 
 def find_others(known: KnownConcepts, table: str, form: str, cui: str) -> set[str]:
-    """Find concepts with another id that have a name, in a table of names.
-
-    Returns:
-        None, one or two of them.
-    """
+    """Find up to two concepts with another id that have a name, in a table."""
     sql = f"SELECT min(cui), max(cui) FROM {table} WHERE form = ?"
     row = known.database.execute(sql, (form,)).fetchone()
     return {*row} - {cui, None}

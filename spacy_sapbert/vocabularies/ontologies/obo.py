@@ -121,11 +121,7 @@ def parse_quoted(value: str) -> tuple[str, str]:
 
 
 def parse_tag(term: Term, tag: str, value: str) -> None:
-    """Add the value of a tag to a term; unknown tags are ignored.
-
-    Raises:
-        ValueError: With what was expected.
-    """
+    """Add the value of a tag to a term; unknown tags are ignored."""
     match tag:
         case "id":
             if term.id:

@@ -114,11 +114,7 @@ def parse_edge(edge: Any) -> Fact | None:
 
 
 def parse_node(node: Any) -> Term | None:
-    """Return the term of a node; None if it is not a class.
-
-    Raises:
-        AttributeError, KeyError, TypeError: If the node is invalid.
-    """
+    """Return the term of a node; None if it is not a class."""
     id = id_of(text_of(node["id"]))
     if node.get("type") != "CLASS":
         return None

@@ -97,8 +97,7 @@ def term_facts(
 ) -> Iterator[Fact]:
     """Yield the facts of a term for each of its concepts.
 
-    Args:
-        related: Ids that do not mean the same, and what they are.
+    `related` has the ids that do not mean the same, and what they are.
     """
     scopes = options.scopes or SCOPES
     texts = [text for scope, text in term.synonyms if scope in scopes]
@@ -161,8 +160,7 @@ def sort_references(term: Term, report: Report) -> dict[str, str]:
 def xref_ids(term: Term, prefix: str) -> list[str]:
     """Return the distinct ids of a term in another vocabulary, without the prefix.
 
-    Args:
-        prefix: Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
+    The prefix `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
     """
     name = normalize_prefix(prefix)
     parts = (xref.partition(":") for xref in term.xrefs)

@@ -60,11 +60,7 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
 
 
 def record_facts(record: Element, language: str, report: Report) -> list[Fact]:
-    """Return the facts of a record.
-
-    Raises:
-        ValueError: With what was expected, if the record is invalid.
-    """
+    """Return the facts of a record."""
     if record.tag not in RECORDS:
         raise ValueError(f"the element {' or '.join(RECORDS)}")
     id_tag, heading_tag = RECORDS[record.tag]
@@ -92,11 +88,7 @@ def record_facts(record: Element, language: str, report: Report) -> list[Fact]:
 
 
 def record_names(record: Element, heading_tag: str, report: Report) -> list[str]:
-    """Return the names of a record, the heading first.
-
-    Raises:
-        ValueError: If the heading or a term is absent.
-    """
+    """Return the names of a record, the heading first."""
     heading = text_at(record, f"{heading_tag}/String")
     names, permuted = [heading], 0
     for term in record.iterfind("ConceptList/Concept/TermList/Term"):
@@ -110,11 +102,7 @@ def record_names(record: Element, heading_tag: str, report: Report) -> list[str]
 
 
 def text_at(element: Element, place: str) -> str:
-    """Return the cleaned text of the first element at a path of tags.
-
-    Raises:
-        ValueError: With what was expected, if there is none.
-    """
+    """Return the cleaned text of the first element at a path of tags."""
     child = element.find(place)
     text = "" if child is None else text_of(child)
     if not text:

@@ -72,8 +72,7 @@ def select_columns(
 ) -> Iterator[Row]:
     """Yield columns of rows, of which the first has the names; see `read_columns`.
 
-    Args:
-        pad: Empty fields at the end of a row may be absent.
+    With `pad`, empty fields at the end of a row may be absent.
     """
     number, header = next(rows, (1, []))
     keys = [column_key(name) for name in header]

@@ -66,8 +66,7 @@ def row_facts(
 ) -> Iterator[Fact]:
     """Yield the facts of each valid row.
 
-    Args:
-        exact: Rows have as many fields as the first one; else they may be shorter.
+    If not `exact`, rows may be shorter than the first one.
     """
     id_place = columns.find(ID)
     language_place, status_place = columns.find("language"), columns.find(STATUS)
