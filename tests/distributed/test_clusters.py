@@ -57,12 +57,8 @@ def test_kubernetes_job_has_an_index_for_each_part(
             env={**os.environ, "JOB_COMPLETION_INDEX": "7"},
             check=True,
         ).stdout.split()
-        assert words[:4] == [
-            "spacy",
-            "sapbert",
-            "link",
-            "/data/notes/part-00007.parquet",
-        ]
+        link = ["spacy", "sapbert", "link", "/data/kb"]
+        assert words[:5] == [*link, "/data/notes/part-00007.parquet"]
         from typer.main import get_command
 
         from spacy_sapbert.cli.main import app as cli
