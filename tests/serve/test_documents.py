@@ -478,7 +478,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
 
 
 def test_documents_need_a_file_of_reviews(new_process: Any, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "spacy_sapbert", "serve", "--documents", tmp_path]
-    done = new_process.run([*command, "--port", "0"])
+    command = [sys.executable, "-m", "spacy_sapbert", "serve", "kb", "--port", "0"]
+    done = new_process.run([*command, "--documents", tmp_path])
     assert done.returncode == 1
     assert "[E423]" in done.stderr

@@ -84,12 +84,14 @@ def test_a_limit_that_is_no_number_makes_the_query_invalid(service: Client) -> N
 def test_a_missing_library_is_named_without_a_path(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
-    reason = "cannot import name 'x' from 'openpyxl' (/srv/openpyxl.py)"
-    (tmp_path / "openpyxl.py").write_text(f"raise ImportError({reason!r})\n", "utf8")
+    reason = "cannot import name 'x' from 'python_calamine' (/srv/calamine.py)"
+    fake = tmp_path / "python_calamine.py"
+    fake.write_text(f"raise ImportError({reason!r})\n", "utf8")
     folders = os.pathsep.join([str(tmp_path), *filter(None, [os.getenv("PYTHONPATH")])])
     client = start_service(sample_kb, PYTHONPATH=folders)
     answer = client.send("POST", "/column/read?name=a.xlsx", b"PK")
     assert (answer.status, answer.code) == (501, "E521")
     assert answer.json()["error"]["message"] == (
-        "Expected openpyxl to be installed, but it is not. Run `pip install openpyxl`."
+        "Expected python_calamine to be installed, but it is not. Run `pip install "
+        "python-calamine`."
     )
