@@ -217,6 +217,12 @@ def choose_pipeline(
 
     `kb` may be a pipeline that links, which has its own knowledge base.
     """
+    if Path(kb).is_file():
+        raise SapbertError(
+            "E310",
+            f"Expected a knowledge base, or a pipeline that links, but {kb} is a file. "
+            "Name the folder first, and the files after it.",
+        )
     if not is_pipeline(kb):
         return pipeline, kb
     if pipeline is None:

@@ -245,8 +245,9 @@ def test_link_an_unknown_choice_is_a_wrong_option(note, option, value, known):
     assert known in output
 
 
-def test_link_without_the_knowledge_base_is_an_error(note):
+def test_link_without_the_knowledge_base_is_an_error(note, sample_kb):
     assert "E310" in run("not_there", note, code=1).output
+    assert "Name the folder first" in run(note, sample_kb, code=1).output
 
 
 def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path):
