@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 
@@ -32,7 +32,16 @@ from ..vocabularies.registry import (
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import FullHelpGroup, app, check_outputs, make_app
-from .options import OUTPUT, Force, OnError, Panel, Quiet, one_of, split_values
+from .options import (
+    OUTPUT,
+    Force,
+    OnError,
+    Panel,
+    Quiet,
+    one_of,
+    some_of,
+    split_values,
+)
 
 Progress = Callable[[str, int], None]
 Conflict = Callable[[str, str, str, str], None]
@@ -69,10 +78,12 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
         flags = [f"--{name.replace('_', '-')}"] if is_flag else []
         default = False if is_flag else None
         text = f"{', '.join(list_takers(name))}: {doc}"
+        is_some = kind == "list" and choices is not None
+        check = some_of(get_args(choices)) if is_some else None
         option = inspect.Parameter(
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=typer.Option(default, *flags, help=text, **READING),
+            default=typer.Option(default, *flags, help=text, callback=check, **READING),
             annotation=bool if is_flag else text_type(kind, choices),
         )
         parameters.insert(index, option)

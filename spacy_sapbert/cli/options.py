@@ -42,6 +42,18 @@ def one_of(list_names: Callable[[], Iterable[str]]) -> dict[str, Any]:
     return {"callback": check, "autocompletion": complete}
 
 
+def some_of(known: Sequence[str]) -> Callable[[str | None], str | None]:
+    """Return the check of an option for known values, with commas between them."""
+
+    def check(value: str | None) -> str | None:
+        for each in split_values(value) or ():
+            if each.upper() not in known:
+                raise typer.BadParameter(f"{each!r} is not one of {', '.join(known)}.")
+        return value
+
+    return check
+
+
 KbFolder = Annotated[
     Path, typer.Argument(metavar="KB", help="Folder of the knowledge base.")
 ]

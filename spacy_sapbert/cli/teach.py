@@ -100,6 +100,7 @@ def teach(
     force: bool = typer.Option(
         False,
         "--force",
+        "-f",
         help="Replace outputs; change the knowledge base also if nothing gets better.",
     ),
     quiet: Quiet = False,

@@ -143,7 +143,9 @@ def test_concepts_error_leaves_no_file(
     assert sorted(tmp_path.iterdir()) == [obo]
 
 
-@pytest.mark.parametrize("option", ["--format", "--on-error"])
+@pytest.mark.parametrize(
+    "option", ["--format", "--ids", "--multi-xref", "--on-error", "--scopes"]
+)
 def test_concepts_an_unknown_choice_is_a_wrong_option(obo: Path, option: str) -> None:
     assert option in run(obo, "-o", "new.jsonl", option, "owl", code=2).output
 

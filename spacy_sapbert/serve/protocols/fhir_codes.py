@@ -96,7 +96,7 @@ def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     store = kb.store
     for source in (*store.sources_of_codes, *store.sources_of_related_codes):
         sources.setdefault(address_of(source), []).append(source)
-    named = [CodeSystem(url, (*dict.fromkeys(all),)) for url, all in sources.items()]
+    named = [CodeSystem(url, (*dict.fromkeys(s),)) for url, s in sources.items()]
     return [CodeSystem(OWN), *named]
 
 
