@@ -119,7 +119,8 @@ def evaluate(
 ) -> None:
     """kb/ + mentions.tsv … -> accuracy, metrics.json
 
-    Printed are answers by concepts, a tie right by its chance, with 95% intervals.
+    It prints how many answers are right, by concepts, with 95% intervals; a tie
+    counts by its chance.
 
     Example: spacy sapbert evaluate models/kb assets/sample/mentions.tsv -o
     metrics.json

@@ -96,7 +96,7 @@ def open_corpus(
     on_error: OnError = raise_error,
     **options: Any,
 ) -> Iterator[GoldDocument]:
-    """Read a file or folder; those that are invalid are there too, with their error."""
+    """Read a file or folder; invalid documents are there too, with their error."""
     format = format or detect_corpus(path)
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters

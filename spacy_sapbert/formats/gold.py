@@ -48,7 +48,7 @@ class GoldDocument(NamedTuple):
         id: The id in the file, else made of the file or the line.
         text: The text; empty if the file has none, as a table of mentions.
         mentions: In the order of the file.
-        source: Name of the file, if somebody wants to know.
+        source: Name of the file; "" = unknown.
         error: Why the document cannot be read; it then has no text and no mentions.
     """
 
