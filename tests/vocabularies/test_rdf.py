@@ -106,6 +106,7 @@ def test_read_rdf_languages_are_kept_in_their_order(tmp_path: Path) -> None:
     concepts, report = read(path, languages=["GER"])
     assert concepts[BLUE].aliases == ["Blaues Fieber"]
     assert report.dropped["names in other languages"] == 4
+    assert not report.dropped["names without a letter or digit"]
 
 
 def test_read_rdf_owl_has_the_options_of_other_ontologies(tmp_path: Path) -> None:

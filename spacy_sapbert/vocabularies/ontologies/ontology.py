@@ -109,7 +109,7 @@ def term_facts(
         yield Fact(term.id, ABOVE, parent)
     for cui in ids:
         yield Fact(cui, NODE, term.id)
-        for text in (term.name, *texts):
+        for text in filter(None, (term.name, *texts)):
             yield Fact(cui, NAME, text, 0, source)
         for language, names in term.languages.items():
             for text in names:
