@@ -72,7 +72,6 @@ def small_settings(tiny_encoder: Path) -> dict[str, Any]:
         "encoder.pooling": "mean",
         "training.batch_size": 16,
         "training.epochs": 3,
-        "training.chunks": 2,
         "training.precision": "float32",
         "training.optimizer.learning_rate": 1e-3,
     }

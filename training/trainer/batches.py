@@ -13,13 +13,16 @@ from torch import Tensor
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
-from training.data.dataset import PairDataset, build_dataset, open_dataset, token_mask
+from training.data.dataset import PairDataset, build_dataset, open_dataset
 from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
 from training.trainer.distributed import SINGLE, Ranks, barrier
 from training.trainer.settings import RunPaths, TrainingSettings
 
-LENGTH_MULTIPLE = 8  # of padded names, for the matrix units of a GPU
 BATCHES_AHEAD = 4
+# Tokens of a row of names; longer ones leave less free, and cost more attention.
+ROW_LENGTH = 64
+# Rows of a batch on a GPU, where a step is recorded once for each number of rows.
+ROW_MULTIPLE = 8
 
 
 class Lines(NamedTuple):
@@ -57,18 +60,34 @@ class Source(NamedTuple):
         return Lines(len(self.dataset.pairs), group)
 
 
+class Rows(NamedTuple):
+    """Names side by side in rows of equal length, in their order, with little padding.
+
+    Attributes:
+        tokens: Token ids, position in the name, and the number of the name from 1; 0
+            for padding. int64. Shape: (3, rows, length).
+        places: Of the tokens of each name, counted row by row; after the last one that
+            of the first one again. int64. Shape: (names, longest).
+        lengths: Tokens of each name, int64. Shape: (names,).
+        first: The first name of each row, and the number of names. Length: rows + 1.
+    """
+
+    tokens: Tensor
+    places: Tensor
+    lengths: Tensor
+    first: np.ndarray
+
+
 @dataclass(slots=True)
 class Batch:
     """The input of one step.
 
-    The names of all ranks have one order, that of the vectors: by rank, and in a rank
-    by length.
+    The names of all ranks have one order, that of the vectors.
 
     Attributes:
         lines: Numbers of the lines of all ranks. Shape: (pairs,).
-        micro_batches: Token ids and attention masks of the names of this rank, int64.
-            A rank without names embeds one that does not count, so that it makes the
-            same gradients as the others, of zeros. Shape: (names, length) each.
+        rows: The names of this rank. A rank without names embeds one that does not
+            count, so that it makes the same gradients as the others, of zeros.
         sizes: Number of names of each rank.
         labels: The concept of every name, int64. Shape: (sum of sizes,).
         name_ids: A number for the text of every name, int64. Shape: (sum of sizes,).
@@ -77,7 +96,7 @@ class Batch:
     """
 
     lines: np.ndarray
-    micro_batches: list[tuple[Tensor, Tensor]]
+    rows: Rows
     sizes: list[int]
     labels: Tensor
     name_ids: Tensor
@@ -178,55 +197,81 @@ def plan_batches(
 def collate_batch(
     source: Source,
     lines: np.ndarray,
-    settings: TrainingSettings,
     *,
     ranks: Ranks = SINGLE,
+    several: bool = True,
 ) -> Batch:
-    """Build the batch of some lines, with the padded names of this rank.
+    """Build the batch of some lines, with the names of this rank in rows.
 
     They are in pinned memory for a GPU, which reads it fast.
+
+    Args:
+        several: The encoder takes several names in a row.
     """
     dataset = source.dataset
-    pin = ranks.device == "cuda"
     pairs = dataset.pairs[lines]
-    rows, labels = [], []  # of each rank, sorted by length for little padding
-    for share in np.array_split(pairs, ranks.world_size):
-        share_rows = share["names"].T.reshape(-1)
-        order = np.argsort(dataset.names["length"][share_rows], kind="stable")
-        rows.append(share_rows[order])
-        labels.append(np.tile(share["label"], 2)[order])
-    own = rows[ranks.rank] if len(rows[ranks.rank]) else rows[0][:1]
-    micro_batches = []
-    for micro in np.array_split(own, min(settings.training.chunks, len(own))):
-        ids, mask = pad_names(dataset, micro, multiple_of=LENGTH_MULTIPLE if pin else 1)
-        micro_batches.append(
-            (ids.pin_memory(), mask.pin_memory()) if pin else (ids, mask)
-        )
-    all_labels = np.concatenate(labels)
+    shares = np.array_split(pairs, ranks.world_size)
+    numbers = [share["names"].T.reshape(-1) for share in shares]
+    labels = np.concatenate([np.tile(share["label"], 2) for share in shares])
+    own = numbers[ranks.rank] if len(numbers[ranks.rank]) else numbers[0][:1]
+    rows = arrange_names(
+        dataset, own, several=several, multiple=ROW_MULTIPLE if ranks.is_gpu else 1
+    )
+    if ranks.is_gpu:
+        tokens, places, lengths = (each.pin_memory() for each in rows[:3])
+        rows = Rows(tokens, places, lengths, rows.first)
     distances = None
     if source.hierarchy is not None:
-        distances = torch.from_numpy(compute_distances(source.hierarchy, all_labels))
+        distances = torch.from_numpy(compute_distances(source.hierarchy, labels))
     return Batch(
         lines,
-        micro_batches,
-        [len(each) for each in rows],
-        torch.from_numpy(all_labels),
-        torch.from_numpy(dataset.names["hash"][np.concatenate(rows)]),
+        rows,
+        [len(each) for each in numbers],
+        torch.from_numpy(labels),
+        torch.from_numpy(dataset.names["hash"][np.concatenate(numbers)]),
         distances,
     )
 
 
-def pad_names(
-    dataset: PairDataset, rows: np.ndarray, *, multiple_of: int = 1
-) -> tuple[Tensor, Tensor]:
-    """Return padded token ids and attention mask of names, int64, (n, length) each."""
-    names = dataset.names[rows]
-    longest = -(-int(names["length"].max()) // multiple_of) * multiple_of
-    mask = token_mask(names["length"], longest)
-    ids = np.full(mask.shape, dataset.meta.made_of.pad, dtype=np.int64)
-    tokens = names["tokens"][:, :longest]
-    ids[:, : tokens.shape[1]] = tokens
-    return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
+def arrange_names(
+    dataset: PairDataset, numbers: np.ndarray, *, several: bool, multiple: int = 1
+) -> Rows:
+    """Place names in rows, each after the one before if it still fits.
+
+    Args:
+        several: Else each name has a row of its own.
+        multiple: Of the number of rows; the last ones are padding.
+    """
+    names = dataset.names[numbers]
+    longest = names["tokens"].shape[1]
+    lengths = names["length"].astype(np.int64)
+    length = max(ROW_LENGTH, -(-longest // 8) * 8) if several else int(lengths.max())
+    ends = np.cumsum(lengths)
+    first = [0]
+    while first[-1] < len(names):
+        begin = first[-1]
+        space = ends[begin] - lengths[begin] + length
+        fitting = int(np.searchsorted(ends, space, "right")) if several else begin + 1
+        first.append(fitting)
+    row = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    start = ends - lengths  # of each name, in its row
+    start -= start[np.array(first)[row]]
+    offsets = np.arange(longest)
+    is_token = offsets < lengths[:, None]  # (names, longest)
+    flat = row * length + start  # (names,)
+    places = flat[:, None] + np.where(is_token, offsets, 0)
+    total = -(-(len(first) - 1) // multiple) * multiple
+    tokens = np.zeros((3, total * length), np.int64)
+    tokens[0] = dataset.meta.made_of.pad
+    tokens[0, places[is_token]] = names["tokens"][is_token]
+    tokens[1, places[is_token]] = np.broadcast_to(offsets, is_token.shape)[is_token]
+    tokens[2, places[is_token]] = np.repeat(np.arange(1, len(names) + 1), lengths)
+    return Rows(
+        torch.from_numpy(tokens.reshape(3, total, length)),
+        torch.from_numpy(places),
+        torch.from_numpy(lengths),
+        np.array(first),
+    )
 
 
 def iter_batches(
@@ -235,6 +280,7 @@ def iter_batches(
     *,
     done: int,
     ranks: Ranks,
+    several: bool,
 ) -> Generator[tuple[int, Source, Batch], None, None]:
     """Yield step, source and batch of every step after the first `done` steps.
 
@@ -245,7 +291,8 @@ def iter_batches(
     def make_next() -> tuple[int, Source, Batch] | None:
         for step, number, lines in plan:
             source = sources[number]
-            return step, source, collate_batch(source, lines, settings, ranks=ranks)
+            batch = collate_batch(source, lines, ranks=ranks, several=several)
+            return step, source, batch
         return None
 
     with ThreadPoolExecutor(1, thread_name_prefix="batches") as pool:

@@ -1,6 +1,7 @@
 """Checkpoints: the state of a training run, written atomically."""
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -136,10 +137,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
     )
 
 
-def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
+def can_resume(
+    folder: Path, settings: dict[str, Any], free: Collection[str], *, force: bool
+) -> bool:
     """Return whether a folder has a checkpoint of the run with these settings.
 
     Args:
+        free: Settings that may be others, with a warning.
         force: Ignore a checkpoint of other settings, with a warning.
 
     Raises:
@@ -153,6 +157,15 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
     if not differing:
         return True
     others = ", ".join(differing)
+    if set(differing) <= set(free):
+        warn(
+            f"[W625] Expected the settings of the checkpoint in {folder}, but got "
+            f"another {others}. The run continues with it; its weights may differ in "
+            "the last bits from those of an unbroken run.",
+            stacklevel=2,
+        )
+        return True
+    others = ", ".join(key for key in differing if key not in free)
     if not force:
         raise SapbertError(
             "E560",
@@ -171,7 +184,7 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
 
 def read_checkpoint(folder: Path, state: TrainingState, rank: int) -> Progress:
     """Restore weights, optimiser, scaler and random state, and return the position."""
-    model, optimizer, scaler = state
+    model, _, optimizer, scaler = state
     saved = json.loads((folder / STATE_FILE).read_text("utf8"))
     model.load_state_dict(load_file(folder / "model.safetensors"))
     moments: dict[int, dict[str, Tensor]] = {}

@@ -29,6 +29,10 @@ class Ranks(NamedTuple):
     def is_first(self) -> bool:
         return self.rank == 0
 
+    @property
+    def is_gpu(self) -> bool:
+        return self.device == "cuda"
+
 
 SINGLE = Ranks()
 

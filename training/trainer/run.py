@@ -59,8 +59,18 @@ from training.trainer.step import make_state, train_step
 from training.trainer.tracking import open_tracker
 from training.trainer.validation import read_validation, validate
 
-# settings that may differ when a run is resumed
-FREE_SETTINGS = (
+# Settings that may differ when a run is resumed; those of the first tuple change what
+# it writes.
+CHANGING_SETTINGS = (
+    "training.chunks",
+    "training.steps",
+    "validation.aliases",
+    "validation.concepts",
+    "validation.every",
+    "validation.mentions",
+    "validation.patience",
+)
+OTHER_SETTINGS = (
     "training.checkpoint_every",
     "training.checkpoint_seconds",
     "training.tracker",
@@ -112,11 +122,11 @@ def train(
     # The checkpoint of the same settings, files and number of ranks
     made_of = {**flatten_config(config), **digest_sources(sources, settings)}
     identity = {
-        key: value for key, value in made_of.items() if key not in FREE_SETTINGS
+        key: value for key, value in made_of.items() if key not in OTHER_SETTINGS
     }
     identity["processes"] = ranks.world_size
     progress, log = Progress(), list[dict[str, Any]]()
-    if can_resume(paths.checkpoint, identity, force=force):
+    if can_resume(paths.checkpoint, identity, CHANGING_SETTINGS, force=force):
         progress = read_checkpoint(paths.checkpoint, state, ranks.rank)
         log = read_log(paths.log, progress.step)
     paths.checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +162,13 @@ def train(
         made_of,
         step=progress.step,
     )
-    batches = iter_batches(sources, settings, done=progress.step, ranks=ranks)
+    batches = iter_batches(
+        sources,
+        settings,
+        done=progress.step,
+        ranks=ranks,
+        several=state.embedder.layout is not None,
+    )
     bar = tqdm(
         total=total, initial=progress.step, unit=" steps", disable=not progress_bar
     )

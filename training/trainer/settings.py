@@ -135,10 +135,8 @@ class TrainingSection(Section):
     batch_size: int = Field(ge=2)
     epochs: int = Field(ge=1)
     steps: int = Field(ge=0)
-    chunks: int = Field(ge=1)
-    recompute: bool
+    chunks: Literal["auto"] | Annotated[int, Field(ge=1)]
     precision: Precision
-    compile: bool
     checkpoint_every: int = Field(ge=1)
     checkpoint_seconds: int = Field(ge=1)
     tracker: Tracker | None

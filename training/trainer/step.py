@@ -1,34 +1,31 @@
 """One training step: embed a batch, mine it, and update the weights."""
 
+import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
+from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import load_encoder
-from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from training.data.hierarchy import THRESHOLDS
 from training.encoders.new_adapter import add_adapter, trainable_parameters
 from training.losses.sapbert import hierarchical_loss
 from training.trainer.batches import Batch
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors, sum_gradients
+from training.trainer.embedding import NameEmbedder
 from training.trainer.settings import TrainingSettings
-
-DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TrainingState(NamedTuple):
     """What a step changes: the encoder, its optimiser, and the scaler of fp16."""
 
     model: Any
+    embedder: NameEmbedder
     optimizer: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
 
@@ -65,8 +62,6 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
         )
     torch.manual_seed(training.seed + ranks.rank)  # dropout differs
     model.to(ranks.device).train()
-    if training.compile:
-        model.compile(dynamic=True)
     optimizer = torch.optim.AdamW(
         trainable_parameters(model),
         lr=training.optimizer.learning_rate,
@@ -74,7 +69,8 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
         fused=True,
     )
     scaler = torch.amp.GradScaler(ranks.device, enabled=training.precision == "fp16")
-    return tokenizer, TrainingState(model, optimizer, scaler)
+    embedder = NameEmbedder(model, settings, ranks)
+    return tokenizer, TrainingState(model, embedder, optimizer, scaler)
 
 
 def train_step(
@@ -92,13 +88,49 @@ def train_step(
     Returns:
         Loss and mined share. If the loss is not finite, the weights stay as they are.
 
+    Raises:
+        SapbertError: The memory of the GPU is too small.
+
     Source:
         Liu et al. (2021), §3.
     """
-    model, optimizer, scaler = state
+    while True:
+        try:
+            return try_step(state, batch, settings, ranks)
+        except torch.cuda.OutOfMemoryError:
+            state.optimizer.zero_grad(set_to_none=True)
+            chunks = state.embedder.chunks * 2
+            if settings.training.chunks != "auto" or ranks.world_size > 1:
+                raise SapbertError(
+                    "E004",
+                    "Expected memory for a step on the GPU, but it has none left. "
+                    f"Repeat the command with `--training.chunks {chunks}` to resume "
+                    "at the last checkpoint.",
+                ) from None
+            if chunks > len(batch.rows.first) - 1:
+                raise SapbertError(
+                    "E004",
+                    "Expected memory for a step on the GPU, but it has none left for "
+                    "a batch in its smallest parts. Lower `--training.batch_size`, or "
+                    "choose a smaller encoder.",
+                ) from None
+            state.embedder.use_less_memory()
+            torch.cuda.empty_cache()
+        tqdm.write(
+            "The GPU has no memory left: from here, batches go through the encoder in "
+            f"{chunks} parts, which is slower.",
+            file=sys.stderr,
+        )
+
+
+def try_step(
+    state: TrainingState, batch: Batch, settings: TrainingSettings, ranks: Ranks
+) -> StepResult:
+    """See `train_step`."""
+    model, embedder, optimizer, scaler = state
     started = time.monotonic()
     training = settings.training
-    own = embed_batch(model, batch, settings)[: batch.sizes[ranks.rank]]
+    own = embedder.embed(batch.rows)[: batch.sizes[ranks.rank]]
     vectors = gather_vectors(own, batch.sizes, ranks)  # (n, width)
     labels = batch.labels.to(model.device, non_blocking=True)
     name_ids = batch.name_ids.to(model.device, non_blocking=True)
@@ -123,57 +155,6 @@ def train_step(
         scaler.update()
         optimizer.zero_grad(set_to_none=True)
     return StepResult(value, share, len(batch.lines), time.monotonic() - started)
-
-
-def embed_batch(model: Any, batch: Batch, settings: TrainingSettings) -> Tensor:
-    """Embed the names of this rank, micro-batch by micro-batch.
-
-    With `recompute`, gradient checkpointing keeps the activations of one micro-batch.
-    """
-    device = model.device
-    embed = partial(
-        embed_tokens,
-        model,
-        pooling=settings.encoder.how.pooling,
-        precision=settings.training.precision,
-    )
-    if settings.training.recompute:
-        embed = partial(checkpoint, embed, use_reentrant=False)
-    ids, masks = zip(*batch.micro_batches, strict=True)
-    # One look-up for all: its gradient is as large as the embedding table.
-    tokens = torch.cat([each.to(device, non_blocking=True).reshape(-1) for each in ids])
-    table = model.get_input_embeddings()(tokens)  # (tokens, width)
-    parts = table.split([mask.numel() for mask in masks])
-    return torch.cat(
-        [
-            embed(part.view(*mask.shape, -1), mask.to(device, non_blocking=True))
-            for part, mask in zip(parts, masks, strict=True)
-        ]
-    )
-
-
-def embed_tokens(
-    model: Any, embeddings: Tensor, mask: Tensor, *, pooling: str, precision: str
-) -> Tensor:
-    """Compute the vectors of padded names.
-
-    Args:
-        embeddings: Input embeddings of the tokens. Shape: (n, length, width).
-        mask: 1 for a token, 0 for padding. Shape: (n, length).
-
-    Returns:
-        Unit-length rows in float32. Shape: (n, width).
-    """
-    with autocast(model.device.type, precision):
-        states = model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-    return functional.normalize(POOLINGS[pooling](states.float(), mask), dim=1)
-
-
-def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
-    """Return the context for a forward pass in "bf16", "fp16" or "float32"."""
-    if precision == "float32":
-        return nullcontext()
-    return torch.autocast(device, dtype=DTYPES[precision])
 
 
 def find_precision(device: str) -> str:

@@ -22,8 +22,8 @@ from spacy_sapbert.evaluation.score_mentions import (
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.dictionary import Dictionary, best_answers, read_dictionary
+from training.trainer.embedding import embed_tokens
 from training.trainer.settings import TrainingSettings
-from training.trainer.step import embed_tokens
 
 SETTINGS = EvaluationSettings(ks=(1,))
 NAMES_PER_BATCH = 256

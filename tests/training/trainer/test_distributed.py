@@ -140,8 +140,8 @@ HIERARCHY = {
     ("more", "trained"),
     [
         # of 72 pairs, so that the second batch has one: fewer than processes
-        ({"training.recompute": "false", "training.batch_size": 71}, {"pairs"}),
-        ({"training.recompute": "true", "training.batch_size": 71}, {"pairs"}),
+        ({"training.batch_size": 71}, {"pairs"}),
+        ({"training.chunks": 3, "training.batch_size": 71}, {"pairs"}),
         (HIERARCHY, {"pairs", "families"}),
     ],
 )

@@ -37,9 +37,8 @@ def config(
 
 
 def test_collate_batch_of_families_has_every_distance(
-    forest: dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
+    forest: dict[str, str], tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    settings = make_settings(config())
     families = Path(forest["hierarchy.families"])
     dataset = build_dataset(
         families,
@@ -52,7 +51,7 @@ def test_collate_batch_of_families_has_every_distance(
     firsts = np.arange(0, 45, 9)[:, None] * FAMILY
     numbers = (firsts + np.arange(FAMILY)).reshape(-1)
     source = Source("families", families, dataset, hierarchy)
-    batch = collate_batch(source, numbers, settings)
+    batch = collate_batch(source, numbers)
     assert batch.distances is not None
     assert batch.distances.shape == (len(batch.labels), len(batch.labels))
     assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
@@ -60,7 +59,7 @@ def test_collate_batch_of_families_has_every_distance(
     assert torch.equal(batch.distances == 0, same)
     assert int(batch.labels[0]) == hash_text("p0")
     alone = source._replace(hierarchy=None)
-    assert collate_batch(alone, numbers, settings).distances is None
+    assert collate_batch(alone, numbers).distances is None
 
 
 def test_train_on_all_files_lowers_the_loss_of_families(

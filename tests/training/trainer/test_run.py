@@ -110,7 +110,7 @@ def test_train_is_the_same_for_a_seed(train_small: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
+    "more", [{}, {"training.chunks": 3}, {"encoder.adapter_reduction": 4}]
 )
 def test_train_resumed_equals_an_unbroken_run(
     train_small: Any, more: dict[str, Any], tmp_path: Path
@@ -165,8 +165,14 @@ def test_train_refuses_a_checkpoint_of_other_settings(train_small: Any) -> None:
     other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
         train_small(other)
-    free = {"training.checkpoint_every": 2}  # may differ
-    assert train_small(free)["steps"] == 15
+
+
+def test_train_goes_on_with_less_memory_and_fewer_steps(train_small: Any) -> None:
+    train_small(stop=stopped())
+    free = {"training.checkpoint_every": 2, "training.chunks": 3, "training.steps": 9}
+    with pytest.warns(UserWarning, match=r"W625.*training.chunks, training.steps"):
+        summary = train_small(free)
+    assert summary["steps"] == 9
 
 
 def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
