@@ -5,6 +5,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..linking.candidates import Candidate
+from ..linking.certainty import Certainty, judge_link
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
 from ..linking.text import list_words
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
 STATUSES = {
-    EXACT: "the term is a name of the concept",
-    LINKED: "the score reaches the threshold",
-    REVIEW: "below the threshold or ambiguous: choose a candidate, or NIL",
+    EXACT: "the term is a name of the concept, and the link is sure",
+    LINKED: "the link is sure",
+    REVIEW: "not sure, or ambiguous: choose a candidate, or NIL",
     NONE: "no candidate",
 }
 TERMS_AT_ONCE = 256
@@ -25,13 +26,22 @@ NO_THRESHOLD = "no_threshold"  # a note
 
 
 class Found(NamedTuple):
-    """What was found for a term; `note` says why there is no concept, see `Linked`."""
+    """What was found for a term; `note` says why there is no concept, see `Linked`.
+
+    Only what is sure has the status `EXACT` or `LINKED`; see `judge_link`.
+    """
 
     read_as: str
     status: str
     cui: str | None
     note: str | None
     candidates: list[Candidate]
+    certainty: Certainty = "none"
+
+    @property
+    def final(self) -> str | None:
+        """The concept that holds without a person."""
+        return self.cui if self.status in (EXACT, LINKED) else None
 
 
 class Query(NamedTuple):
@@ -64,7 +74,7 @@ def map_batch(
     groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for index, query in enumerate(queries):
         groups.setdefault((query.types, query.languages), []).append(index)
-    sure = has_threshold(kb, options)
+    is_limited = has_threshold(kb, options)
     for (types, languages), indices in groups.items():
         allowed = options.filter.replace(
             types=types or options.filter.types,
@@ -82,7 +92,7 @@ def map_batch(
                     texts_of_term,
                     key=lambda text: quality(text, by_text[text], named[text], sided),
                 )
-                results[index] = describe(best, by_text[best], named[best], sure)
+                results[index] = describe(best, by_text[best], named[best], is_limited)
     return results
 
 
@@ -109,18 +119,17 @@ def quality(text: str, linked: Linked, named: bool, sided: bool) -> tuple[int, f
     return named * (1 if sided else 2), first["score"]
 
 
-def describe(text: str, linked: Linked, named: bool, sure: bool) -> Found:
+def describe(text: str, linked: Linked, named: bool, has_threshold: bool) -> Found:
     """Return what a reading found, and what a person has to do.
 
-    `named`: it is the name of its first candidate. `sure`: there is a threshold;
-    without one, only names are links.
+    `named`: it is the name of its first candidate. Without a threshold, only names are
+    links.
     """
     cui, note, candidates = linked.cui, linked.note, linked.candidates
-    status = REVIEW if candidates else NONE
-    if cui is not None and named:
-        status = EXACT
-    elif cui is not None and sure:
-        status = LINKED
-    elif cui is not None:
+    if cui is not None and not (named or has_threshold):
         cui, note = None, NO_THRESHOLD
-    return Found(text, status, cui, note, candidates)
+    certainty = judge_link(text, cui, candidates, note=note)
+    status = REVIEW if candidates else NONE
+    if certainty == "sure":
+        status = EXACT if named else LINKED
+    return Found(text, status, cui, note, candidates, certainty)

@@ -10,6 +10,7 @@ from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
 from ..linking.candidates import Candidate
+from ..linking.certainty import Certainty
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
 from .lookup import ConceptName, FoundConcept
@@ -88,10 +89,16 @@ class ExplainRequest(LinkSettings):
     expected: Value | None = None
 
 
+class JudgedEntity(LinkedEntity):
+    """A linked entity, and how far its link can be trusted; see `judge_link`."""
+
+    certainty: Certainty
+
+
 class LinkedText(BaseModel):
     """The entities of a text, or why there are none."""
 
-    entities: list[LinkedEntity]
+    entities: list[JudgedEntity]
     error: Problem | None = None
 
 
@@ -103,11 +110,12 @@ class LinkAnswer(BaseModel):
 
 
 class LinkedMention(BaseModel):
-    """The link of a mention; see docs/linker.md."""
+    """The link of a mention; see docs/linker.md, and `judge_link`."""
 
     cui: str | None
     note: str | None
     candidates: list[Candidate]
+    certainty: Certainty
 
 
 class MentionsAnswer(BaseModel):

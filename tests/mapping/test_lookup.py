@@ -141,5 +141,6 @@ def test_quality_of_a_reading_without_candidates_is_the_lowest() -> None:
 def test_describe_needs_a_threshold_for_what_is_no_name(
     link: Linked, sure: bool, status: str, cui: str | None, note: str | None
 ) -> None:
-    expected = Found("fever", status, cui, note, link.candidates)
+    certainty = "sure" if cui else "none"
+    expected = Found("fever", status, cui, note, link.candidates, certainty)
     assert describe("fever", link, status == "exact", sure) == expected

@@ -40,6 +40,7 @@ def test_link_gives_what_the_command_writes(service: Client, sample_kb: Path) ->
     complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
     expected = json.loads(json.dumps(describe_entities(nlp(TEXT))))
     (document,) = service.post("/link", {"texts": [TEXT]}).json()["documents"]
+    assert {one.pop("certainty") for one in document["entities"]} <= {"sure", "unsure"}
     assert document["entities"] == expected
 
 

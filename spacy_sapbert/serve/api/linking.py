@@ -3,11 +3,13 @@
 from fastapi import APIRouter
 
 from ...evaluation.explain import Explanation
+from ...linking.certainty import judge_link
 from ..depends import ServiceDep
 from ..explaining import explain as explanation_of
 from ..problems import describe_problem, wrong_request
 from ..requests import (
     ExplainRequest,
+    JudgedEntity,
     LinkAnswer,
     LinkedMention,
     LinkedText,
@@ -25,7 +27,16 @@ router = APIRouter(tags=["linking"])
 def describe_text(result: TextResult) -> LinkedText:
     """Return the result of a text for JSON."""
     error = describe_problem(result.error)["error"] if result.error else None
-    return LinkedText(entities=result.entities, error=error)
+    entities = [
+        JudgedEntity(
+            **one,
+            certainty=judge_link(
+                one["text"], one["cui"], one["candidates"], note=one["note"]
+            ),
+        )
+        for one in result.entities
+    ]
+    return LinkedText(entities=entities, error=error)
 
 
 @router.post("/link")
@@ -52,7 +63,13 @@ async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer
         body.mentions, read_settings(body), body.labels
     )
     kb = results[-1].kb if results else service.kb.manifest.digest
-    links = [LinkedMention(**result.linked._asdict()) for result in results]
+    links = [
+        LinkedMention(
+            **linked._asdict(),
+            certainty=judge_link(text, linked.cui, linked.candidates, note=linked.note),
+        )
+        for text, (linked, _) in zip(body.mentions, results, strict=True)
+    ]
     return MentionsAnswer(kb=kb, mentions=links)
 
 

@@ -1,0 +1,75 @@
+"""How far a link can be trusted: one answer for all who show or write links."""
+
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.linking.certainty import judge_link
+
+
+def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
+    found = [
+        {
+            "cui": f"C{place}",
+            "name": "Fever",
+            "alias": "Pyrexia",
+            "score": score,
+            "probability": None,
+            "tie": None,
+        }
+        for place, score in enumerate(scores)
+    ]
+    found[0].update(first)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        # a unique preferred name, however low its probability
+        ("fever", candidates(1.0, 0.9, probability=0.6), "sure"),
+        ("Fevers", candidates(1.0, 0.9, probability=0.6), "sure"),
+        # an equal score is a tie before any probability, and before the name
+        ("pyrexia", candidates(1.0, 1.0, probability=0.99), "tied"),
+        ("fever", candidates(1.0, 1.0, probability=0.99), "tied"),
+        ("x", candidates(0.9, tie="id", probability=0.99), "tied"),
+        ("x", candidates(0.9, 0.9, tie="preferred"), "tied"),
+        # unless the label or annotations say which is meant
+        ("x", candidates(0.9, 0.9, tie="annotated", probability=0.9), "sure"),
+        ("x", candidates(0.9, 0.9, tie="label", probability=0.5), "unsure"),
+        ("x", candidates(0.9, 0.8, probability=0.8), "sure"),
+        ("x", candidates(0.9, 0.8, probability=0.79), "unsure"),
+        # without probabilities, by the distance of the next concept
+        ("x", candidates(1.0, 0.99), "sure"),
+        ("x", candidates(0.9, 0.8), "sure"),
+        ("x", candidates(0.9, 0.81), "unsure"),
+        ("x", candidates(0.4), "sure"),
+    ],
+)
+def test_judge_link_looks_at_ties_then_names_then_probabilities(
+    text: str, found: list[dict[str, Any]], expected: str
+) -> None:
+    assert judge_link(text, "C0", found) == expected
+    assert judge_link(text, None, found) == "none"
+
+
+def test_judge_link_of_a_mention_that_was_cut_needs_a_probability() -> None:
+    assert judge_link("x", "C0", candidates(0.9), note="truncated") == "unsure"
+    found = candidates(0.9, probability=0.9)
+    assert judge_link("x", "C0", found, note="truncated") == "sure"
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [((0.9, 0.8), "sure"), ((0.8, 0.9), "unsure"), ((None, 0.9), "unsure")],
+)
+def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(
+    scores: tuple[float, ...], expected: str
+) -> None:
+    found = candidates(*scores, probability=0.1)
+    assert judge_link("x", "C0", found, proposed=True) == expected
+
+
+def test_judge_link_of_another_linker_lacks_fields() -> None:
+    assert judge_link("x", "C0", [{"cui": "C0"}]) == "unsure"
+    assert judge_link("x", "C9", [{"cui": "C0"}]) == "unsure"
