@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
 from python_calamine import CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
@@ -21,7 +22,7 @@ class Refused(Exception):
     """A reason for the error of the caller."""
 
 
-def read_rows(most_characters: int) -> Iterator[tuple[int, list[str]]]:
+def read_rows(most_characters: int) -> Iterator[tuple[int, list[Any]]]:
     """Yield 0 and the names of the sheets, then number and cells of each row."""
     sys.stdin.buffer.seek(0)
     book = CalamineWorkbook.from_filelike(sys.stdin.buffer)
@@ -32,22 +33,26 @@ def read_rows(most_characters: int) -> Iterator[tuple[int, list[str]]]:
     sheet = book.get_sheet_by_name(names[0])
     before = [""] * (sheet.start or (0, 0))[1]
     for number, cells in enumerate(sheet.iter_rows(), 1):
-        texts = [*before, *(text_of(cell, number) for cell in cells)]
-        if sum(map(len, texts)) > most_characters:
+        values = [*before, *(value_of(cell, number) for cell in cells)]
+        if sum(len(str(value)) for value in values) > most_characters:
             raise Refused(f"row {number} is too large")
-        while texts and not texts[-1]:  # calamine makes all rows as wide as the widest
-            texts.pop()
-        if texts:
-            yield number, texts
+        while values and values[-1] == "":  # all rows are as wide as the widest
+            values.pop()
+        if values:
+            yield number, values
 
 
-def text_of(cell: Any, number: int) -> str:
-    """Return the value of a cell as text."""
+def value_of(cell: Any, number: int) -> Any:
+    """Return the value of a cell: a text, a number, a boolean, or a date in a list."""
     if isinstance(cell, float) and cell.is_integer():
         if INEXACT <= abs(cell) < LONGEST_ID:
             digits = "a number of more than 15 digits, which a spreadsheet rounds"
             raise Refused(f"row {number} has {digits} (ids must be texts)")
         cell = int(cell) if abs(cell) < INEXACT else cell
+    if isinstance(cell, (bool, int, float)):
+        return cell
+    if isinstance(cell, date):
+        return [cell.isoformat()]
     return str(cell).strip()
 
 

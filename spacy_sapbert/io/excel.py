@@ -4,9 +4,10 @@ import json
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import date, datetime
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import SapbertError
 from .plugins import require
@@ -14,23 +15,44 @@ from .reading import RECORD_BYTES, check_unpacked, open_to_read
 
 ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MEMORY = 1 << 30  # of the process that reads
+Cell = str | float | bool | date | None
 PROGRAM = Path(__file__).with_name("calamine_rows.py")
+
+
+def text_of(cell: Cell) -> str:
+    """Return a cell as text: a number as it is stored, so that 250.00 is "250"."""
+    return "" if cell is None else str(cell)
+
+
+def parse_cell(value: Any) -> Cell:
+    """Return a cell as the program prints it: dates are in lists."""
+    if not isinstance(value, list):
+        return value
+    has_time = "T" in value[0]
+    return (datetime if has_time else date).fromisoformat(value[0])
 
 
 def read_workbook(
     path: Path, *, note: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of the first visible sheet as texts; see `read_cells`."""
+    for number, cells in read_cells(path, note=note):
+        yield number, [*map(text_of, cells)]
+
+
+def read_cells(
+    path: Path, *, note: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, list[Cell]]]:
     """Read the rows of the first visible sheet.
 
-    Numbers are written as they are stored, so that a code 250.00 in a cell of numbers
-    is "250". Of formulas the stored result is read.
+    Of formulas the stored result is read.
 
     Args:
         note: Called with a sentence about the sheets that are not read.
 
     Yields:
-        Number of the row, from 1, and its cells as texts up to the last that is not
-        empty; rows without any are left out.
+        Number of the row, from 1, and its cells up to the last that is not empty; rows
+        without any are left out.
 
     Raises:
         SapbertError: If python-calamine is not installed, the file is damaged or no
@@ -55,7 +77,7 @@ def read_workbook(
                         break
                     number, cells = row
                     if number:
-                        yield number, cells
+                        yield number, [*map(parse_cell, cells)]
                     elif cells[1:] and note is not None:
                         names = ", ".join(repr(name[:40]) for name in cells[1:11])
                         note(f"Other sheets are not read: {names}.")

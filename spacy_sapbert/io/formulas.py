@@ -5,14 +5,18 @@ import re
 # A spreadsheet reads such a cell as a formula. Leading quotes are included, so that
 # removing one quote restores any cell.
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
+NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?%?")
 
 
 def defuse(cell: str) -> str:
     """Return a text with a single quote before it if it could be a formula.
 
+    A number with its sign is none.
+
     Source: OWASP, CSV Injection.
     """
-    return f"'{cell}" if FORMULA.match(cell) else cell
+    harmless = not FORMULA.match(cell) or NUMBER.fullmatch(cell)
+    return cell if harmless else f"'{cell}"
 
 
 def undefuse(cell: str) -> str:

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from ..errors import SapbertError, missing_file, unexpected_line
 from ..io.excel import ENDINGS as SPREADSHEETS
-from ..io.excel import read_workbook
+from ..io.excel import Cell, read_cells, text_of
 from ..io.formulas import defuse, undefuse
 from ..io.plugins import require
 from ..io.reading import wrong_content
@@ -35,8 +35,6 @@ MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
 MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
 ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
 
-Cell = str | float | None
-
 
 def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
     """Return the kind of a table by its ending."""
@@ -50,8 +48,11 @@ def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
     )
 
 
-def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
-    """Yield rows, as wide as the first one, which names the columns."""
+def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
+    """Yield rows, as wide as the first one, which names the columns.
+
+    A cell of CSV is a text; others have their types.
+    """
     kind = find_kind(path, ENDINGS)
     if not path.is_file():
         raise missing_file(path=path)
@@ -59,14 +60,17 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
         yield from read_parquet(path)
         return
     is_excel = kind == EXCEL
-    rows = read_workbook(path) if is_excel else read_text(path, encoding, Report())
+    rows: Iterable[tuple[int, list[Any]]] = (
+        read_cells(path) if is_excel else read_text(path, encoding, Report())
+    )
     width = 0
     for number, cells in rows:
         if not width:
+            cells = [*map(text_of, cells)]
             while cells and not cells[-1].strip():
                 cells.pop()
             width = len(cells)
-        if not cells or any(cell.strip() for cell in cells[width:]):
+        if not cells or any(text_of(cell).strip() for cell in cells[width:]):
             expected = f"at most {width} fields, with closed quotes"
             values = {"path": path, "line": number, "expected": expected}
             raise unexpected_line(**values)
@@ -75,7 +79,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
         yield [*cells[:width], *[""] * (width - len(cells))]
 
 
-def read_parquet(path: Path) -> Iterator[list[str]]:
+def read_parquet(path: Path) -> Iterator[list[Cell]]:
     pq = require("pyarrow.parquet", "pyarrow")
     from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
     from ..formats.inputs.rows import Columns
@@ -89,7 +93,10 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
     columns = Columns(text=names[0], id=names[0], keep=tuple(names[1:]))
     for _, row in read_parquet_rows(path, columns):
         cells = (row.get(name) for name in names)
-        yield ["" if cell is None else str(cell) for cell in cells]
+        yield [
+            cell if isinstance(cell, Cell) else "" if cell is None else str(cell)
+            for cell in cells
+        ]
 
 
 def find_columns(
@@ -131,14 +138,19 @@ def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> No
     writer = csv.writer(text)
     try:
         for row in rows:
-            cells = [defuse(cell) if isinstance(cell, str) else cell for cell in row]
+            cells = [defuse(plain_text(cell)) for cell in row]
             if kind == CSV:
                 writer.writerow(cells)
             else:
-                words = ("" if cell is None else str(cell).split() for cell in cells)
+                words = (cell.split() for cell in cells)
                 text.write("\t".join(map(" ".join, words)) + "\n")
     finally:
         text.detach()
+
+
+def plain_text(cell: Cell) -> str:
+    """Return a cell as a spreadsheet reads it in a text: TRUE, 2026-01-31, −1.5."""
+    return str(cell).upper() if isinstance(cell, bool) else text_of(cell)
 
 
 def write_workbook(
@@ -184,12 +196,15 @@ def write_workbook(
 def write_parquet(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
-    """Write a Parquet file; a column of numbers is of numbers, all others are texts."""
+    """Write a Parquet file; our columns of numbers are of numbers, others are texts."""
     pa, pq = (require(name, "pyarrow") for name in ("pyarrow", "pyarrow.parquet"))
     numbers = ("_score", "_probability")
     types = [pa.float64() if n.endswith(numbers) else pa.string() for n in header]
     schema = pa.schema(list(zip(header, types, strict=True)))
-    cells = (list(map(to_valid, row)) for row in rows)
+    cells = (
+        [to_valid(cell, type) for cell, type in zip(row, types, strict=True)]
+        for row in rows
+    )
     with write_atomically(path) as file, pq.ParquetWriter(file, schema) as writer:
         while batch := list(islice(cells, ROWS_AT_ONCE)):
             columns = zip(zip(*batch, strict=True), types, strict=True)
@@ -197,5 +212,8 @@ def write_parquet(
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def to_valid(cell: Cell) -> Cell:
-    return cell.encode("utf8", "replace").decode() if isinstance(cell, str) else cell
+def to_valid(cell: Cell, type: Any) -> Cell:
+    """Return a cell for a column of numbers, or of texts without half a surrogate."""
+    if cell is None or str(type) == "double":
+        return cell
+    return plain_text(cell).encode("utf8", "replace").decode()

@@ -15,6 +15,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_mentions,
 )
 from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping import lookup
@@ -48,7 +49,7 @@ def table(tmp_path):
 
 
 def read_dicts(path: Path) -> list[dict[str, str]]:
-    header, *rows = read_rows(path)
+    header, *rows = ([*map(text_of, row)] for row in read_rows(path))
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
