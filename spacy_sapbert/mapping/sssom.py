@@ -10,15 +10,18 @@ from typing import IO
 from urllib.parse import quote
 
 from ..formats.mention_tables import OWN
+from ..io.excel import Cell
+from ..io.tables import column_key
 from ..io.version import __version__
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
 from ..vocabularies.readers.sssom import NOTHING
 from .lookup import EXACT, LINKED, Found
-from .tables import TSV, Cell, write_text
+from .tables import TSV, write_text
 
 COLUMNS = (
-    *("subject_label", "subject_type", "predicate_id", "object_id", "object_label"),
+    *("subject_id", "subject_label", "subject_type"),
+    *("predicate_id", "object_id", "object_label"),
     *("mapping_justification", "confidence", "similarity_score", "reviewer_label"),
     *("mapping_tool", "mapping_tool_version", "mapping_date", "match_string"),
     "comment",
@@ -36,19 +39,37 @@ PAGES = {
     normalize_prefix(source.name): source.page[1] for source in SOURCES if source.page
 }
 CHOSEN, NO_CONCEPT = "chosen", "no concept"  # statuses that a person gives
+PREDICATES = ("exact", "broad", "narrow", "related")  # skos:exactMatch, …
+SUBJECT = "subject"  # prefix of ids of a column that names no vocabulary
+SUBJECT_ADDRESS = "https://w3id.org/spacy-sapbert/subject/"
 
 
-def make_curie(id: str) -> str:
-    """Return an id with the prefix of its vocabulary: C0027051 → UMLS:C0027051."""
+def make_curie(id: str, own: str = OWN) -> str:
+    """Return an id with the prefix of its vocabulary: C0027051 → UMLS:C0027051.
+
+    `own` is the prefix of ids without one.
+    """
     prefix, local = split_id(id)
     if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
-        prefix, local = OWN, id
-    return f"{normalize_prefix(prefix) if prefix != OWN else OWN}:{quote(local, SAFE)}"
+        return f"{own}:{quote(id, SAFE)}"
+    return f"{normalize_prefix(prefix)}:{quote(local, SAFE)}"
+
+
+def name_subjects(column: str) -> str:
+    """Return the prefix of the ids of a column: that of its vocabulary, if it has one.
+
+    A column "ICD-10-CM" has codes of ICD10CM, and one "code" those of nobody.
+    """
+    key = column_key(column)
+    for source in SOURCES:
+        if key in (*source.columns, source.name.lower()):
+            return source.prefix or source.name
+    return SUBJECT
 
 
 def find_namespace(prefix: str) -> str:
-    if prefix == OWN:
-        return OWN_ADDRESS
+    if prefix in (OWN, SUBJECT):
+        return OWN_ADDRESS if prefix == OWN else SUBJECT_ADDRESS
     page = PAGES.get(prefix, "")
     if page.endswith("{}") and page.count("{}") == 1:
         return page.removesuffix("{}")
@@ -72,16 +93,33 @@ def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
 
 
 def list_cells(
-    term: str, found: Found, today: date, reviewer: str = ""
+    term: str,
+    found: Found,
+    today: date,
+    reviewer: str = "",
+    *,
+    subject: str = "",
+    predicate: str = "",
 ) -> list[Cell] | None:
-    """Return the cells of a mapping; None if nobody and nothing has decided."""
+    """Return the cells of a mapping; None if nobody and nothing has decided.
+
+    Args:
+        term: What is mapped: a literal, or the label of `subject`.
+        found: Its status is that of a person too: `CHOSEN`, `NO_CONCEPT`.
+        today: When it is written.
+        reviewer: Who has decided, if that is a person.
+        subject: The id of what is mapped, a CURIE.
+        predicate: One of `PREDICATES`; "" = exact, and close if only the link says so.
+    """
     by_person = found.status in (CHOSEN, NO_CONCEPT)
     if not by_person and found.status not in (EXACT, LINKED):
         return None
+    usual = "close" if found.status == LINKED else "exact"
     values: dict[str, Cell] = {
+        "subject_id": subject or None,
         "subject_label": term,
-        "subject_type": "rdfs literal",
-        "predicate_id": f"skos:{'close' if found.status == LINKED else 'exact'}Match",
+        "subject_type": None if subject else "rdfs literal",
+        "predicate_id": f"skos:{predicate or usual}Match",
         "object_id": NOTHING,
         "mapping_justification": PERSON,
         "mapping_date": today.isoformat(),
@@ -110,8 +148,8 @@ def write_sssom(
 ) -> None:
     """Write mappings without the rows that are None; `source` is as in `list_head`."""
     mappings = [row for row in rows if row is not None]
-    place = COLUMNS.index("object_id")
-    curies = {str(row[place]) for row in mappings}
+    places = [COLUMNS.index(name) for name in ("subject_id", "object_id")]
+    curies = {str(row[place]) for row in mappings for place in places if row[place]}
     for line in list_head(curies, source):
         file.write(f"{line}\n".encode())
     write_text(file, [COLUMNS], TSV)

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
-from .columns import MappedTerms
 from .description import describe_api, list_fields, name_request, write_page
 from .guard import Application, Guard
 from .logs import EventLog
@@ -72,7 +71,6 @@ def make_application(
     app.state.service = service
     app.state.settings = settings
     app.state.store = store
-    app.state.mapped = MappedTerms()
     app.state.teacher = store and Teacher(service, store, log)
     if app.state.teacher:
         app.state.teacher.restore()

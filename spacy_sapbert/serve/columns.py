@@ -1,69 +1,68 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from typing_extensions import TypedDict
+
 from ..errors import SapbertError
+from ..formats.gold import NIL
 from ..formats.mention_tables import CHOSEN
+from ..io.excel import Cell, text_of
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
-from ..mapping.tables import ENDINGS, Cell, read_rows, write_table
+from ..mapping.tables import ENDINGS, read_rows, write_table
 from .encodings import BINARY, to_utf8
 from .problems import INVALID, MISSING, RequestError, check_format, too_much_in_request
 
 MOST_ROWS = 20_000  # more are for the command `map`
-MOST_KEPT = 50_000  # terms whose candidates are in memory, of all tables together
 SSSOM_FORMAT = "sssom.tsv"
 FORMATS: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
-NIL = "NIL"
-FINAL = "match_final"  # what holds: the choice of a person, else the link
+# What holds: the choice of a person, else a sure link; and how it is meant.
+FINAL, PREDICATE = "match_final", "match_predicate"
 TEXTS = (".csv", ".tsv", ".txt")
+
+
+class DateCell(TypedDict):
+    """A date, or a date and a time, as ISO 8601 has it."""
+
+    date: str
+
+
+JsonCell = str | bool | int | float | DateCell | None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A header, and rows with as many cells."""
+    """A header, and rows with as many cells, which have the types of the file."""
 
     header: list[str]
-    rows: list[list[str]]
+    rows: list[list[JsonCell]]
 
 
-class MappedTerms:
-    """What was found for the last terms, so that a table is written without it.
+@dataclass(frozen=True)
+class Choice:
+    """What a person chose for a row.
 
-    The key of a term is the digest of the knowledge base, the number of candidates, and
-    the term.
+    Attributes:
+        chosen: An id, "NIL", or "" = nothing.
+        predicate: One of `sssom.PREDICATES`, or "".
+        subject: The id of the row, or "".
     """
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.found: OrderedDict[tuple[str, int, str], Found] = OrderedDict()
-
-    def keep(self, digest: str, k: int, found: Mapping[str, Found]) -> None:
-        """Keep what was found for terms; the oldest are forgotten."""
-        with self.lock:
-            for term, one in found.items():
-                self.found[digest, k, term] = one
-                self.found.move_to_end((digest, k, term))
-            while len(self.found) > MOST_KEPT:
-                self.found.popitem(last=False)
-
-    def get(self, digest: str, k: int, term: str) -> Found | None:
-        """Return what was found for a term; None = it is not known any more."""
-        with self.lock:
-            return self.found.get((digest, k, term))
+    chosen: str
+    predicate: str
+    subject: str
 
 
 def read_table(name: str, data: bytes) -> Table:
@@ -98,25 +97,46 @@ def read_table(name: str, data: bytes) -> Table:
     if len(rows) > MOST_ROWS + 1:
         got = len(rows) - 1
         raise too_much_in_request(MOST_ROWS, "rows", got)
-    return Table(rows[0] if rows else [], rows[1:])
+    header, *others = rows or [[]]
+    return Table([*map(text_of, header)], [[*map(to_json, row)] for row in others])
+
+
+def to_json(cell: Cell) -> JsonCell:
+    """Return a cell for a browser."""
+    return DateCell(date=cell.isoformat()) if isinstance(cell, date) else cell
+
+
+def from_json(cell: JsonCell) -> Cell:
+    """Return a cell that a browser sends back.
+
+    Raises:
+        ValueError: If a date is none.
+    """
+    if not isinstance(cell, dict):
+        return cell
+    text = cell["date"]
+    return (datetime if "T" in text else date).fromisoformat(text)
 
 
 def write_mapped(
     kb: KnowledgeBase,
     format: str,
     header: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[Cell]],
     terms: Sequence[str],
-    found: Sequence[Found],
-    chosen: Sequence[str],
+    found: Mapping[str, Found],
+    choices: Sequence[Choice],
+    *,
+    digest: str,
     reviewer: str = "",
 ) -> bytes:
     """Return a mapped table as a file.
 
     Args:
         format: A key of `FORMATS`.
-        rows, terms, found, chosen: Equally many. What is chosen is an id, "NIL" or
-            empty.
+        rows, terms, choices: Equally many.
+        found: What was shown for each term; nothing is looked up again.
+        digest: Of the knowledge base in which it was found.
         reviewer: Who chose.
 
     Raises:
@@ -128,21 +148,29 @@ def write_mapped(
         if format == SSSOM_FORMAT:
             today = datetime.now(tz=UTC).date()
             mappings = (
-                sssom.list_cells(term, apply_choice(kb, one, choice), today, reviewer)
-                for term, one, choice in zip(terms, found, chosen, strict=True)
+                sssom.list_cells(
+                    term,
+                    apply_choice(kb, found[term], choice.chosen),
+                    today,
+                    reviewer,
+                    subject=choice.subject,
+                    predicate=choice.predicate,
+                )
+                for term, choice in zip(terms, choices, strict=True)
             )
             with path.open("wb") as file:
-                sssom.write_sssom(file, mappings, kb.manifest.digest)
+                sssom.write_sssom(file, mappings, digest)
         else:
-            k = max((len(one.candidates) for one in found), default=1)
+            k = max((len(one.candidates) for one in found.values()), default=1)
             added = list_columns(max(k, 1))
             place = added.index(CHOSEN)
             table: list[list[Cell]] = []
-            for row, term, one, choice in zip(rows, terms, found, chosen, strict=True):
-                new = list_cells(term, one, max(k, 1))
-                new[place] = choice
-                table.append([*row, *new, choice or one.cui])
-            write_table(path, [*header, *added, FINAL], table)
+            for row, term, choice in zip(rows, terms, choices, strict=True):
+                new = list_cells(term, found[term], max(k, 1))
+                new[place] = choice.chosen
+                final = choice.chosen or found[term].final
+                table.append([*row, *new, final, choice.predicate])
+            write_table(path, [*header, *added, FINAL, PREDICATE], table)
         return path.read_bytes()
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from .columns import MappedTerms
 from .problems import RequestError
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
@@ -27,11 +26,6 @@ async def get_settings(request: Request) -> Settings:
 async def get_store(request: Request) -> ReviewStore | None:
     store: ReviewStore | None = request.app.state.store
     return store
-
-
-async def get_mapped(request: Request) -> MappedTerms:
-    mapped: MappedTerms = request.app.state.mapped
-    return mapped
 
 
 async def need_store(
@@ -75,7 +69,6 @@ def find_base(request: Request, settings: Settings) -> str:
 
 
 ServiceDep = Annotated[Service, Depends(get_service)]
-MappedDep = Annotated[MappedTerms, Depends(get_mapped)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]
 StoreDep = Annotated[ReviewStore, Depends(need_store)]

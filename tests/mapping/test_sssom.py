@@ -23,7 +23,7 @@ from spacy_sapbert.mapping.lookup import (
     Query,
     map_queries,
 )
-from spacy_sapbert.serve.columns import apply_choice, write_mapped
+from spacy_sapbert.serve.columns import Choice, apply_choice, write_mapped
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TODAY = date(2026, 1, 2)
@@ -46,7 +46,7 @@ def candidate(cui: str, score: float = 1.0) -> Candidate:
 def found(status: str, cui: str | None = "C0027051", score: float = 1.0) -> Found:
     note = None if cui else "below_threshold"
     candidates = [] if status == NONE else [candidate(cui or "C0027051", score)]
-    return Found("heart attack", status, cui, note, candidates)
+    return Found("heart attack", status, cui, note, candidates, "sure")
 
 
 def read_rows(data: bytes) -> tuple[list[str], list[dict[str, str]]]:
@@ -98,16 +98,16 @@ def map_terms(sample_kb: Path, reviewer: str) -> bytes:
     ]
     chosen = ["", "", "C0000004", "NIL", "", "C0000001"]
     terms = [f"term {number}" for number in range(6)]
-    rows = [[term] for term in terms]
     return write_mapped(
         load_kb(sample_kb),
         "sssom.tsv",
         ["term"],
-        rows,
+        [[term] for term in terms],
         terms,
-        results,
-        chosen,
-        reviewer,
+        dict(zip(terms, results, strict=True)),
+        [Choice(one, "", "") for one in chosen],
+        digest="digest",
+        reviewer=reviewer,
     )
 
 
@@ -146,7 +146,9 @@ def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
     kb = add_concepts(load_kb(own_kb), [fever])
     options = LinkOptions(threshold=-1)
     (result,) = map_queries(kb, [Query("ward fever")], options)
-    data = write_mapped(kb, "sssom.tsv", ["t"], [["x"]], ["x"], [result], [""])
+    choices = [Choice("", "", "")]
+    table = ["t"], [["x"]], ["x"], {"x": result}, choices
+    data = write_mapped(kb, "sssom.tsv", *table, digest="digest")
     _, (row,) = read_rows(data)
     assert (row["predicate_id"], row["object_id"]) == (
         "skos:exactMatch",

@@ -110,8 +110,10 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
         "header": ["term"],
         "rows": [[term] for term in terms],
         "terms": terms,
-        "found": found,
+        "found": dict(zip(terms, found, strict=True)),
         "chosen": ["C0000001", "NIL"],
+        "predicates": ["", ""],
+        "kb": "a digest",
     }
     csv = service.post("/column/write?format=csv", body)
     lines = csv.body.decode().splitlines()
@@ -125,20 +127,15 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
     assert book.active["C2"].value == "C0000001"
     sssom = service.post("/column/write?format=sssom.tsv", body).body.decode()
     rows = [line.split("\t") for line in sssom.splitlines() if line[0] != "#"]
-    assert rows[1][3:6] == [
+    assert rows[1][4:7] == [
         "UMLS:C0000001",
         "Myocardial infarction",
         "semapv:ManualMappingCuration",
     ]
-    assert rows[2][3] == "sssom:NoTermFound"
+    assert rows[2][4] == "sssom:NoTermFound"
     assert service.post("/column/write?format=exe", body).code == "E457"
-    del body["found"]  # the service knows it, or maps again
-    for k in (2, 3):
-        again = service.post("/column/write?format=csv", {**body, "k": k})
-        assert again.body.decode().splitlines()[1].startswith(lines[1][:40])
-    assert service.post("/column/write", {**body, "k": 2}).body == csv.body
-    short = {**body, "chosen": []}
-    assert service.post("/column/write", short).code == "E457"
+    for wrong in ({"chosen": []}, {"found": {}}, {"subject": "x"}, {"predicates": []}):
+        assert service.post("/column/write", {**body, **wrong}).code == "E457"
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,38 @@
 """/column: tables of terms, read, mapped and written."""
 
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from ...io.excel import text_of
 from ...linking.candidates import Candidate
+from ...linking.certainty import Certainty
 from ...linking.options import change_options
 from ...mapping.lookup import Found, map_batch
 from ...mapping.lookup import Query as Term
+from ...mapping.sssom import make_curie, name_subjects
 from ...pipeline.linker import fit_language
 from ..access import Access
 from ..columns import (
     ENDINGS,
     FORMATS,
     MOST_ROWS,
-    MappedTerms,
+    Choice,
+    JsonCell,
     Table,
+    from_json,
     read_table,
     write_mapped,
 )
-from ..depends import MappedDep, ServiceDep
+from ..depends import ServiceDep
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
-from ..service import Service
 from .answers import describe_file, to_file
 
-MOST_CANDIDATES = 100
-USUAL_K = 5  # candidates of a term on the page
-TOGETHER = 100  # terms that are mapped between other requests
 router = APIRouter(tags=["column"], prefix="/column")
+Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
 
 
 class TermsRequest(LinkSettings):
@@ -40,7 +42,7 @@ class TermsRequest(LinkSettings):
 
 
 class FoundTerm(BaseModel):
-    """What /column/map found for a term."""
+    """What /column/map found for a term; only what is sure is "exact" or "linked"."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,32 +51,38 @@ class FoundTerm(BaseModel):
     cui: str | None
     note: str | None
     candidates: list[Candidate]
+    certainty: Certainty
 
 
 class FoundTerms(BaseModel):
-    """What was found for each term, in order."""
+    """What was found for each term, in order, and the digest of the knowledge base."""
 
+    kb: str
     found: list[FoundTerm]
 
 
 class TableRequest(BaseModel):
-    """A table, the term of each row, what was found for it, and what was chosen.
-
-    Without `found` it is what /column/map finds with `k` candidates.
+    """A table, the term of each row, what was shown for it, and what was chosen.
 
     Attributes:
+        terms, chosen, predicates: Of each row. A choice is an id, "NIL", or "".
+        found: What /column/map found, by the term.
+        kb: The digest of the knowledge base, as /column/map answers it.
+        subject: The column with the ids of the rows, for SSSOM; "" = none.
         reviewer: Who chose, for SSSOM.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     header: list[str]
-    rows: list[list[str]]
+    rows: list[list[JsonCell]]
     terms: list[str]
-    found: list[FoundTerm] | None = None
-    k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = USUAL_K
-    chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
-    reviewer: Annotated[str, Field(max_length=LONGEST_VALUE)] = ""
+    found: dict[str, FoundTerm]
+    kb: Text
+    chosen: list[Text]
+    predicates: list[Literal["", "exact", "broad", "narrow", "related"]]
+    subject: Text = ""
+    reviewer: Text = ""
 
 
 class ColumnFormats(BaseModel):
@@ -87,7 +95,16 @@ class ColumnFormats(BaseModel):
 
 @router.post(
     "/read",
-    openapi_extra={"requestBody": {"content": {"*/*": {}}}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/octet-stream": {
+                    "schema": {"type": "string", "format": "binary"}
+                }
+            },
+        }
+    },
 )
 async def read(
     request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
@@ -104,46 +121,20 @@ async def formats() -> ColumnFormats:
 
 
 @router.post("/map")
-async def map_column(
-    service: ServiceDep, mapped: MappedDep, body: TermsRequest
-) -> FoundTerms:
+async def map_column(service: ServiceDep, body: TermsRequest) -> FoundTerms:
     """What is found for each term, by the best of its readings."""
     check_texts(body.terms, service.limits, "terms")
-
     settings = read_settings(body)
-    found = await map_terms(service, mapped, body.terms, settings)
-    return FoundTerms(found=[FoundTerm(**one._asdict()) for one in found])
 
-
-async def map_terms(
-    service: Service, mapped: MappedTerms, terms: list[str], settings: dict[str, Any]
-) -> list[Found]:
-    """Return what is found for terms; it is kept if only `k` is set."""
-
-    def run() -> tuple[str, list[Found]]:
+    def run() -> FoundTerms:
         options = change_options(service.options, settings)
         fitting = fit_language(options, service.nlp.vocab.lang)
         kb = service.kb
-        return kb.manifest.digest, map_batch(kb, [Term(one) for one in terms], fitting)
+        found = map_batch(kb, [Term(one) for one in body.terms], fitting)
+        terms = [FoundTerm(**one._asdict()) for one in found]
+        return FoundTerms(kb=kb.manifest.digest, found=terms)
 
-    digest, found = await service.call(run)
-    if settings.keys() == {"k"}:
-        mapped.keep(digest, settings["k"], dict(zip(terms, found, strict=True)))
-    return found
-
-
-async def find_again(
-    service: Service, mapped: MappedTerms, terms: list[str], k: int
-) -> list[Found]:
-    """Return what was found for terms; those that are not kept are mapped again."""
-    digest = service.kb.manifest.digest
-    known = {term: mapped.get(digest, k, term) for term in dict.fromkeys(terms)}
-    missing = [term for term, one in known.items() if one is None]
-    for first in range(0, len(missing), TOGETHER):
-        part = missing[first : first + TOGETHER]
-        found = await map_terms(service, mapped, part, {"k": k})
-        known |= dict(zip(part, found, strict=True))
-    return [one for term in terms if (one := known[term]) is not None]
+    return await service.call(run)
 
 
 @router.post(
@@ -151,26 +142,40 @@ async def find_again(
     response_class=Response,
     responses=describe_file(*FORMATS.values()),
 )
-async def write(
+def write(
     request: Request,
     service: ServiceDep,
-    mapped: MappedDep,
     body: TableRequest,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
 ) -> Response:
     """The table with columns `match_…` as CSV or Excel, or its mappings as SSSOM."""
-    parts = (body.rows, body.terms, body.found or body.terms, body.chosen)
-    lengths = {len(part) for part in parts}
+    parts = (body.rows, body.terms, body.chosen, body.predicates)
     widths = {len(body.header), *map(len, body.rows)}
-    if len(lengths) > 1 or len(widths) > 1:
-        expected = "as many `rows`, `terms`, `found` and `chosen`"
-        raise wrong_request(expected)
-    if body.found is None:
-        found = await find_again(service, mapped, body.terms, body.k)
-    else:
-        found = [Found(**one.model_dump()) for one in body.found]
+    if len({len(part) for part in parts}) > 1 or len(widths) > 1:
+        raise wrong_request("as many `rows`, `terms`, `chosen` and `predicates`")
+    if not body.found.keys() >= {*body.terms}:
+        raise wrong_request("each of `terms` in `found`")
+    if body.subject and body.subject not in body.header:
+        raise wrong_request("`subject` to be one of `header`")
+    try:
+        rows = [[*map(from_json, row)] for row in body.rows]
+    except ValueError:
+        raise wrong_request("dates of ISO 8601 in `rows`") from None
+    subjects = [""] * len(rows)
+    if body.subject:
+        prefix, place = name_subjects(body.subject), body.header.index(body.subject)
+        ids = [text_of(row[place]).strip() for row in rows]
+        subjects = [make_curie(id, prefix) if id else "" for id in ids]
     access: Access = request.state.access
-    reviewer = body.reviewer or access.reviewer or ""
-    columns = (body.header, body.rows, body.terms, found, body.chosen, reviewer)
-    data = await run_in_threadpool(write_mapped, service.kb, format, *columns)
+    data = write_mapped(
+        service.kb,
+        format,
+        body.header,
+        rows,
+        body.terms,
+        {term: Found(**one.model_dump()) for term, one in body.found.items()},
+        [*map(Choice, body.chosen, body.predicates, subjects)],
+        digest=body.kb,
+        reviewer=body.reviewer or access.reviewer or "",
+    )
     return to_file(data, f"mapped.{format}", FORMATS[format])
