@@ -57,11 +57,13 @@ def add_decisions(address: str) -> None:
             place = {"document": document, "start": start, "end": end}
             chosen = {"reviewer": "Ada", "chosen": row["cui"] or "NIL"}
             key = f"correction-{id}-{number}"
-            send(address, "/reviews/decisions", {"key": key, **place, **chosen})
+            decision = {"key": key, **place, **chosen}
+            send(address, "/reviews/decisions", {"decisions": [decision]})
             if number == 0:
                 other = {"reviewer": "Ben", "key": f"other-{key}"}
                 chosen |= {} if len(text) % 3 else {"chosen": "NIL"}
-                send(address, "/reviews/decisions", {**place, **chosen, **other})
+                decision = {**place, **chosen, **other}
+                send(address, "/reviews/decisions", {"decisions": [decision]})
             start = end + 2
 
 

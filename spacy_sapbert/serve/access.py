@@ -19,6 +19,7 @@ LONGEST_NAME = 200  # characters of the name of a reviewer
 OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/docs")
 OPEN_FOLDER = "/page/"  # files of this package
 REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
+ASSIGNED = "/assigned"  # who is to do a document
 SIGNED = (REVIEWS, "/column/write")  # what is written there has a reviewer's name
 READ = ("GET", "HEAD", "OPTIONS")
 
@@ -27,7 +28,8 @@ class Role(IntEnum):
     """What a client may do; each role may do what those before it may.
 
     A reader links and looks up. A reviewer reads and decides on the documents that are
-    kept. An admin deletes, teaches, and changes which knowledge base is used.
+    kept. An admin deletes, assigns, teaches, and changes which knowledge base
+    is used.
     """
 
     READER = 1
@@ -62,7 +64,8 @@ def needed_role(method: str, path: str) -> Role | None:
     """Return the role that a request needs; None = it needs no token."""
     if is_open(path):
         return None
-    if method == "DELETE" or (method not in READ and path.startswith(TEACH)):
+    leads = path.startswith(TEACH) or path.endswith(ASSIGNED)
+    if method == "DELETE" or (method not in READ and leads):
         return Role.ADMIN
     return Role.REVIEWER if path.startswith(REVIEWS) else Role.READER
 

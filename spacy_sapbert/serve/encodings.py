@@ -8,8 +8,13 @@ ENCODING = "cp1252"  # what Excel writes as CSV in Western countries
 
 
 def to_utf8(data: bytes) -> bytes:
-    """Return a text in UTF-8, if it is in Windows' encoding; others are unchanged."""
-    if data.startswith((*UTF16_MARKS, *BINARY)) or b"\x00" in data:
+    """Return a text of Windows, or in UTF-16 with its mark, in UTF-8; else `data`."""
+    if data.startswith(UTF16_MARKS):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeError:
+            return data
+    if data.startswith(BINARY) or b"\x00" in data:
         return data
     try:
         data.decode()

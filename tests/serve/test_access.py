@@ -63,9 +63,10 @@ ROUTES: dict[str, Role | None] = {
     "POST /reviews/import": REVIEW,
     "POST /reviews/prepare": REVIEW,
     "POST /reviews/documents/{id}/done": REVIEW,
+    "POST /reviews/documents/{id}/assigned": MANAGE,
     "GET /reviews/queue": REVIEW,
+    "GET /reviews/occurrences": REVIEW,
     "GET /reviews/differences": REVIEW,
-    "POST /reviews/decisions/all": REVIEW,
     "POST /reviews/decisions": REVIEW,
     "GET /reviews/agreement": REVIEW,
     "GET /reviews/export": REVIEW,
@@ -140,7 +141,7 @@ def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
             "end": 5,
             "chosen": "C0000004",
         }
-        return send(guarded, token, "POST /reviews/decisions", body)
+        return send(guarded, token, "POST /reviews/decisions", {"decisions": [body]})
 
     assert decide(ANNA, "Anna Huber", "k" * 8).status == 200
     for other in ("anna huber", "Ben", ""):
@@ -168,9 +169,9 @@ def test_who_settles_a_difference_has_the_name_of_the_token(
     place = {"document": id, "start": 0, "end": 5}
 
     def decide(token: str, reviewer: str, chosen: str, **more: Any) -> Reply:
-        key = f"{token[0]}-{chosen}-{len(more)}"
+        key = f"key-{token[0]}-{chosen}-{len(more)}"
         body = {**place, "key": key, "reviewer": reviewer, "chosen": chosen, **more}
-        return send(client, token, "POST /reviews/decisions", body)
+        return send(client, token, "POST /reviews/decisions", {"decisions": [body]})
 
     assert decide(ANNA, "Anna Huber", "C0000004").status == 200
     assert decide(REVIEWER, "Ben", "C0000001").status == 200
@@ -201,7 +202,7 @@ def test_no_person_is_called_agreed(
     id = client.post("/reviews/documents", note).json()["document"]
     place = {"document": id, "start": 0, "end": 5}
     body = {**place, "key": "k" * 8, "reviewer": "agreed", "chosen": "NIL"}
-    assert client.post("/reviews/decisions", body).code == "E457"
+    assert client.post("/reviews/decisions", {"decisions": [body]}).code == "E457"
 
 
 def test_a_service_without_tokens_allows_everything(local: LocalClient) -> None:

@@ -30,7 +30,7 @@ SCRIPT = "<script>document.title = 'hacked'</script><img src=x onerror=alert(1)>
 NAME = "<b>Fever</b><script>document.title = 'hacked'</script>"
 PARTS = ("notes", "note", "queue", "column", "agree", "teach", "quality", "look")
 CURRENT = ".text .mention.current[role]"
-WRITES = "**/reviews/decisions/all"
+WRITES = "**/reviews/decisions"
 
 
 @pytest.fixture(scope="module")
@@ -380,7 +380,7 @@ def test_a_note_that_was_read_before_a_decision_was_written_has_it_too(
 def test_a_decision_that_is_refused_is_taken_back(page: Any) -> None:
     link(page, "Refused: fever, aspirin.")
     refuse = {"status": 404, "body": json.dumps({"error": {"message": "Not so."}})}
-    page.route("**/reviews/decisions/all", lambda route: route.fulfill(**refuse))
+    page.route("**/reviews/decisions", lambda route: route.fulfill(**refuse))
     page.keyboard.press("Enter")
     say(page, "Not so.")
     expect_decided(page, 0)
@@ -662,7 +662,7 @@ def test_long_lists_show_more(enter: Any, guarded: Client) -> None:
         for who, chosen in (("Ada", "NIL"), ("Ben", "NO_MENTION"))
         for start in range(0, 410, 2)
     ]
-    send("decisions/all", {"decisions": decided})
+    send("decisions", {"decisions": decided})
     page = enter("admin")
 
     def grow(table: str, number: int) -> None:

@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert import load_kb
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.encodings import to_utf8
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews.agreement import compute_f1
-from spacy_sapbert.serve.reviews.export import merge_decisions
+from spacy_sapbert.serve.reviews.decisions import Decision
 from spacy_sapbert.serve.reviews.imports import import_uploads
 from spacy_sapbert.serve.reviews.mentions import (
     ShownConcept,
@@ -27,9 +30,9 @@ from spacy_sapbert.serve.reviews.mentions import (
     measure_doubt,
 )
 from spacy_sapbert.serve.reviews.queue import make_queue
-from spacy_sapbert.serve.reviews.store import Decision, ReviewStore, Span
+from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import Client, OpenLocal, Start
+from .conftest import Client, LocalClient, OpenLocal, Start
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -50,6 +53,11 @@ def store(tmp_path: Path) -> Any:
     opened = ReviewStore(tmp_path / "reviews.db")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> KnowledgeBase:
+    return load_kb(sample_kb)
 
 
 def make_archive(members: dict[str, bytes]) -> bytes:
@@ -79,19 +87,19 @@ def brat_archive() -> bytes:
             "b.txt",
             [(4, 9, "Disease", "C0000004")],
         ),
-        ({"b.zip": brat_archive()}, "b.txt", [(4, 9, "Disease", "C0000004")]),
+        ({"b.zip": brat_archive()}, "deep/b.txt", [(4, 9, "Disease", "C0000004")]),
         ({"c.csv": "id,text\nx,Fever again\n"}, "x", None),
         ({"l.csv": "id,text\nx,F\xe9brile\n".encode("latin-1")}, "x", None),
     ],
 )
 def test_files_are_read_with_what_they_propose(
-    store: ReviewStore, files: dict[str, Any], name: str, spans: Any
+    store: ReviewStore, kb: KnowledgeBase, files: dict[str, Any], name: str, spans: Any
 ) -> None:
     uploads = {
         file: data if isinstance(data, bytes) else data.encode()
         for file, data in files.items()
     }
-    found = import_uploads(store, uploads)
+    found = import_uploads(store, kb, uploads.items())
     (id,) = found.documents
     document = store.document(id)
     assert document is not None
@@ -100,14 +108,16 @@ def test_files_are_read_with_what_they_propose(
 
 
 def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
-    store: ReviewStore,
+    store: ReviewStore, kb: KnowledgeBase
 ) -> None:
     with pytest.raises(RequestError) as caught:
-        import_uploads(store, {"a.jsonl": b'{"id": 1}\n'})
-    assert "a.jsonl" in str(caught.value)
+        import_uploads(store, kb, [("b/a.jsonl", b'{"id": 1}\n')])
+    assert "[E117] a.jsonl:1" in str(caught.value)
     assert "sapbert-documents" not in str(caught.value)
+    assert "--" not in str(caught.value)  # of the command line
+    broken = brat_archive()[:-30] + b"PK\x05\x06"
     with pytest.raises(SapbertError):
-        import_uploads(store, {"a.zip": brat_archive()[:-30] + b"PK\x05\x06"})
+        import_uploads(store, kb, [("a.zip", broken)])
 
 
 @pytest.mark.parametrize("content", ["a", "né", "\ud800", "====", "Rm V2"])
@@ -121,25 +131,31 @@ def test_content_that_is_not_base64_is_refused(
     assert store.documents() == []
 
 
-def test_an_archive_that_unpacks_to_too_much_is_an_error(store: ReviewStore) -> None:
+def test_an_archive_that_unpacks_to_too_much_is_an_error(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
     blanks = b" " * (40 << 20)
     data = make_archive({"a.txt": b"Fever.", "b.txt": blanks, "c.txt": blanks})
     assert len(data) < 1 << 20
     with pytest.raises(RequestError, match="E458") as caught:
-        import_uploads(store, {"b.zip": data})
+        import_uploads(store, kb, [("b.zip", data)])
     assert caught.value.status == 413
     assert store.documents() == []
 
 
 @pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt", "..\\evil.txt"])
 def test_an_archive_writes_nothing_outside(
-    store: ReviewStore, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ReviewStore,
+    kb: KnowledgeBase,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     temporary = tmp_path / "outer" / "temporary"
     temporary.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    for files in ({"b.zip": make_archive({name: b"Fever."})}, {name: b"Fever."}):
-        import_uploads(store, files)
+    for file in (("b.zip", make_archive({name: b"Fever."})), (name, b"Fever.")):
+        import_uploads(store, kb, [file])
         assert [*temporary.parent.rglob("*")] == [temporary]
 
 
@@ -147,15 +163,16 @@ def test_an_archive_writes_nothing_outside(
     "name", ["..", ".", "", "/", "a/..", "\0.txt", "x" * 300 + ".txt", "\ud800.txt"]
 )
 def test_an_upload_of_any_name_is_read_or_refused(
-    store: ReviewStore, name: str
+    store: ReviewStore, kb: KnowledgeBase, name: str
 ) -> None:
     with contextlib.suppress(RequestError):
-        import_uploads(store, {name: b"Fever."})
+        import_uploads(store, kb, [(name, b"Fever.")])
 
 
 def test_windows_texts_become_utf8_and_others_stay() -> None:
     assert to_utf8(b"caf\xe9 \x96").decode() == "café –"
-    for data in (b"plain", "né".encode(), b"\xff\xfea\x00", b"PK\x03\x04\xff"):
+    assert to_utf8("né".encode("utf-16")).decode() == "né"
+    for data in (b"plain", "né".encode(), b"\xff\xfea", b"PK\x03\x04\xff"):
         assert to_utf8(data) == data
 
 
@@ -181,6 +198,8 @@ def mention(cui: str | None, *scores: float, **first: Any) -> ShownMention:
         cui=cui,
         note=None,
         proposed=False,
+        known=True,
+        certainty=judge_link("x", cui, candidates),
         candidates=candidates,
     )
 
@@ -195,28 +214,6 @@ def test_doubt_is_one_of_a_tie_and_falls_with_the_margin() -> None:
     assert measure_doubt(mention(None, 0.8)) > measure_doubt(mention(None, 0.2))
 
 
-def decision(
-    reviewer: str, start: int, chosen: str, *, settles: bool = False
-) -> Decision:
-    where = ("d", start, start + 1)
-    return Decision(0, "", reviewer, *where, "", chosen, [], "", settles)
-
-
-def test_what_holds_is_what_all_say_or_what_was_agreed() -> None:
-    decisions = [
-        decision("Ada", 0, "A"),
-        decision("Ben", 0, "A"),
-        decision("Ada", 2, "A"),
-        decision("Ben", 2, "B"),
-        decision("Ada", 4, "A"),
-        decision("Ben", 4, "B"),
-        decision("Ada", 4, "C", settles=True),
-        decision("Ben", 6, "D"),
-    ]
-    found = [(one.start, one.chosen) for one in merge_decisions(decisions)]
-    assert found == [(0, "A"), (4, "C"), (6, "D")]
-
-
 def test_f1_counts_mentions_that_one_does_not_have() -> None:
     ours = {("d", 0, 5): "A", ("d", 8, 9): "B", ("e", 0, 1): "A"}
     theirs = {("d", 0, 5): "A", ("d", 7, 9): "B", ("d", 3, 4): "NO_MENTION"}
@@ -227,7 +224,7 @@ def test_f1_counts_mentions_that_one_does_not_have() -> None:
 def test_three_hundred_mentions_of_ten_names_are_ten_groups(store: ReviewStore) -> None:
     for number in range(30):
         text = " ".join(f"name{place}" for place in range(10)) + f" {number}"
-        id = store.add_document(f"{number}.txt", text)
+        (id,) = store.add_documents([NewNote(f"{number}.txt", text)]).documents
         found = [
             {
                 **mention(f"C{place}", 1.0, 0.5 + place / 20),
@@ -237,22 +234,26 @@ def test_three_hundred_mentions_of_ten_names_are_ten_groups(store: ReviewStore) 
             }
             for place in range(10)
         ]
-        store.set_links({id: found}, "kb")
-    queue = make_queue(store, "kb", "Ada")
+        store.set_links(id, found, "kb")
+    queue = make_queue(store, "kb", "Ada", {})
     assert (queue.mentions, queue.groups) == (300, 10)
     assert [len(group.places) for group in queue.first] == [30] * 10
-    assert make_queue(store, "another kb", "Ada").mentions == 0
+    assert make_queue(store, "another kb", "Ada", {}).mentions == 0
 
 
 def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "reviews.db"
     store = ReviewStore(path)
-    keep = store.add_document("kept", "a text that stays")
-    id = store.add_document("secret-name", "a very secret text")
-    store.set_proposals(id, [Span(0, 1, "secret-label", "")])
-    store.set_links({id: [{"text": "secret-mention"}]}, "kb")
+    spans = [Span(0, 1, "secret-label", "")]
+    notes = [
+        NewNote("kept", "a text that stays"),
+        NewNote("secret-name", "a very secret text", spans),
+    ]
+    keep, id = store.add_documents(notes).documents
+    store.set_links(id, [{"text": "secret-mention"}], "kb")
     store.set_done(id, "secret-person", True)
-    store.set_links({keep: [{"alias": "secret-name"}]}, "a version that learned it")
+    store.assign(id, ["secret-person"])
+    store.set_links(keep, [{"alias": "secret-name"}], "a version that learned it")
     store.delete_document(id, kb="kb")
     assert store.document(keep) is not None
     assert store.document(id) is None
@@ -285,7 +286,7 @@ def reviewed(
 
 
 def decide_all(
-    client: Client,
+    client: Client | LocalClient,
     places: list[Any],
     chosen: str,
     reviewer: str,
@@ -306,7 +307,7 @@ def decide_all(
         }
         for place in places
     ]
-    answer = client.post("/reviews/decisions/all", {"decisions": decisions})
+    answer = client.post("/reviews/decisions", {"decisions": decisions})
     assert answer.status == 200, answer.body
 
 
@@ -482,3 +483,233 @@ def test_documents_need_a_file_of_reviews(new_process: Any, tmp_path: Path) -> N
     done = new_process.run([*command, "--documents", tmp_path])
     assert done.returncode == 1
     assert "[E423]" in done.stderr
+
+
+def put_zip(*members: tuple[str, bytes]) -> tuple[str, bytes]:
+    return "b.zip", make_archive(dict(members))
+
+
+XRAY = b"Normal chest x-ray."
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (
+            [put_zip(("ward1/note1.txt", b"Fever."), ("ward2/note1.txt", b"MI."))],
+            {"ward1/note1.txt": "Fever.", "ward2/note1.txt": "MI."},
+        ),
+        (
+            [("note.txt", b"Fever."), ("note.txt", b"MI.")],
+            {"note.txt": "Fever.", "note.txt#": "MI."},
+        ),
+        (
+            [("anna.txt", XRAY), ("ben.txt", XRAY)],
+            {"anna.txt": XRAY.decode(), "ben.txt": XRAY.decode()},
+        ),
+        (
+            [("note.txt", XRAY), ("note.txt", XRAY)],
+            {"note.txt": XRAY.decode(), "note.txt (2)": XRAY.decode()},
+        ),
+        (
+            [("t.csv", f"id,text\n1,{XRAY.decode()}\n1,{XRAY.decode()}\n".encode())],
+            {"1": XRAY.decode(), "1 (2)": XRAY.decode()},
+        ),
+        (
+            [("a.txt", b"Has fever."), ("a.ann", ANN.encode())]
+            + [("a.txt", b"The fever"), ("a.ann", ANN.encode())],
+            {"a.txt": "Has fever.", "a.txt#": "The fever"},
+        ),
+    ],
+)
+def test_no_note_of_an_upload_disappears(
+    store: ReviewStore, kb: KnowledgeBase, files: Any, names: dict[str, str]
+) -> None:
+    """Notes of one name, or of one text, became one note without a word."""
+    added = import_uploads(store, kb, files)
+    assert (added.read, added.skipped) == (2, 0)
+    assert added.equal_texts == (len({*names.values()}) == 1)
+    notes = [store.document(id) for id in added.documents]
+    found = sorted((one.name, one.text) for one in notes if one)
+    assert found == sorted((name.strip("#"), text) for name, text in names.items())
+    again = import_uploads(store, kb, files)
+    assert (again.documents, again.read, again.skipped) == (added.documents, 2, 2)
+    assert len(store.documents()) == 2
+
+
+def test_an_upload_with_an_invalid_file_keeps_nothing(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    files = [("a.txt", b"Fever."), ("b.jsonl", b'{"id": 1}\n')]
+    with pytest.raises(RequestError, match=r"b\.jsonl:1"):
+        import_uploads(store, kb, files)
+    with pytest.raises(RequestError, match="Save it as text") as caught:
+        import_uploads(store, kb, [files[0], ("ward/letter.docx", b"PK\x03\x04")])
+    assert "ward/letter.docx" in str(caught.value)
+    assert store.documents() == []
+
+
+def test_more_documents_than_are_kept_are_none(tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "few.db", most_documents=2)
+    notes = [NewNote(str(number), "Fever.") for number in range(3)]
+    with pytest.raises(RequestError, match="E488"):
+        store.add_documents(notes)
+    assert store.documents() == []
+    store.add_documents(notes[:2])
+    assert store.add_documents(notes[:2]).skipped == 2
+    store.close()
+
+
+UNKNOWN = PUBTATOR.replace("C0000004", "C9000001")  # not of the small vocabulary
+
+
+def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
+) -> None:
+    """The links of a file vanished where the vocabulary lacks their ids."""
+    client = open_local(sample_kb, store)
+    content = base64.b64encode(UNKNOWN.encode()).decode()
+    body = {"files": [{"name": "a.pubtator", "content": content}]}
+    added = client.post("/reviews/import", body).json()
+    assert (added["mentions"], added["unknown_ids"]) == (2, 1)
+    (id,) = added["documents"]
+    fever, aspirin = client.get(f"/reviews/documents/{id}").json()["mentions"]
+    assert (fever["cui"], fever["known"], fever["certainty"]) == (
+        "C9000001",
+        False,
+        "unsure",
+    )
+    assert [one["cui"] for one in fever["candidates"]][:2] == ["C9000001", "C0000004"]
+    assert aspirin["known"]
+    place = {"document": id, "start": 0, "end": 5, "label": ""}
+    decide_all(client, [place], "C9000001", "Ada")
+    (line,) = client.get("/reviews/export", {"reviewer": "agreed"}).body.splitlines()
+    assert json.loads(line)["entities"][0]["cui"] == "C9000001"
+    other = {**place, "reviewer": "Ada", "key": "key-other", "chosen": "C9000002"}
+    answer = client.post("/reviews/decisions", {"decisions": [other]})
+    assert answer.status == 404
+
+
+def find_mentions(client: LocalClient, id: str, reviewer: str) -> list[str]:
+    found = client.get(f"/reviews/documents/{id}", {"reviewer": reviewer}).json()
+    return [one["text"] for one in found["mentions"]]
+
+
+def test_a_mark_without_a_choice_is_kept_and_open(
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
+) -> None:
+    """Marked, left, and opened again, it was gone."""
+    client = open_local(sample_kb, store)
+    note = {"name": "n", "text": "Funny turn, heart failure."}
+    id = client.post("/reviews/documents", note).json()["document"]
+    place = {"document": id, "start": 0, "end": 10, "label": ""}
+    assert find_mentions(client, id, "Ada") == []
+    decide_all(client, [place], "OPEN", "Ada")
+    assert find_mentions(client, id, "Ada") == ["Funny turn"]
+    assert find_mentions(client, id, "Ben") == []
+    queue = client.get("/reviews/queue", {"reviewer": "Ada"}).json()
+    (group,) = queue["first"]
+    assert (queue["mentions"], group["mention"]["text"]) == (1, "Funny turn")
+    assert group["mention"]["candidates"]
+    assert client.get("/reviews/queue", {"reviewer": "Ben"}).json()["mentions"] == 0
+    # A changed span: the old one is withdrawn, and the new one open, in one request.
+    common = {"document": id, "reviewer": "Ada", "label": ""}
+    body = [
+        {**common, "key": "key-change-1", "start": 0, "end": 10, "chosen": None},
+        {**common, "key": "key-change-2", "start": 0, "end": 5, "chosen": "OPEN"},
+    ]
+    assert client.post("/reviews/decisions", {"decisions": body}).status == 200
+    assert find_mentions(client, id, "Ada") == ["Funny"]
+    assert client.get("/reviews/documents").json()["documents"][0]["decisions"] == 0
+    settled = {**body[1], "key": "key-settled", "settles": True}
+    assert client.post("/reviews/decisions", {"decisions": [settled]}).status == 422
+
+
+def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(
+    store: ReviewStore,
+) -> None:
+    (id,) = store.add_documents([NewNote("n", "heart failure")]).documents
+    wide = {**mention("C0", 1.0), "start": 0, "end": 13, "text": "heart failure"}
+    part = {**mention("C1", 1.0), "start": 6, "end": 13, "text": "failure"}
+    store.set_links(id, [wide, part], "kb")
+    said = {"reviewer": "Ada", "document": id, "start": 0, "end": 13}
+
+    def count(key: str, chosen: str) -> int:
+        store.add_decisions([Decision(key=key, chosen=chosen, **said)])
+        return make_queue(store, "kb", "Ada", {}).mentions
+
+    assert make_queue(store, "kb", "Ada", {}).mentions == 2
+    assert count("key-first", "C0") == 0
+    assert count("key-second", "NO_MENTION") == 1
+    assert count("key-third", "OPEN") == 2
+
+
+TURNS = ["Funny turn. A FUNNY  turn; funny turns", "funny\nturn", "funny turn", "none"]
+
+
+def test_a_text_that_was_marked_is_found_everywhere_else(
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
+) -> None:
+    """138 marks by hand were 82 texts."""
+    client = open_local(sample_kb, store)
+    ids = store.add_documents(
+        NewNote(str(number), text) for number, text in enumerate(TURNS)
+    ).documents
+    place = {"document": ids[0], "start": 0, "end": 10, "label": ""}
+    decide_all(client, [place], "C0000008", "Ada")
+
+    def find(reviewer: str = "Ada", text: str = "Funny turn") -> Any:
+        query = {"text": text, "document": ids[0], "reviewer": reviewer}
+        return client.get("/reviews/occurrences", query).json()
+
+    found = find()
+    assert (found["here"], found["elsewhere"], found["documents"]) == (1, 2, 2)
+    places = [(one["document"], one["start"], one["text"]) for one in found["places"]]
+    assert places == [
+        (ids[0], 14, "FUNNY  turn"),
+        (ids[1], 0, "funny\nturn"),
+        (ids[2], 0, "funny turn"),
+    ]
+    assert found["total"] == find("Ben")["total"] - 1 == 3
+    decide_all(client, found["places"], "C0000008", "Ada")
+    assert find()["total"] == 0
+    store.set_done(ids[2], "Ben", True)
+    decide_all(client, [{**place, "document": ids[1]}], "OPEN", "Ben")
+    assert find("Ben")["elsewhere"] == 1  # the mark that is open, not the note done
+    # Where a mention of other words is, nothing is offered.
+    store.add_documents([NewNote("m", "chest pain, pain", [Span(0, 10, "", "")])])
+    while client.post("/reviews/prepare", {}).json()["left"]:
+        pass
+    (pain,) = find(text="pain")["places"]
+    assert pain["start"] == 12
+    assert find(text="(a+)+$")["total"] == 0
+
+
+def test_notes_are_assigned_to_people(
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
+) -> None:
+    client = open_local(sample_kb, store)
+    ids = store.add_documents(NewNote(str(n), f"fever {n}") for n in range(3)).documents
+    while client.post("/reviews/prepare", {}).json()["left"]:
+        pass
+
+    def seen(reviewer: str) -> list[str]:
+        listed = client.get("/reviews/documents", {"reviewer": reviewer}).json()
+        queue = client.get("/reviews/queue", {"reviewer": reviewer}).json()
+        names = [one["name"] for one in listed["documents"]]
+        places = [one for group in queue["first"] for one in group["places"]]
+        assert [one["name"] for one in places] == names
+        return names
+
+    assert seen("Ada") == ["0", "1", "2"]
+    for id, names in zip(ids, (["Ada"], ["Ben", "Ada"], []), strict=True):
+        body = {"reviewers": names}
+        answer = client.post(f"/reviews/documents/{id}/assigned", body)
+        assert answer.json() == body
+    assert seen("Ada") == ["0", "1", "2"]
+    assert seen("Ben") == ["1", "2"]
+    assert seen("Lead") == ["0", "1", "2"]  # nothing is assigned to Lead
+    listed = client.get("/reviews/documents").json()["documents"]
+    assert [one["assigned"] for one in listed] == [["Ada"], ["Ada", "Ben"], []]
+    client.post(f"/reviews/documents/{ids[1]}/assigned", {"reviewers": ["Ada"]})
+    assert seen("Ben") == ["0", "1", "2"]

@@ -19,12 +19,13 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
+from spacy_sapbert.serve.reviews.decisions import Decision
 from spacy_sapbert.serve.reviews.quality import (
     DecidedMention,
     Shares,
     measure_quality,
 )
-from spacy_sapbert.serve.reviews.store import Decision, ReviewStore
+from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 
 from .conftest import Client, LocalClient, OpenLocal, Start
 
@@ -37,7 +38,8 @@ def decide(
     shown = [{"cui": "C0000004", "score": 1.0}]
     body = {"key": key, "reviewer": "Ada", "document": document, "shown": shown}
     place = {"start": 0, "end": 5, "chosen": "C0000004"}
-    return client.post("/reviews/decisions", {**body, **place, **fields})
+    decision = {**body, **place, **fields}
+    return client.post("/reviews/decisions", {"decisions": [decision]})
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +107,10 @@ def test_agreement_is_that_of_mentions_of_both(reviewed: Client) -> None:
 def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) -> None:
     assert reviewed.get("/reviews/quality").status == 405  # it costs
     found = reviewed.post("/reviews/quality", {}).json()
-    # fever twice, MI as either of its concepts, and a word that means nothing
-    assert (found["mentions"], found["without_concept"]) == (5, 1)
-    assert found["shares"]["first"] == 0.75
-    assert found["shares"]["near"] == 1.0
-    (cause,) = found["causes"]
-    assert (cause["cause"], cause["mentions"], cause["examples"]) == ("tie", 1, ["MI"])
-    assert cause["advice"].startswith("The right concept has the same score")
+    # fever, and a word that means nothing; on MI they differ
+    assert (found["mentions"], found["without_concept"]) == (2, 1)
+    assert found["shares"]["first"] == 1.0
+    assert found["causes"] == []
     assert found["bins"] == []
     assert found["error"] is None
 
@@ -124,14 +123,19 @@ def test_measure_quality_groups_probabilities_and_counts_decisions(
         DecidedMention("fever", "", "C0000004", 3),
         DecidedMention("MI", "", "C0000002", 1),
         DecidedMention("zebra", "", "NIL", 2),
+        DecidedMention("headache", "", "NO_MENTION", 2),
+        DecidedMention("+", "", "NO_MENTION", 1),
     ]
     links = kb.link([one.text for one in mentions], threshold=-1)
     ranked = [
         [{**candidate, "probability": chance} for candidate in linked.candidates]
-        for linked, chance in zip(links, (0.95, 0.35, 0.31), strict=True)
+        for linked, chance in zip(links, (0.95, 0.35, 0.31, 0.9, 0.9), strict=True)
     ]
     found = measure_quality(kb, mentions, ranked, links)
     assert found.shares == Shares(0.75, 1.0, 0.5, 0.75, 0.0)
+    # A text that is not a mention lacks no concept: it is a wrong mention if linked.
+    assert (found.mentions, found.without_concept) == (6, 2)
+    assert (found.no_mentions, found.linked_no_mentions) == (3, 2)
     assert [astuple(one) for one in found.bins] == [
         (0.3, 3, 0.3233, 0.0),
         (0.9, 3, 0.95, 1.0),
@@ -471,20 +475,38 @@ def read_keys(path: Path) -> list[str]:
     return keys
 
 
+def make_decision(
+    key: str,
+    reviewer: str,
+    document: str,
+    start: int,
+    end: int,
+    chosen: str | None,
+    *,
+    settles: bool = False,
+) -> Decision:
+    return Decision(
+        key=key,
+        reviewer=reviewer,
+        document=document,
+        start=start,
+        end=end,
+        chosen=chosen,
+        settles=settles,
+    )
+
+
 def add_decisions(store: ReviewStore, *keys: str) -> None:
-    document = store.add_document("a", "fever")
-    values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
-    values |= {"end": 5, "label": "", "chosen": "C1", "shown": [], "kb": ""}
-    values |= {"settles": False}
+    (document,) = store.add_documents([NewNote("a", "fever")]).documents
     for key in keys:
-        store.add_decisions([{"key": key, **values}])
+        store.add_decisions([make_decision(key, "A", document, 0, 5, "C1")])
 
 
 def test_a_copy_of_the_open_file_has_all_decisions(tmp_path: Path) -> None:
     path, copy = tmp_path / "reviews.db", tmp_path / "copy.db"
     store = ReviewStore(path)
     for number in range(3):
-        add_decisions(store, f"key-{number}")
+        add_decisions(store, f"key-{number:04}")
         copy.write_bytes(path.read_bytes())
         assert len(read_keys(copy)) == number + 1
     store.close()
@@ -506,33 +528,9 @@ def test_a_file_with_a_write_ahead_log_becomes_one_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_score_that_is_no_number_is_read_as_none(
-    start_service: Start, sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
-    note = {"name": "note", "text": NOTE}
-    document = client.post("/reviews/documents", note).json()["document"]
-    assert decide(client, document, "key-before").status == 200
-    connection = sqlite3.connect(path)
-    shown = '[{"cui": "A", "score": NaN}, {"cui": "B", "score": -Infinity}]'
-    connection.execute(
-        "INSERT INTO decisions SELECT 2, 'key-older', time, reviewer, document, "
-        '"start", "end", label, chosen, ?, kb, settles FROM decisions',
-        (shown,),
-    )
-    connection.commit()
-    connection.close()
-    read = client.get(f"/reviews/documents/{document}")
-    assert read.status == 200, read.body
-    (decision,) = read.json()["decisions"]
-    assert [one["score"] for one in decision["shown"]] == [None, None]
-    assert client.get("/reviews/export").status == 200
-
-
 def test_decisions_cannot_be_changed_or_removed(tmp_path: Path) -> None:
     store = ReviewStore(tmp_path / "reviews.db")
-    store.add_document("a", "fever")
+    store.add_documents([NewNote("a", "fever")])
     for sql in ("UPDATE documents SET text = ''", "DELETE FROM documents"):
         with pytest.raises(sqlite3.IntegrityError):
             store.query(sql)
@@ -541,12 +539,10 @@ def test_decisions_cannot_be_changed_or_removed(tmp_path: Path) -> None:
 
 def test_a_decision_that_is_sent_again_is_written_once(tmp_path: Path) -> None:
     store = ReviewStore(tmp_path / "reviews.db")
-    document = store.add_document("a", "fever")
-    assert store.add_document("b", "fever") == document
-    values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
-    values |= {"end": 5, "label": "", "shown": [], "kb": "", "settles": False}
+    (document,) = store.add_documents([NewNote("a", "fever")]).documents
     for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
-        store.add_decisions([{"key": f"{key}-key", "chosen": chosen, **values}])
+        one = make_decision(f"{key}-key", "A", document, 0, 5, chosen)
+        store.add_decisions([one])
     assert [one.chosen for one in store.latest()] == ["C2"]
     store.close()
 
@@ -585,7 +581,7 @@ def test_kappa_of_nothing_or_of_one_concept_is_none() -> None:
 
 def test_reviewers_are_compared_in_pairs() -> None:
     decisions = [
-        Decision(n, "", name, "d", n, n + 1, "", chosen, [], "", False)
+        make_decision(f"{name}-key-{n:04}", name, "d", n, n + 1, chosen)
         for name, chosen_ones in {"A": "xy", "B": "xx", "C": "yy"}.items()
         for n, chosen in enumerate(chosen_ones)
     ]

@@ -46,7 +46,8 @@ def test_two_processes_keep_all_decisions_in_one_file(
                 "end": start + 5,
                 "chosen": "C0000004",
             }
-            statuses.append(client.post("/reviews/decisions", body).status)
+            answer = client.post("/reviews/decisions", {"decisions": [body]})
+            statuses.append(answer.status)
 
     threads = [
         threading.Thread(target=decide, args=(f"Anna {n}",)) for n in range(DECIDERS)

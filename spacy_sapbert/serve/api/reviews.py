@@ -2,13 +2,12 @@
 
 import base64
 from dataclasses import asdict
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ...formats.gold import NIL
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
@@ -22,136 +21,110 @@ from ..reviews.agreement import (
     compare_reviewers,
     find_differences,
 )
+from ..reviews.decisions import (
+    AGREED,
+    LONGEST_NAME,
+    NO_CONCEPTS,
+    OPEN,
+    Decision,
+    Name,
+    WrittenDecision,
+)
 from ..reviews.export import export_reviews, list_exports
 from ..reviews.imports import import_uploads
-from ..reviews.mentions import ShownMention, link_document, link_some, link_spans
+from ..reviews.mentions import ShownMention, link_document, link_marks, link_some
 from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
-from ..reviews.queue import DecidedPlaces, Queue, find_places, make_queue
+from ..reviews.queue import (
+    DecidedPlaces,
+    Occurrences,
+    Queue,
+    find_occurrences,
+    find_places,
+    make_queue,
+)
 from ..reviews.store import (
-    AGREED,
-    NO_MENTION,
-    Decision,
+    Added,
     DocumentCount,
+    NewNote,
     ReviewedDocument,
     ReviewStore,
-    Span,
 )
 from ..reviews.taught import TeachingState, nothing_taught
 from ..service import Service
 from .answers import describe_file, to_file
 
 router = APIRouter(tags=["reviews"], prefix="/reviews")
-LONGEST_NAME = 200  # characters
-MOST_SHOWN = 1_000  # candidates of a decision
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
+MOST_REVIEWERS = 100  # of a document
 MENTIONS_TOGETHER = 256  # decided mentions that are linked between other requests
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
+OneReviewer = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]
+Id = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 
 
-class NewDocument(BaseModel):
-    """A document to review."""
+class Request(BaseModel):
+    """The body of a request, which has these fields and no others."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class NewDocument(Request):
+    """A document to review."""
 
     name: Name
     text: str
 
 
-class Shown(BaseModel):
-    """A candidate that the reviewer saw."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    cui: Name
-    score: Annotated[float | None, Field(allow_inf_nan=False)] = None
-
-
-class NewDecision(BaseModel):
-    """What a reviewer chose for a mention.
-
-    That is an id, "NIL" = no concept of the vocabulary, "NO_MENTION" = the text is not
-    a mention, or null to withdraw the decision before.
-
-    Attributes:
-        key: A random text; a request that is repeated with it is written once.
-        kb: The digest of the knowledge base, as the answer of /link has it.
-        settles: It says what holds where reviewers differ, and is no answer of the
-            reviewer.
-    """
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
-    reviewer: Name
-    document: Name
-    start: Annotated[int, Field(ge=0, le=10**9)]
-    end: Annotated[int, Field(ge=1, le=10**9)]
-    label: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
-    chosen: Name | None
-    shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
-    kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
-    settles: bool = False
-
-
-class NewDecisions(BaseModel):
+class NewDecisions(Request):
     """Decisions that are written together, all or none."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    decisions: Annotated[
-        list[NewDecision], Field(min_length=1, max_length=MOST_DECISIONS)
-    ]
+    decisions: Annotated[list[Decision], Field(min_length=1, max_length=MOST_DECISIONS)]
 
 
-class DoneState(BaseModel):
+class DoneState(Request):
     """Whether a reviewer has done a document."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reviewer: Name
     done: bool
 
 
-class NewFile(BaseModel):
-    """A file of documents; `content` in base64."""
+class Assigned(Request):
+    """Who is to do a document; nobody = anybody."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
+    reviewers: Annotated[list[Name], Field(max_length=MOST_REVIEWERS)]
 
-    name: Name
+
+class NewFile(Request):
+    """A file of documents; `name` may have folders, and `content` is in base64."""
+
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
     content: str
 
 
-class NewFiles(BaseModel):
+class NewFiles(Request):
     """Files of documents that belong together, e.g. the two of brat."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     files: Annotated[list[NewFile], Field(min_length=1, max_length=MOST_FILES)]
 
 
-class Version(BaseModel):
+class Version(Request):
     """A taught version; null = the knowledge base that the service was started with.
 
     Without `number` it is the version that was made last.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid")
-
     number: Annotated[int, Field(ge=1)] | None = None
 
 
-class Teach(BaseModel):
+class Teach(Request):
     """How to teach; `force` makes a new version also if nothing gets better."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     force: bool = False
 
 
 class DocumentId(BaseModel):
-    """The id of a document, which is made of its text."""
+    """The id of a document, which is made of its name and text."""
 
     document: str
 
@@ -176,7 +149,7 @@ class DocumentAnswer(BaseModel):
     text: str
     kb: str
     mentions: list[ShownMention]
-    decisions: list[Decision]
+    decisions: list[WrittenDecision]
     done: list[str]
 
 
@@ -186,23 +159,10 @@ class DeletedAnswer(BaseModel):
     versions: int
 
 
-class ImportedAnswer(BaseModel):
-    """Ids of the documents that were read, and the number of their mentions."""
-
-    documents: list[str]
-    mentions: int
-
-
 class LeftAnswer(BaseModel):
     """Number of documents whose mentions are not linked yet."""
 
     left: int
-
-
-class DecisionKey(BaseModel):
-    """The key of the request, which is on the disk."""
-
-    key: str
 
 
 class DecisionKeys(BaseModel):
@@ -230,23 +190,26 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
 def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> DocumentId:
     """Keep a document to review, and return its id."""
     check_texts([body.text, body.name], service.limits, "texts")
-    return DocumentId(document=store.add_document(body.name, body.text))
+    (id,) = store.add_documents([NewNote(body.name, body.text)]).documents
+    return DocumentId(document=id)
 
 
 @router.post("/import")
-def import_documents(store: StoreDep, body: NewFiles) -> ImportedAnswer:
-    """Keep the documents of files; what their mentions have becomes a proposal.
+def import_documents(service: ServiceDep, store: StoreDep, body: NewFiles) -> Added:
+    """Keep the documents of files, all or none; what mentions have becomes a proposal.
 
-    Formats: those that `link` reads, and archives of brat.
+    Formats: those that `link` reads, and archives of brat. Documents of equal text and
+    different names are kept apart.
     """
     try:
-        files = {
-            one.name: base64.b64decode(one.content, validate=True) for one in body.files
-        }
+        files = [
+            (one.name, base64.b64decode(one.content, validate=True))
+            for one in body.files
+        ]
     except ValueError:
         expected = "`content` in base64"
         raise wrong_request(expected) from None
-    return ImportedAnswer(**asdict(import_uploads(store, files)))
+    return import_uploads(store, service.kb, files)
 
 
 @router.post("/prepare")
@@ -259,7 +222,8 @@ async def prepare(service: ServiceDep, store: StoreDep) -> LeftAnswer:
 def list_documents(store: StoreDep, reviewer: Reviewer = None) -> DocumentsAnswer:
     """The documents, without their texts, and what the page offers.
 
-    With `reviewer`, `decisions` are those of one reviewer.
+    With `reviewer`, `decisions` are those of one reviewer; one to whom documents are
+    assigned sees these and those of nobody.
     """
     return DocumentsAnswer(
         documents=store.documents(reviewer),
@@ -274,29 +238,28 @@ async def read_document(
 ) -> DocumentAnswer:
     """A document with its mentions, and the decisions of all reviewers that count.
 
-    With `reviewer`, the mentions have those that the reviewer has added.
+    With `reviewer`, the mentions have those that the reviewer has marked.
     """
-    document = find_document(store, id)
+    document = await run_in_threadpool(find_document, store, id)
     kb = service.kb.manifest.digest
     mentions = [*await link_document(service, store, document)]
     decisions = await run_in_threadpool(store.latest, document=id)
     known = {(one["start"], one["end"]) for one in mentions}
-    added = [
-        Span(one.start, one.end, one.label, "")
+    marks = [
+        one
         for one in decisions
-        if one.reviewer == reviewer
-        and not one.settles
-        and (one.start, one.end) not in known
-        and one.chosen != NO_MENTION
+        if one.reviewer == reviewer and not one.settles
+        if (one.is_mention or one.chosen == OPEN) and one.spot[1:] not in known
     ]
-    mentions += await link_spans(service, [(document.text, span) for span in added])
+    mentions += (await link_marks(service, store, marks)).get(id, [])
     mentions.sort(key=lambda one: (one["start"], -one["end"]))
+    done = await run_in_threadpool(store.done)
     return DocumentAnswer(
         **asdict(document),
         kb=kb,
         mentions=mentions,
         decisions=decisions,
-        done=store.done().get(id, []),
+        done=done.get(id, []),
     )
 
 
@@ -318,7 +281,16 @@ def set_done(
     return body
 
 
-def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> None:
+@router.post("/documents/{id}/assigned")
+def assign(service: ServiceDep, store: StoreDep, id: str, body: Assigned) -> Assigned:
+    """Say who is to do a document, instead of those before."""
+    document = find_document(store, id)
+    check_texts(body.reviewers, service.limits, "names")
+    store.assign(document.id, body.reviewers)
+    return body
+
+
+def check_decision(service: Service, store: ReviewStore, body: Decision) -> None:
     """Raise an error for a decision that is not possible."""
     document = find_document(store, body.document)
     check_texts([body.reviewer, body.label], service.limits, "names")
@@ -328,28 +300,22 @@ def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> N
     if not body.start < body.end <= len(document.text):
         expected = "`start` and `end` inside the text"
         raise wrong_request(expected)
-    if body.chosen not in (None, NIL, NO_MENTION):
-        find_concept(service.kb, body.chosen or "")
+    if body.settles and body.chosen == OPEN:
+        raise wrong_request("`chosen` to say what holds, with `settles`")
+    if body.chosen not in (None, *NO_CONCEPTS):
+        proposed = {span.cui for span in store.proposals(body.document) or ()}
+        if body.chosen not in proposed:  # it may be of another vocabulary
+            find_concept(service.kb, body.chosen or "")
 
 
 @router.post("/decisions")
-def add_decision(
-    service: ServiceDep, store: StoreDep, body: NewDecision
-) -> DecisionKey:
-    """Write a decision; the answer comes when it is on the disk."""
-    check_decision(service, store, body)
-    store.add_decisions([cast(Any, body.model_dump())])
-    return DecisionKey(key=body.key)
-
-
-@router.post("/decisions/all")
 def add_decisions(
     service: ServiceDep, store: StoreDep, body: NewDecisions
 ) -> DecisionKeys:
     """Write decisions, all or none; the answer comes when they are on the disk."""
     for one in body.decisions:
         check_decision(service, store, one)
-    store.add_decisions([cast(Any, one.model_dump()) for one in body.decisions])
+    store.add_decisions(body.decisions)
     return DecisionKeys(keys=[one.key for one in body.decisions])
 
 
@@ -357,7 +323,7 @@ def add_decisions(
 async def queue(
     service: ServiceDep,
     store: StoreDep,
-    reviewer: Annotated[str, Query(max_length=LONGEST_NAME)],
+    reviewer: OneReviewer,
 ) -> Queue:
     """What a reviewer has not decided, in all documents: the most uncertain first.
 
@@ -365,7 +331,23 @@ async def queue(
     are left out; see /reviews/prepare.
     """
     digest = service.kb.manifest.digest
-    return await run_in_threadpool(make_queue, store, digest, reviewer)
+    decisions = await run_in_threadpool(store.latest, reviewer=reviewer)
+    marks = [one for one in decisions if one.chosen == OPEN]
+    marked = await link_marks(service, store, marks)
+    return await run_in_threadpool(make_queue, store, digest, reviewer, marked)
+
+
+@router.get("/occurrences")
+def occurrences(
+    service: ServiceDep,
+    store: StoreDep,
+    text: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
+    document: Annotated[str, Query(max_length=LONGEST_NAME)],
+    reviewer: OneReviewer,
+) -> Occurrences:
+    """Where a text stands, as whole words in any case, that is open for a reviewer."""
+    digest = service.kb.manifest.digest
+    return find_occurrences(store, digest, reviewer, text, document)
 
 
 @router.get("/places")
@@ -379,9 +361,20 @@ def places(
 
 
 @router.get("/differences")
-def differences(service: ServiceDep, store: StoreDep) -> Differences:
-    """Where reviewers differ, with the text around; what is not settled first."""
-    return find_differences(store, service.kb)
+def differences(
+    service: ServiceDep,
+    store: StoreDep,
+    document: Id = None,
+    reviewer: Reviewer = None,
+    open: bool = False,
+) -> Differences:
+    """Where reviewers differ, with the text around; what is not settled first.
+
+    With `document`, `reviewer` or `open`: only those in it, with a choice of the
+    reviewer, or not settled.
+    """
+    where = {"document": document, "reviewer": reviewer}
+    return find_differences(store, service.kb, **where, open=open)
 
 
 @router.get("/agreement")

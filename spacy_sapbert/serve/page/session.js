@@ -52,7 +52,7 @@ function showSaved(problem = "") {
 /** @param {import("./state.js").Write[]} writes */
 function sendWrites(writes) {
   const decisions = writes.map(({ before, ...one }) => one);
-  return post("/reviews/decisions/all", { decisions });
+  return post("/reviews/decisions", { decisions });
 }
 
 /**

@@ -1,17 +1,22 @@
-"""How far reviewers agree, and where they do not."""
+"""What reviewers agree on, how far, and where they differ.
+
+`judge_places` is the one definition of *agreed*: Agree, export, teaching and quality
+read it.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from ...kb.knowledge_base import KnowledgeBase
-from .queue import Place, show_place
-from .store import NO_MENTION, Decision, ReviewStore
+from .decisions import NO_MENTION, OPEN, Decision, Spot
+from .queue import Place, group_by_document, show_place
+from .store import ReviewStore
 
 DIGITS = 4
 MOST_DIFFERENCES = 10_000
-Spot = tuple[str, int, int]  # id of a document, start and end
 
 
 @dataclass(frozen=True)
@@ -32,14 +37,28 @@ class Agreement:
     f1: float | None
 
 
+class Judged(NamedTuple):
+    """What reviewers say of a place.
+
+    Attributes:
+        decision: One of those on it, of which the label counts.
+        choices: What each says; None = the text is not a mention.
+        agreed: What holds: an id, "NIL" or `NO_MENTION`; None = nothing yet.
+        differs: Whether they differ, also if it is settled.
+    """
+
+    decision: Decision
+    choices: dict[str, str | None]
+    agreed: str | None
+    differs: bool
+
+
 @dataclass(frozen=True)
 class Difference:
     """A place where reviewers differ.
 
     Attributes:
-        choices: What each chose, None = nothing, though the reviewer decided on another
-            mention there or has done the document.
-        agreed: What was agreed on since then.
+        choices, agreed: See `Judged`.
     """
 
     place: Place
@@ -101,9 +120,8 @@ def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
     """
     chosen: dict[str, dict[Spot, str]] = {}
     for one in decisions:
-        if not one.settles:
-            place = (one.document, one.start, one.end)
-            chosen.setdefault(one.reviewer, {})[place] = one.chosen or ""
+        if not one.settles and one.chosen != OPEN:
+            chosen.setdefault(one.reviewer, {})[one.spot] = one.chosen or ""
     pairs = []
     for first, second in combinations(sorted(chosen), 2):
         places = sorted(chosen[first].keys() & chosen[second].keys())
@@ -118,60 +136,83 @@ def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
     return pairs
 
 
-def choose_at(
-    own: Sequence[Decision], spot: Spot, done: bool
-) -> tuple[bool, str | None]:
-    """Return whether a reviewer has said something about a place, and what.
+def judge_places(
+    decisions: Iterable[Decision], done: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, list[Judged]]]:
+    """Yield the id of each document, and what reviewers say of each place in it.
+
+    A place is the span of a decision. What holds there is
+
+    1. what was settled; a mention that was settled also settles the differences that it
+       overlaps: these are no mentions;
+    2. else what all say who say something: by a decision on the span, or on a mention
+       that overlaps it (then this is none), or by having done the document and being
+       silent on it (then it is none). If only one says something, that holds;
+    3. else nothing. It is also nothing as long as another reviewer, who says nothing of
+       the place, has left a mention `OPEN` in the document: the reviewer is at work.
 
     Args:
-        own: The decisions of the reviewer on the document.
-        done: Whether the reviewer has done the document.
+        decisions: Those that count; see `ReviewStore.latest`.
+        done: Who has done each document.
     """
-    _, start, end = spot
-    for one in own:
-        if (one.start, one.end) == (start, end):
-            return True, None if one.chosen == NO_MENTION else one.chosen
-    return done or any(one.start < end and start < one.end for one in own), None
+    for id, every in group_by_document(decisions).items():
+        settled = {one.spot: one for one in every if one.settles}
+        answers: dict[str, list[Decision]] = {name: [] for name in done.get(id, ())}
+        for one in every:
+            if not one.settles and one.chosen != OPEN:
+                answers.setdefault(one.reviewer, []).append(one)
+        at_work = {one.reviewer for one in every if one.chosen == OPEN}
+        places = {one.spot: one for one in reversed(every) if one.chosen != OPEN}
+        judged = []
+        for spot, decision in sorted(places.items()):
+            _, start, end = spot
+            choices: dict[str, str | None] = {}
+            for name, own in sorted(answers.items()):
+                near = [one for one in own if one.overlaps(start, end)]
+                same = [one.chosen for one in near if one.spot == spot]
+                if same:
+                    choices[name] = None if same[0] == NO_MENTION else same[0]
+                elif name in done.get(id, ()) or any(one.is_mention for one in near):
+                    choices[name] = None
+            differs = len({*choices.values()}) > 1
+            agreed: str | None = None
+            if spot in settled:
+                agreed = settled[spot].chosen
+            elif differs:
+                over = [one for one in settled.values() if one.overlaps(start, end)]
+                agreed = NO_MENTION if any(one.is_mention for one in over) else None
+            elif choices and not at_work - choices.keys():
+                agreed = next(iter(choices.values())) or NO_MENTION
+            judged.append(Judged(decision, choices, agreed, differs))
+        yield id, judged
 
 
-def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
-    """Find where reviewers differ, those that are not settled first."""
-    done = store.done()
-    by_document: dict[str, dict[str, list[Decision]]] = {}
-    settled: dict[Spot, str | None] = {}
-    for one in store.latest():
-        if one.settles:
-            settled[one.document, one.start, one.end] = one.chosen
-            continue
-        of_document = by_document.setdefault(one.document, {})
-        of_document.setdefault(one.reviewer, []).append(one)
+def find_differences(
+    store: ReviewStore,
+    kb: KnowledgeBase,
+    *,
+    document: str | None = None,
+    reviewer: str | None = None,
+    open: bool = False,
+) -> Differences:
+    """Find where reviewers differ, those that are not settled first.
+
+    Args:
+        document, reviewer: Only those in a document, or with a choice of a reviewer.
+        open: Only those that are not settled.
+    """
     found: list[Difference] = []
-    for id, of_reviewers in by_document.items():
-        document = store.document(id)
-        if len(of_reviewers) < 2 or document is None:
-            continue
-        spans = {
-            (one.start, one.end, one.label)
-            for own in of_reviewers.values()
-            for one in own
-        }
-        seen: set[tuple[int, int]] = set()
-        for start, end, label in sorted(spans):
-            if (start, end) in seen:
-                continue
-            seen.add((start, end))
-            choices = {}
-            for name, own in sorted(of_reviewers.items()):
-                said, chosen = choose_at(
-                    own, (id, start, end), name in done.get(id, ())
-                )
-                if said:
-                    choices[name] = chosen
-            if len({*choices.values()}) > 1:
-                place = show_place(document, start, end, label)
-                found.append(Difference(place, choices, settled.get((id, start, end))))
+    for id, judged in judge_places(store.latest(document=document), store.done()):
+        note = store.document(id)
+        found += [
+            Difference(show_place(note, one.start, one.end, one.label), choices, agreed)
+            for one, choices, agreed, differs in judged
+            if differs and note is not None
+            if reviewer is None or reviewer in choices
+        ]
     found.sort(key=lambda one: one.agreed is not None)
+    open_ones = sum(one.agreed is None for one in found)
+    found = found[:open_ones] if open else found
     first = found[:MOST_DIFFERENCES]
     ids = {id for one in first for id in (*one.choices.values(), one.agreed) if id}
-    open_ones = sum(one.agreed is None for one in found)
     return Differences(len(found), open_ones, first, kb.store.names_of_cuis(ids))

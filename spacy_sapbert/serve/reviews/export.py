@@ -13,7 +13,9 @@ from ...formats.gold import NIL, GoldDocument, GoldMention
 from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
 from ..problems import check_format
-from .store import AGREED, NO_MENTION, Decision, ReviewedDocument, ReviewStore
+from .agreement import judge_places
+from .decisions import AGREED, OPEN, Decision
+from .store import ReviewedDocument, ReviewStore
 
 TSV = "tsv"
 
@@ -27,53 +29,48 @@ def list_exports() -> dict[str, tuple[str, str]]:
     return {**media, TSV: ("text/tab-separated-values; charset=utf-8", ".tsv")}
 
 
-def merge_decisions(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return what holds for each mention: what was agreed, or what all say.
-
-    Mentions on which reviewers differ are left out.
-    """
-    places: dict[tuple[str, int, int], list[Decision]] = {}
-    for one in decisions:
-        places.setdefault((one.document, one.start, one.end), []).append(one)
-    merged = []
-    for same in places.values():
-        settled = [one for one in same if one.settles]
-        if settled or len({one.chosen for one in same}) == 1:
-            merged.append((settled or same)[0])
-    return merged
-
-
 def group_decisions(
     store: ReviewStore, reviewer: str | None
 ) -> Iterator[tuple[str, ReviewedDocument, list[Decision]]]:
-    """Yield each document with the decisions of a reviewer, and an id of both.
+    """Yield each document with the mentions that a reviewer says it has, and an id.
 
-    Texts that were said not to be mentions are left out.
+    A document without mentions is there if the reviewer has done it.
 
     Args:
         reviewer: None = all, and each has documents of its own, as what settles has;
-            `AGREED` = what reviewers agree on, see `merge_decisions`.
+            `AGREED` = what holds, see `judge_places`. A document is then left out as
+            long as nothing in it holds, unless it was done and nobody differs.
     """
-    if reviewer == AGREED:
-        every = merge_decisions(store.latest())
-    else:
-        every = store.latest(reviewer=reviewer)
+    done = store.done()
     groups: dict[tuple[str, str], list[Decision]] = {}
-    for decision in every:
-        name = AGREED if decision.settles else decision.reviewer
-        key = (decision.document, "" if reviewer == AGREED else name)
-        known = groups.setdefault(key, [])
-        if decision.chosen != NO_MENTION:
-            known.append(decision)
-    names = Counter(one.name for one in store.documents())
+    if reviewer == AGREED:
+        for id, judged in judge_places(store.latest(), done):
+            held = [(one, agreed) for one, _, agreed, _ in judged if agreed is not None]
+            if held:
+                groups[id, ""] = [
+                    one.model_copy(update={"chosen": agreed}) for one, agreed in held
+                ]
+            else:
+                done.pop(id, None)
+        groups |= {(id, ""): [] for id in done if (id, "") not in groups}
+    else:
+        for decision in store.latest(reviewer=reviewer):
+            name = AGREED if decision.settles else decision.reviewer
+            if decision.chosen != OPEN:
+                groups.setdefault((decision.document, name), []).append(decision)
+        for id, names in done.items():
+            for name in names:
+                if reviewer in (None, name):
+                    groups.setdefault((id, name), [])
+    known_names = Counter(one.name for one in store.documents())
     for (id, name), decisions in groups.items():
         document = store.document(id)
         if document is not None:
             known_by = document.name
-            if names[known_by] > 1:
+            if known_names[known_by] > 1:
                 known_by = f"{known_by}-{id[:8]}"
             shown = known_by if reviewer is not None else f"{known_by}-{name}"
-            yield shown, document, decisions
+            yield shown, document, [one for one in decisions if one.is_mention]
 
 
 def make_entity(

@@ -3,18 +3,20 @@
 All formats of `link` are read; what is said of the concepts becomes a proposal.
 """
 
+import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from ...errors import SapbertError
 from ...formats.documents import Document
-from ...formats.gold import LONGEST, choose_kb_id
+from ...formats.gold import LONGEST, NIL, choose_kb_id
 from ...formats.inputs.files import InputFile, choose_file, list_inputs
 from ...formats.inputs.reading import read_documents
+from ...kb.knowledge_base import KnowledgeBase
 from ..encodings import to_utf8
 from ..problems import (
     INVALID,
@@ -23,20 +25,11 @@ from ..problems import (
     too_much_in_request,
     wrong_request,
 )
-from .store import ReviewStore, Span
+from .store import Added, NewNote, ReviewStore, Span
 
-NIL = "NIL"
 MOST_UNPACKED = 64 << 20  # bytes of an archive
 NAME_BYTES = 250  # of a file, which most file systems can have
 FILE = "file"  # that has no name
-
-
-@dataclass
-class Imported:
-    """What was read: ids of the documents, and the number of their mentions."""
-
-    documents: list[str] = field(default_factory=list)
-    mentions: int = 0
 
 
 def propose_spans(document: Document) -> list[Span] | None:
@@ -52,90 +45,125 @@ def propose_spans(document: Document) -> list[Span] | None:
     return [*spans.values()]
 
 
-def import_files(store: ReviewStore, files: Iterable[InputFile]) -> Imported:
-    """Add the documents of files.
-
-    Raises:
-        SapbertError: If a document is invalid, with file and line; those before it are
-            kept.
-    """
-    found = Imported()
+def read_notes(files: Iterable[InputFile]) -> Iterator[NewNote]:
+    """Yield the documents of files; one that is invalid is an error with file, line."""
     for document in read_documents(
         files, longest=LONGEST, overlapping=True, concepts=True
     ):
-        id = store.add_document(str(document.id), document.text)
-        spans = propose_spans(document)
-        if spans is not None:
-            store.set_proposals(id, spans)
-            found.mentions += len(spans)
-        found.documents.append(id)
-    return found
+        yield NewNote(str(document.id), document.text, propose_spans(document))
 
 
-def import_paths(store: ReviewStore, paths: Iterable[Path]) -> Imported:
-    """Add the documents of files and folders; see `import_files`."""
-    return import_files(store, list_inputs(paths, left_out=Counter()))
+def import_paths(store: ReviewStore, paths: Iterable[Path]) -> Added:
+    """Add the documents of files and folders, all or none."""
+    return store.add_documents(read_notes(list_inputs(paths, left_out=Counter())))
 
 
-def import_uploads(store: ReviewStore, files: Mapping[str, bytes]) -> Imported:
-    """Add the documents of files that were dropped on the page.
+def import_uploads(
+    store: ReviewStore, kb: KnowledgeBase, files: Iterable[tuple[str, bytes]]
+) -> Added:
+    """Add the documents of files that were dropped on the page, all or none.
 
     Args:
-        files: Contents by name; brat has two files a document, or an archive of them.
+        files: Names, with folders if they have some, and contents; brat has two files a
+            document. An archive stands for its files.
 
     Raises:
         RequestError: If a file cannot be read.
         SapbertError: If a library is missing.
     """
-    with TemporaryDirectory(prefix="sapbert-documents-") as name:
-        folder = Path(name)
-        for name, data in files.items():
-            path = folder / file_name(name)
-            path.write_bytes(to_utf8(data))
-            if zipfile.is_zipfile(path) and path.suffix.lower() == ".zip":
-                unpack(path, folder)
-                path.unlink()
-        paths = sorted(path for path in folder.iterdir() if path.is_file())
+    with TemporaryDirectory(prefix="sapbert-documents-") as temporary:
+        folder = Path(temporary)
+        inputs: dict[Path, InputFile] = {}
         try:
-            chosen = [choose_file(path, path.name, None) for path in paths]
-            # Of brat both files name the same document.
-            inputs = {file.path: file for file in chosen}
-            return import_files(store, inputs.values())
+            for path, name in write_files(folder, unpack_all(files)):
+                file = choose_note(path, name)
+                inputs[file.path] = file  # of brat both name the same document
+            notes = [*read_notes(inputs.values())]
         except RequestError:
             raise
         except SapbertError as error:
             if error.code == MISSING:
                 raise
-            text = error.text.replace(f"{folder}/", "")
+            text = re.sub(rf"{re.escape(temporary)}/\d+/", "", error.text)
+            if "`--" in text:  # how to mend it on the command line
+                expected, but, got = text.partition(", but ")
+                text = f"{expected}{but}{got.partition('. ')[0]}. Correct the file."
             raise RequestError(error.code, text, INVALID) from None
+    added = store.add_documents(notes)
+    ids = Counter(span.cui for one in notes for span in one.spans or () if span.cui)
+    added.unknown_ids = sum(n for id, n in ids.items() if kb.concept(id) is None)
+    return added
 
 
-def file_name(name: str) -> str:
-    """Return the end of a name that anybody may have chosen, as a name of a file."""
-    last = PurePosixPath(name.replace("\\", "/").replace("\0", "")).name.lstrip(".")
-    return last.encode("utf8", "replace")[-NAME_BYTES:].decode("utf8", "ignore") or FILE
+def choose_note(path: Path, name: str) -> InputFile:
+    """Return a file with its format; the error is for a person before the page."""
+    try:
+        return choose_file(path, name, None)
+    except SapbertError as error:
+        if error.code != "E110":
+            raise
+        raise RequestError(
+            "E110",
+            "Expected notes as text, or in a format of docs/formats.md, but got a file "
+            f"that is neither: {name}. Save it as text (.txt) in UTF-8.",
+            INVALID,
+        ) from None
 
 
-def unpack(path: Path, folder: Path) -> None:
-    """Unpack the files of an archive, without their folders.
+def write_files(
+    folder: Path, files: Iterable[tuple[str, bytes]]
+) -> list[tuple[Path, str]]:
+    """Write files with names that anybody may have chosen, and return their paths.
+
+    Two of one name are kept apart: each folder of names is one of ours, and the second
+    of a name is in another one. Files that belong together stay together.
+    """
+    written: list[tuple[Path, str]] = []
+    folders: dict[tuple[str, int], Path] = {}
+    times: Counter[str] = Counter()
+    for name, data in files:
+        parts = [clean_part(part) for part in name.replace("\\", "/").split("/")]
+        *above, last = [part for part in parts if part] or [FILE]
+        name = "/".join([*above, last])
+        times[name] += 1
+        key = "/".join(above), times[name]
+        place = folders.setdefault(key, folder / str(len(folders)))
+        place.mkdir(exist_ok=True)
+        (place / last).write_bytes(to_utf8(data))
+        written.append((place / last, name))
+    return written
+
+
+def clean_part(part: str) -> str:
+    """Return a part of a path as a name of a file; "" for one that names no file."""
+    part = part.replace("\0", "").strip().lstrip(".")
+    return part.encode("utf8", "replace")[-NAME_BYTES:].decode("utf8", "ignore")
+
+
+def unpack_all(files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield files, and those of archives in their place.
 
     Raises:
-        RequestError: If it is too large or damaged.
+        RequestError: If an archive is too large or damaged.
     """
     left = MOST_UNPACKED
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for entry in archive.infolist():
-                if entry.is_dir() or PurePosixPath(entry.filename).name.startswith("."):
-                    continue
-                with archive.open(entry) as file:
-                    data = file.read(left + 1)
-                left -= len(data)
-                if left < 0:
-                    got = MOST_UNPACKED - left
-                    what = "bytes of an archive"
-                    raise too_much_in_request(MOST_UNPACKED, what, got)
-                (folder / file_name(entry.filename)).write_bytes(data)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
-        expected = "an archive (.zip) that can be read"
-        raise wrong_request(expected) from None
+    for name, data in files:
+        if not name.lower().endswith(".zip") or not zipfile.is_zipfile(BytesIO(data)):
+            yield name, data
+            continue
+        try:
+            with zipfile.ZipFile(BytesIO(data)) as archive:
+                for entry in archive.infolist():
+                    hidden = PurePosixPath(entry.filename).name.startswith(".")
+                    if entry.is_dir() or hidden:
+                        continue
+                    with archive.open(entry) as file:
+                        unpacked = file.read(left + 1)
+                    left -= len(unpacked)
+                    if left < 0:
+                        got, what = MOST_UNPACKED - left, "bytes of an archive"
+                        raise too_much_in_request(MOST_UNPACKED, what, got)
+                    yield entry.filename, unpacked
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
+            expected = "an archive (.zip) that can be read"
+            raise wrong_request(expected) from None

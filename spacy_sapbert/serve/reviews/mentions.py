@@ -7,15 +7,17 @@ once for each version of the knowledge base.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.certainty import CLEAR_MARGIN, Certainty, judge_link
 from ..service import Service
+from .decisions import Decision
 from .store import ReviewedDocument, ReviewStore, Span
 
 SHOWN = 9  # candidates, one for each digit of the keyboard
 TOGETHER = 16  # documents of a request that links those that are not linked yet
-CLEAR_MARGIN = 0.1  # of the scores of two concepts, from which the first is clear
 
 
 class ShownConcept(TypedDict):
@@ -36,6 +38,8 @@ class ShownMention(TypedDict):
     Attributes:
         cui: The concept that is proposed.
         proposed: It comes from the file of the document.
+        known: The knowledge base has the concept, or none is proposed.
+        certainty: See `judge_link`.
     """
 
     start: int
@@ -45,48 +49,54 @@ class ShownMention(TypedDict):
     cui: str | None
     note: str | None
     proposed: bool
+    known: bool
+    certainty: Certainty
     candidates: list[ShownConcept]
 
 
-def show_candidates(candidates: Iterable[Any]) -> list[ShownConcept]:
-    """Return candidates of a link or an entity without what the page does not show."""
-    return [
-        {
-            "cui": one["cui"],
-            "name": one["name"],
-            "alias": one["alias"],
-            "score": one["score"],
-            "probability": one["probability"],
-            "types": one["types"],
-            "tie": one["tie"],
-        }
-        for one in [*candidates][:SHOWN]
-    ]
+def show_mention(
+    kb: KnowledgeBase,
+    text: str,
+    span: Span,
+    cui: str | None,
+    note: str | None,
+    found: Any,
+) -> ShownMention:
+    """Return a mention as the page shows it.
 
-
-def propose(kb: KnowledgeBase, mention: ShownMention, cui: str) -> None:
-    """Make the concept that a file has for a mention the proposal, as first candidate.
-
-    A concept that the knowledge base does not have is ignored.
+    Args:
+        text: Of the mention.
+        span: Its `cui` is what a file has for it, also an id that the knowledge base
+            does not have; then it is the proposal, and the first candidate.
+        cui, note, found: Its link and the candidates.
     """
-    concept = kb.concept(cui) if cui else None
-    if concept is None:
-        return
-    known = [one for one in mention["candidates"] if one["cui"] == concept.cui]
-    others = [one for one in mention["candidates"] if one["cui"] != concept.cui]
-    first = known or [
-        ShownConcept(
-            cui=concept.cui,
-            name=concept.name,
-            alias=concept.name,
-            score=None,
-            probability=None,
-            types=concept.types,
-            tie=None,
-        )
-    ]
-    mention["candidates"] = [*first, *others][:SHOWN]
-    mention["cui"], mention["note"], mention["proposed"] = concept.cui, None, True
+    fields = ShownConcept.__annotations__
+    candidates: Any = [{name: one[name] for name in fields} for one in found]
+    concept = kb.concept(span.cui) if span.cui else None
+    if span.cui:
+        cui, note = concept.cui if concept else span.cui, None
+        name = concept.name if concept else span.cui
+        types = concept.types if concept else []
+        own: Any = {"cui": cui, "name": name, "alias": name, "score": None}
+        own |= {"probability": None, "types": types, "tie": None}
+        candidates.sort(key=lambda one: one["cui"] != cui)  # the others stay in order
+        if not candidates or candidates[0]["cui"] != cui:
+            candidates.insert(0, own)
+    known = not span.cui or concept is not None
+    proposed = bool(span.cui)
+    certainty = judge_link(text, cui, candidates, note=note, proposed=proposed)
+    return {
+        "start": span.start,
+        "end": span.end,
+        "text": text,
+        "label": span.label,
+        "cui": cui,
+        "note": note,
+        "proposed": proposed,
+        "known": known,
+        "certainty": certainty if known else "unsure",
+        "candidates": candidates[:SHOWN],
+    }
 
 
 async def link_spans(
@@ -100,22 +110,39 @@ async def link_spans(
     for first in range(0, len(texts), most):
         part = slice(first, first + most)
         results = await service.link_mentions(texts[part], {}, labels[part])
-        for (_, span), text, result in zip(
-            spans[part], texts[part], results, strict=True
-        ):
-            mention = ShownMention(
-                start=span.start,
-                end=span.end,
-                text=text,
-                label=span.label,
-                cui=result.linked.cui,
-                note=result.linked.note,
-                proposed=False,
-                candidates=show_candidates(result.linked.candidates),
+        found += [
+            show_mention(
+                service.kb,
+                text,
+                span,
+                one.linked.cui,
+                one.linked.note,
+                one.linked.candidates,
             )
-            propose(service.kb, mention, span.cui)
-            found.append(mention)
+            for (_, span), text, one in zip(
+                spans[part], texts[part], results, strict=True
+            )
+        ]
     return found
+
+
+async def link_marks(
+    service: Service, store: ReviewStore, marks: Iterable[Decision]
+) -> dict[str, list[ShownMention]]:
+    """Return the mentions that reviewers have marked, linked, by document."""
+    texts: dict[str, str] = {}
+    spans = []
+    for one in marks:
+        if one.document not in texts:
+            document = await run_in_threadpool(store.document, one.document)
+            texts[one.document] = document.text if document else ""
+        span = Span(one.start, one.end, one.label, "")
+        spans.append((one.document, span))
+    found = await link_spans(service, [(texts[id], span) for id, span in spans])
+    marked: dict[str, list[ShownMention]] = {}
+    for (id, _), mention in zip(spans, found, strict=True):
+        marked.setdefault(id, []).append(mention)
+    return marked
 
 
 async def link_document(
@@ -123,30 +150,22 @@ async def link_document(
 ) -> list[ShownMention]:
     """Return the mentions of a document; they are kept for the next time."""
     kb = service.kb.manifest.digest
-    known: list[ShownMention] | None = store.links(document.id, kb)
+    known = await run_in_threadpool(store.links, document.id, kb)
     if known is not None:
         return known
-    spans = store.proposals(document.id)
+    spans = await run_in_threadpool(store.proposals, document.id)
     if spans is None:
         (result,) = await service.link_texts([document.text], {})
         kb = result.kb  # a text that cannot be linked has no entities
-        found = [
-            ShownMention(
-                start=one["start"],
-                end=one["end"],
-                text=one["text"],
-                label=one["label"],
-                cui=one["cui"],
-                note=one["note"],
-                proposed=False,
-                candidates=show_candidates(one["candidates"]),
-            )
-            for one in result.entities
-        ]
+        found = []
+        for one in result.entities:
+            span = Span(one["start"], one["end"], one["label"], "")
+            link = one["cui"], one["note"], one["candidates"]
+            found.append(show_mention(service.kb, one["text"], span, *link))
     else:
         found = await link_spans(service, [(document.text, span) for span in spans])
     found.sort(key=lambda one: (one["start"], -one["end"]))
-    store.set_links({document.id: found}, kb)
+    await run_in_threadpool(store.set_links, document.id, found, kb)
     return found
 
 
@@ -156,9 +175,9 @@ async def link_some(service: Service, store: ReviewStore) -> int:
     Returns:
         How many are left.
     """
-    ids = store.unlinked(service.kb.manifest.digest)
+    ids = await run_in_threadpool(store.unlinked, service.kb.manifest.digest)
     for id in ids[:TOGETHER]:
-        document = store.document(id)
+        document = await run_in_threadpool(store.document, id)
         if document is not None:
             await link_document(service, store, document)
     return max(0, len(ids) - TOGETHER)
@@ -170,18 +189,16 @@ def measure_doubt(mention: ShownMention) -> float:
     With probabilities it is 1 minus that of the first candidate, else it falls with the
     margin of the first two scores.
     """
-    candidates = mention["candidates"]
-    if not candidates:
+    if not mention["candidates"]:
         return 0.0
-    first, *others = candidates
+    if mention["certainty"] == "tied":
+        return 1.0
+    first, *others = mention["candidates"]
     if mention["proposed"]:
-        best = max((one["score"] or 0.0 for one in others), default=0.0)
-        return 0.1 if (first["score"] or 0.0) >= best else 0.9
+        return 0.1 if mention["certainty"] == "sure" else 0.9
     if first["probability"] is not None:
         chance = first["probability"]
         return 1 - chance if mention["cui"] else min(1.0, 2 * chance)
-    if first["tie"] is not None:
-        return 1.0
     score = first["score"] or 0.0
     if mention["cui"] is None:
         return max(0.0, score) / 2  # the nearer a concept is, the more it may be meant

@@ -1,9 +1,10 @@
-"""How the knowledge base in use answers the mentions that reviewers have decided."""
+"""How the knowledge base in use answers the mentions that reviewers agree on."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
+from .agreement import judge_places
+from .decisions import NO_CONCEPTS, NO_MENTION
 from .store import ReviewStore
 
 NEAR = 5  # candidates among which the right one may be
@@ -25,7 +28,7 @@ class DecidedMention(NamedTuple):
     """A text that was decided, and how often.
 
     Attributes:
-        chosen: Id of a concept, or "NIL".
+        chosen: Id of a concept, "NIL", or `NO_MENTION`.
     """
 
     text: str
@@ -75,16 +78,21 @@ class CauseCount:
 
 @dataclass(frozen=True)
 class Quality:
-    """How the mentions that were decided are answered.
+    """How the mentions that reviewers agree on are answered.
 
     Attributes:
-        mentions: Number of decisions.
+        mentions: Number of mentions.
         without_concept: Of them, those that mean no concept.
+        no_mentions: Number of texts that are not mentions; they count only here.
+        linked_no_mentions: Of them, those that would be linked: wrong mentions, for
+            which no concept is right.
         error: Expected calibration error; None without probabilities.
     """
 
     mentions: int
     without_concept: int
+    no_mentions: int
+    linked_no_mentions: int
     shares: Shares
     bins: list[Bin]
     error: float | None
@@ -92,21 +100,20 @@ class Quality:
 
 
 def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]:
-    """Return what all reviewers have decided, each text and concept once."""
+    """Return what reviewers agree on, each text and concept once."""
 
     @cache
-    def find(chosen: str | None) -> str:
-        concept = kb.concept(chosen) if chosen not in (None, NIL) else None
-        return concept.cui if concept else chosen or NIL
+    def find(chosen: str) -> str:
+        concept = kb.concept(chosen) if chosen not in NO_CONCEPTS else None
+        return concept.cui if concept else chosen
 
-    texts: dict[str, str] = {}
     counts: Counter[tuple[str, str, str]] = Counter()
-    for decision in store.latest():
-        if decision.document not in texts:
-            document = store.document(decision.document)
-            texts[decision.document] = document.text if document else ""
-        text = texts[decision.document][decision.start : decision.end]
-        counts[text, decision.label, find(decision.chosen)] += 1
+    for id, judged in judge_places(store.latest(), store.done()):
+        document = store.document(id)
+        for one, _, agreed, _ in judged:
+            if document is not None and agreed is not None:
+                text = document.text[one.start : one.end]
+                counts[text, one.label, find(agreed)] += 1
     return [DecidedMention(*key, count) for key, count in counts.items()]
 
 
@@ -123,6 +130,15 @@ def measure_quality(
         ranked: The first candidates of each, without a threshold.
         linked: The link of each, with the settings of the service.
     """
+    is_mention = [one.chosen != NO_MENTION for one in mentions]
+    spurious = [
+        (one.times, link.cui is not None)
+        for one, link in zip(mentions, linked, strict=True)
+        if one.chosen == NO_MENTION
+    ]
+    mentions = [*compress(mentions, is_mention)]
+    ranked = [*compress(ranked, is_mention)]
+    linked = [*compress(linked, is_mention)]
     weights = np.array([one.times for one in mentions], dtype=np.float64)
     meant = np.array([one.chosen != NIL for one in mentions], dtype=bool)
     places = [
@@ -157,6 +173,8 @@ def measure_quality(
     return Quality(
         int(weights.sum()),
         int(weights[~meant].sum()),
+        sum(times for times, _ in spurious),
+        sum(times for times, is_linked in spurious if is_linked),
         shares,
         bins,
         error,

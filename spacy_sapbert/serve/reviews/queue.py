@@ -1,16 +1,20 @@
-"""The open mentions of all documents: equal ones together, the most uncertain first."""
+"""What a reviewer has to do, in all documents: open mentions, and equal texts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+import regex
+
+from .decisions import OPEN, Decision, Spot
 from .mentions import ShownMention, measure_doubt
-from .store import Decision, ReviewedDocument, ReviewStore
+from .store import ReviewedDocument, ReviewStore
 
 AROUND = 80  # characters of the text before and after a mention
 MOST_GROUPS = 50
 MOST_FOUND = 100  # places of a text or a concept
 MOST_PLACES = 500  # of a group that one key decides
+MOST_OCCURRENCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,29 @@ class Queue:
     first: list[Group]
 
 
-def is_open(mention: ShownMention, decided: Collection[Decision]) -> bool:
-    """Return whether a mention has no decision, and overlaps none that has one."""
-    return not any(
-        one.start < mention["end"] and mention["start"] < one.end for one in decided
-    )
+@dataclass(frozen=True)
+class DecidedPlaces:
+    """The first places where something was decided, and the number of all."""
+
+    total: int
+    places: list[Place]
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Where a text stands that a reviewer has not decided there.
+
+    Attributes:
+        here, elsewhere: Number in the document, and in others.
+        documents: Number of these others.
+        places: The first of all, those in the document before others.
+    """
+
+    here: int
+    elsewhere: int
+    documents: int
+    total: int
+    places: list[Place]
 
 
 def show_place(document: ReviewedDocument, start: int, end: int, label: str) -> Place:
@@ -73,53 +95,68 @@ def show_place(document: ReviewedDocument, start: int, end: int, label: str) -> 
     )
 
 
-@dataclass(frozen=True)
-class DecidedPlaces:
-    """The first places where something was decided, and the number of all."""
-
-    total: int
-    places: list[Place]
-
-
 def find_places(
     store: ReviewStore, *, text: str | None = None, chosen: str | None = None
 ) -> DecidedPlaces:
     """Find where a text was decided, or where a concept was chosen; each place once."""
-    places: dict[tuple[str, int, int], Place] = {}
+    places: dict[Spot, Place] = {}
     read = cache(store.document)
     for one in store.latest():
         document = read(one.document)
-        known = (one.document, one.start, one.end)
-        if document is None or known in places:
+        if document is None or one.spot in places or one.chosen == OPEN:
             continue
         same = text is None or document.text[one.start : one.end] == text
         if same and chosen in (None, one.chosen):
-            places[known] = show_place(document, one.start, one.end, one.label)
+            places[one.spot] = show_place(document, one.start, one.end, one.label)
     return DecidedPlaces(len(places), [*places.values()][:MOST_FOUND])
 
 
-def make_queue(store: ReviewStore, kb: str, reviewer: str) -> Queue:
+def is_open(mention: ShownMention, decided: Collection[Decision]) -> bool:
+    """Return whether a mention has no decision, and overlaps no decided mention."""
+    start, end = mention["start"], mention["end"]
+    return not any(
+        one.chosen != OPEN if (one.start, one.end) == (start, end) else one.is_mention
+        for one in decided
+        if one.overlaps(start, end)
+    )
+
+
+def group_by_document(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """Return decisions by the id of their document."""
+    found: dict[str, list[Decision]] = {}
+    for one in decisions:
+        found.setdefault(one.document, []).append(one)
+    return found
+
+
+def make_queue(
+    store: ReviewStore,
+    kb: str,
+    reviewer: str,
+    marked: Mapping[str, Sequence[ShownMention]],
+) -> Queue:
     """Return what a reviewer has not decided, of the documents that are linked.
 
     Args:
         kb: Digest of the knowledge base.
+        marked: What the reviewer has marked and not decided, by document.
     """
-    decided: dict[str, list[Decision]] = {}
-    for decision in store.latest(reviewer=reviewer):
-        decided.setdefault(decision.document, []).append(decision)
+    decided = group_by_document(store.latest(reviewer=reviewer))
     groups: dict[tuple[str, str], Group] = {}
     total = 0
-    done = store.done()
-    for counted in store.documents():
-        links: list[ShownMention] = store.links(counted.id, kb) or []
-        document = store.document(counted.id)
-        if document is None or reviewer in done.get(counted.id, ()):
+    for id in store.to_do(reviewer):
+        links: list[ShownMention] = store.links(id, kb) or []
+        document = store.document(id)
+        if document is None:
             continue
-        own = decided.get(counted.id, [])
-        for mention in links:
-            if own and not is_open(mention, own):
-                continue
-            total += 1
+        own = decided.get(id, [])
+        mentions = [one for one in links if is_open(one, own)]
+        known = {(one["start"], one["end"]) for one in mentions}
+        mentions += [
+            one for one in marked.get(id, ()) if (one["start"], one["end"]) not in known
+        ]
+        total += len(mentions)
+        for mention in mentions:
             words = " ".join(mention["text"].casefold().split())
             key = words, mention["cui"] or ""
             group = groups.setdefault(key, Group(mention, measure_doubt(mention)))
@@ -130,3 +167,49 @@ def make_queue(store: ReviewStore, kb: str, reviewer: str) -> Queue:
         group.documents = len({place.document for place in group.places})
     ordered = sorted(groups.values(), key=lambda one: (-one.doubt, -len(one.places)))
     return Queue(kb, total, len(groups), ordered[:MOST_GROUPS])
+
+
+def find_occurrences(
+    store: ReviewStore, kb: str, reviewer: str, text: str, here: str
+) -> Occurrences:
+    """Find a text, as whole words in any case, where a reviewer may decide it too.
+
+    That is in documents that the reviewer has not done, where nothing is decided, and
+    where no mention of other words is.
+
+    Args:
+        kb: Digest of the knowledge base, whose mentions are looked at.
+        here: Id of the document that comes first.
+    """
+    words = r"\s+".join(map(regex.escape, text.split()))
+    if not words:
+        return Occurrences(0, 0, 0, 0, [])
+    pattern = regex.compile(rf"(?<!\w){words}(?!\w)", regex.IGNORECASE)
+    decided = group_by_document(store.latest(reviewer=reviewer))
+    places: list[Place] = []
+    counts: dict[str, int] = {}
+    ids = sorted(store.to_do(reviewer), key=lambda id: id != here)
+    for id in ids:
+        document = store.document(id)
+        matches = [*pattern.finditer(document.text)] if document else []
+        if not matches or document is None:
+            continue
+        spans = [
+            (one.start, one.end, one.chosen == OPEN) for one in decided.get(id, [])
+        ]
+        links: list[ShownMention] = store.links(id, kb) or []
+        spans += [(one["start"], one["end"], True) for one in links]
+        for match in matches:
+            start, end = match.span()
+            free = all(
+                undecided and (first, last) == (start, end)
+                for first, last, undecided in spans
+                if first < end and start < last
+            )
+            if free:
+                counts[id] = counts.get(id, 0) + 1
+                if len(places) < MOST_OCCURRENCES:
+                    places.append(show_place(document, start, end, ""))
+    total, own = sum(counts.values()), counts.get(here, 0)
+    others = len(counts.keys() - {here})
+    return Occurrences(own, total - own, others, total, places)

@@ -11,33 +11,34 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from shutil import disk_usage
 from typing import Any, NamedTuple
 
-from typing_extensions import TypedDict
-
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
+from .decisions import OPEN, Decision, WrittenDecision
 
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
-VERSION = 3  # of the tables
-NO_MENTION = "NO_MENTION"  # chosen for a text that is not a mention
-AGREED = "agreed"  # stands for a reviewer in exports: what holds of a document
-# `proposals` has the mentions that a document came with, `links` what the knowledge
-# base says of its mentions: it is computed again for another version.
+VERSION = 4  # of the tables
+# `same` is equal for equal texts. `proposals` has the mentions that a document came
+# with, `links` what the knowledge base says of its mentions: it is computed again for
+# another version.
 SCHEMA = """
 CREATE TABLE documents (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, time TEXT NOT NULL
-) WITHOUT ROWID;
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, same TEXT NOT NULL,
+    time TEXT NOT NULL
+);
+CREATE INDEX documents_by_text ON documents (same);
 CREATE TABLE decisions (
-    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, time TEXT NOT NULL,
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
     reviewer TEXT NOT NULL, document TEXT NOT NULL REFERENCES documents (id),
     "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL,
     chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL, settles INTEGER NOT NULL
@@ -47,6 +48,10 @@ CREATE TABLE done (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, reviewer TEXT NOT NULL,
     document TEXT NOT NULL REFERENCES documents (id), done INTEGER NOT NULL
 );
+CREATE TABLE assigned (
+    document TEXT REFERENCES documents (id), reviewer TEXT,
+    PRIMARY KEY (document, reviewer)
+) WITHOUT ROWID;
 CREATE TABLE proposals (
     document TEXT PRIMARY KEY REFERENCES documents (id), spans TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -68,44 +73,32 @@ CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
     BEGIN SELECT raise(ABORT, 'decisions are only added'); END;
 {"".join(REMAIN)}
 """
-OF_DOCUMENTS = ("done", "proposals", "links", "decisions")  # tables
+OF_DOCUMENTS = ("done", "assigned", "proposals", "links", "decisions")  # tables
+COLUMNS = ", ".join(f'"{name}"' for name in WrittenDecision.model_fields)
+WRITTEN = ", ".join(f'"{name}"' for name in Decision.model_fields)
+VALUES = ", ".join(f":{name}" for name in Decision.model_fields)
 # The last decision of a reviewer on a mention counts, and the last one that settles it.
-LATEST = """
-SELECT number, time, reviewer, document, "start", "end", label, chosen, shown, kb,
-    settles
-FROM decisions WHERE number IN (
+LATEST = f"""
+SELECT {COLUMNS} FROM decisions WHERE number IN (
     SELECT max(number) FROM decisions
     GROUP BY iif(settles, NULL, reviewer), settles, document, "start", "end"
 ) AND chosen IS NOT NULL
 """
+# A reviewer who has documents of their own sees these, and those of nobody.
+VISIBLE = """(
+    :reviewer IS NULL OR NOT EXISTS (SELECT 1 FROM assigned WHERE reviewer = :reviewer)
+    OR EXISTS (SELECT 1 FROM assigned WHERE document = id AND reviewer = :reviewer)
+    OR NOT EXISTS (SELECT 1 FROM assigned WHERE document = id)
+)"""
 
 
 @dataclass(frozen=True)
 class ReviewedDocument:
-    """A document that was reviewed; its id is computed from its text."""
+    """A document that was reviewed; its id is computed from its name and text."""
 
     id: str
     name: str
     text: str
-
-
-@dataclass(frozen=True)
-class DocumentCount:
-    """A document without its text.
-
-    Attributes:
-        mentions: Number that was found in it; None = they were not looked for yet.
-        decisions: Number that counts, of a reviewer or of all.
-        done: The reviewers who have done it.
-    """
-
-    id: str
-    name: str
-    characters: int
-    time: str
-    mentions: int | None
-    decisions: int
-    done: list[str]
 
 
 class Span(NamedTuple):
@@ -117,72 +110,66 @@ class Span(NamedTuple):
     cui: str
 
 
-class ShownCandidate(TypedDict):
-    """A candidate that a reviewer saw."""
+class NewNote(NamedTuple):
+    """A document to add; `spans` are the mentions that it came with, if it has any."""
 
-    cui: str
-    score: float | None
+    name: str
+    text: str
+    spans: list[Span] | None = None
+
+
+@dataclass
+class Added:
+    """What became of documents that were read.
+
+    Attributes:
+        documents: Their ids.
+        read: Number of documents.
+        mentions: Number of the mentions that they came with.
+        equal_texts: Of the documents, those whose text another one has too; they are
+            kept apart.
+        unknown_ids: Of the mentions, those whose id the knowledge base does not have.
+        skipped: Of the documents, those that were there, with the same name and text.
+    """
+
+    documents: list[str] = field(default_factory=list)
+    read: int = 0
+    mentions: int = 0
+    equal_texts: int = 0
+    unknown_ids: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What a reviewer chose for a mention.
+class DocumentCount:
+    """A document without its text.
 
     Attributes:
-        start, end: Offsets in characters.
-        chosen: Id of a concept, "NIL", `NO_MENTION`, or None = the decision before is
-            withdrawn.
-        kb: Digest of the knowledge base that they come from.
-        settles: It says what holds where reviewers differ, and is no answer of
-            `reviewer`, who only wrote it.
+        mentions: Number that was found in it; None = they were not looked for yet.
+        decisions: Number that counts, of a reviewer or of all.
+        done: The reviewers who have done it.
+        assigned: The reviewers who are to do it; none = anybody.
     """
 
-    number: int
+    id: str
+    name: str
+    characters: int
     time: str
-    reviewer: str
-    document: str
-    start: int
-    end: int
-    label: str
-    chosen: str | None
-    shown: list[ShownCandidate]
-    kb: str
-    settles: bool
+    mentions: int | None
+    decisions: int
+    done: list[str]
+    assigned: list[str]
 
 
-class NewDecision(TypedDict):
-    """A decision to write; see `Decision`.
-
-    Attributes:
-        key: Of the request: one that is repeated is written once.
-    """
-
-    key: str
-    reviewer: str
-    document: str
-    start: int
-    end: int
-    label: str
-    chosen: str | None
-    shown: list[ShownCandidate]
-    kb: str
-    settles: bool
-
-
-def document_id(text: str) -> str:
-    """Return the id of a text: 32 hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def hash_text(*parts: str) -> str:
+    """Return 32 hexadecimal digits that are equal for equal texts."""
+    data = json.dumps(parts, ensure_ascii=False).encode("utf8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 def current_time() -> str:
     """Return the time, with its zone."""
     return datetime.now(tz=UTC).isoformat(timespec="milliseconds")
-
-
-def read_shown(text: str) -> list[ShownCandidate]:
-    """Read the candidates that a reviewer saw; a score that is no number is None."""
-    shown: list[ShownCandidate] = json.loads(text, parse_constant=lambda _: None)
-    return shown
 
 
 class ReviewStore:
@@ -284,56 +271,83 @@ class ReviewStore:
         if free < LEAST_FREE:
             raise reviews_not_written("the disk is full", NO_ROOM)
 
-    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Return the rows of a statement."""
-        with self.lock:
-            return self.connection.execute(sql, values).fetchall()
+    def query(self, sql: str, values: Any = ()) -> list[Any]:
+        """Return the rows of a statement.
 
-    def add_document(self, name: str, text: str) -> str:
-        """Add a document unless it is there, and return its id."""
-        id = document_id(text)
+        Raises:
+            RequestError: If something else holds the file.
+        """
+        with self.lock:
+            try:
+                return self.connection.execute(sql, values).fetchall()
+            except sqlite3.OperationalError as error:
+                raise reviews_not_written(error, BUSY) from None
+
+    def add_documents(self, notes: Iterable[NewNote]) -> Added:
+        """Add documents, all or none; one with the name and text of another is that.
+
+        Raises:
+            RequestError: If there are too many.
+        """
+        added = Added()
+        names: set[str] = set()
         with self.transaction() as connection:
             ((kept,),) = connection.execute("SELECT count(*) FROM documents")
-            if kept >= self.most_documents and self.document(id) is None:
-                raise RequestError(
-                    "E488",
-                    f"Expected at most {self.most_documents:,} documents to review, "
-                    "but the next is one more. Delete documents, or start the "
-                    "service with a higher `--limit kept=NUMBER`.",
-                    NO_ROOM,
+            for note in notes:
+                added.read += 1
+                same = hash_text(note.text)
+                # Two notes that are equal in all have two names.
+                tries = (f"{note.name} ({n})" if n > 1 else note.name for n in count(1))
+                name, id = next(
+                    (name, id)
+                    for name in tries
+                    if (id := hash_text(name, note.text)) not in names
                 )
-            connection.execute(
-                "INSERT OR IGNORE INTO documents VALUES (?, ?, ?, ?)",
-                (id, name, text, current_time()),
-            )
-        return id
+                names.add(id)
+                added.documents.append(id)
+                known = connection.execute(
+                    "SELECT id FROM documents WHERE same = ?", (same,)
+                ).fetchall()
+                added.skipped += (id,) in known
+                added.equal_texts += len({*known, (id,)}) > 1
+                if (id,) not in known:
+                    kept += 1
+                    if kept > self.most_documents:
+                        raise too_many_documents(self.most_documents)
+                    row = (id, name, note.text, same, current_time())
+                    connection.execute(
+                        "INSERT INTO documents VALUES (?, ?, ?, ?, ?)", row
+                    )
+                if note.spans is not None:
+                    added.mentions += len(note.spans)
+                    connection.execute("DELETE FROM links WHERE document = ?", (id,))
+                    connection.execute(
+                        "INSERT OR REPLACE INTO proposals VALUES (?, ?)",
+                        (id, json.dumps(note.spans)),
+                    )
+        return added
 
     def document(self, id: str) -> ReviewedDocument | None:
         """Return a document; None if there is none."""
         rows = self.query("SELECT id, name, text FROM documents WHERE id = ?", (id,))
         return ReviewedDocument(*rows[0]) if rows else None
 
-    def add_decisions(self, decisions: Iterable[NewDecision]) -> None:
+    def add_decisions(self, decisions: Iterable[Decision]) -> None:
         """Append decisions, all or none; one with a known key is not written again."""
         rows = [
-            (
-                *(one["key"], current_time(), one["reviewer"], one["document"]),
-                *(one["start"], one["end"], one["label"], one["chosen"]),
-                *(json.dumps(one["shown"]), one["kb"], one["settles"]),
-            )
+            {**(row := one.model_dump()), "shown": json.dumps(row["shown"])}
             for one in decisions
         ]
         with self.transaction() as connection:
             connection.executemany(
-                "INSERT OR IGNORE INTO decisions (key, time, reviewer, document, "
-                '"start", "end", label, chosen, shown, kb, settles) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR IGNORE INTO decisions (time, {WRITTEN}) "
+                f"VALUES ('{current_time()}', {VALUES})",
                 rows,
             )
 
     def latest(
         self, *, document: str | None = None, reviewer: str | None = None
-    ) -> list[Decision]:
+    ) -> list[WrittenDecision]:
         """Return the decisions that count, by document, reviewer and place.
 
         Args:
@@ -346,30 +360,46 @@ class ReviewStore:
             if value is not None:
                 sql += f" AND {column} = ?"
                 values.append(value)
-        rows = self.query(
-            f'{sql} ORDER BY document, reviewer, "start", "end"', (*values,)
-        )
-        return [
-            Decision(*(*row[:8], read_shown(row[8]), row[9], bool(row[10])))
-            for row in rows
-        ]
+        found = []
+        for row in self.query(
+            f'{sql} ORDER BY document, reviewer, "start", "end"', values
+        ):
+            fields = dict(zip(WrittenDecision.model_fields, row, strict=True))
+            fields["shown"] = json.loads(fields["shown"])
+            fields["settles"] = bool(fields["settles"])
+            found.append(WrittenDecision(**fields))
+        return found
 
     def documents(self, reviewer: str | None = None) -> list[DocumentCount]:
         """Return the documents, the oldest first.
 
         Args:
-            reviewer: Whose decisions are counted; None = all.
+            reviewer: Whose documents and decisions are meant; None = all.
         """
-        counts = Counter(one.document for one in self.latest(reviewer=reviewer))
+        who = {"reviewer": reviewer}
+        mine = "AND reviewer = :reviewer AND NOT settles" if reviewer else ""
+        sql = f"SELECT document FROM ({LATEST}) WHERE chosen != '{OPEN}' {mine}"
+        counts = Counter(id for (id,) in self.query(sql, who))
         done = self.done()
+        assigned = group_names(self.query("SELECT document, reviewer FROM assigned"))
         sql = (
-            "SELECT id, name, length(text), time, json_array_length(mentions) "
-            "FROM documents LEFT JOIN links ON document = id ORDER BY time, id"
+            "SELECT id, name, length(text), time, json_array_length(mentions) FROM "
+            f"documents LEFT JOIN links ON document = id WHERE {VISIBLE} "
+            "ORDER BY documents.rowid"
         )
         return [
-            DocumentCount(*(*row, counts[row[0]], done.get(row[0], [])))
-            for row in self.query(sql)
+            DocumentCount(
+                *(*row, counts[row[0]], done.get(row[0], []), assigned.get(row[0], []))
+            )
+            for row in self.query(sql, who)
         ]
+
+    def to_do(self, reviewer: str) -> list[str]:
+        """Return the ids of the documents that a reviewer sees and has not done."""
+        done = self.done()
+        sql = f"SELECT id FROM documents WHERE {VISIBLE} ORDER BY documents.rowid"
+        ids = (id for (id,) in self.query(sql, {"reviewer": reviewer}))
+        return [id for id in ids if reviewer not in done.get(id, ())]
 
     def reviewers(self) -> list[str]:
         """Return the names of those who have answered."""
@@ -378,6 +408,15 @@ class ReviewStore:
             "ORDER BY reviewer"
         )
         return [name for (name,) in self.query(sql)]
+
+    def assign(self, document: str, reviewers: Iterable[str]) -> None:
+        """Say who is to do a document, instead of those before; nobody = anybody."""
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM assigned WHERE document = ?", (document,))
+            connection.executemany(
+                "INSERT INTO assigned VALUES (?, ?)",
+                [(document, name) for name in {*reviewers}],
+            )
 
     def set_done(self, document: str, reviewer: str, done: bool) -> None:
         """Note that a reviewer has done a document, or has to go on."""
@@ -391,22 +430,9 @@ class ReviewStore:
         """Return who has done each document."""
         sql = (
             "SELECT document, reviewer FROM done WHERE done AND number IN "
-            "(SELECT max(number) FROM done GROUP BY reviewer, document) "
-            "ORDER BY document, reviewer"
+            "(SELECT max(number) FROM done GROUP BY reviewer, document)"
         )
-        found: dict[str, list[str]] = {}
-        for document, reviewer in self.query(sql):
-            found.setdefault(document, []).append(reviewer)
-        return found
-
-    def set_proposals(self, document: str, spans: Iterable[Span]) -> None:
-        """Keep the mentions that a document came with, instead of those before."""
-        text = json.dumps([*spans])
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM links WHERE document = ?", (document,))
-            connection.execute(
-                "INSERT OR REPLACE INTO proposals VALUES (?, ?)", (document, text)
-            )
+        return group_names(self.query(sql))
 
     def proposals(self, document: str) -> list[Span] | None:
         """Return the mentions that a document came with; None = it came without."""
@@ -414,17 +440,19 @@ class ReviewStore:
         rows = self.query(sql, (document,))
         return [Span(*span) for span in json.loads(rows[0][0])] if rows else None
 
-    def set_links(self, links: Mapping[str, list[Any]], kb: str) -> None:
-        """Keep what a knowledge base says of the mentions of documents.
+    def set_links(self, document: str, mentions: list[Any], kb: str) -> None:
+        """Keep what a knowledge base says of the mentions of a document.
 
         Args:
-            links: The mentions by id of the document.
+            document: Its id; one that was removed meanwhile stays removed.
             kb: Digest of the knowledge base.
         """
-        rows = [(id, kb, json.dumps(found)) for id, found in links.items()]
         with self.transaction() as connection:
-            sql = "INSERT OR REPLACE INTO links VALUES (?, ?, ?)"
-            connection.executemany(sql, rows)
+            connection.execute(
+                "INSERT OR REPLACE INTO links SELECT id, ?, ? FROM documents "
+                "WHERE id = ?",
+                (kb, json.dumps(mentions), document),
+            )
 
     def links(self, document: str, kb: str) -> list[Any] | None:
         """Return the mentions of a document; None = they are not known for the `kb`."""
@@ -436,7 +464,7 @@ class ReviewStore:
         """Return the ids of the documents without links to a knowledge base."""
         sql = (
             "SELECT id FROM documents LEFT JOIN links ON document = id AND kb = ? "
-            "WHERE document IS NULL ORDER BY time, id"
+            "WHERE document IS NULL ORDER BY documents.rowid"
         )
         return [id for (id,) in self.query(sql, (kb,))]
 
@@ -464,10 +492,27 @@ class ReviewStore:
             self.connection.close()
 
 
+def group_names(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names of each document, sorted."""
+    found: dict[str, list[str]] = {}
+    for document, name in sorted(rows):
+        found.setdefault(document, []).append(name)
+    return found
+
+
+def too_many_documents(most: int) -> RequestError:
+    return RequestError(
+        "E488",
+        f"Expected at most {most:,} documents to review, but the next is one more. "
+        "Delete documents, or start the service with a higher `--limit kept=NUMBER`.",
+        NO_ROOM,
+    )
+
+
 def reviews_not_written(reason: object, status: int) -> RequestError:
     return RequestError(
         "E491",
-        f"Expected to write the file of reviews, but got: {reason}. Make room on its "
+        f"Expected to use the file of reviews, but got: {reason}. Make room on its "
         "disk or end what uses it, and send the request again.",
         status,
     )

@@ -23,8 +23,9 @@ from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
 from ..problems import RequestError, describe_problem, failed
 from ..service import Service
+from .decisions import AGREED
 from .export import group_decisions, make_gold
-from .store import AGREED, ReviewStore, current_time
+from .store import ReviewStore, current_time
 
 SOURCE = "reviews"
 NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"

@@ -1,0 +1,75 @@
+"""What a reviewer says of a mention: one declaration for store, requests and page."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...formats.gold import NIL
+
+NO_MENTION = "NO_MENTION"  # chosen for a text that is not a mention
+OPEN = "OPEN"  # chosen for a text that is marked, and whose concept is not decided
+AGREED = "agreed"  # stands for a reviewer in exports: what holds of a document
+NO_CONCEPTS = (NIL, NO_MENTION, OPEN)  # chosen without being an id
+LONGEST_NAME = 200  # characters
+MOST_SHOWN = 1_000  # candidates of a decision
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Spot = tuple[str, int, int]  # id of a document, start and end
+
+
+class Shown(BaseModel):
+    """A candidate that the reviewer saw."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    cui: Name
+    score: Annotated[float | None, Field(allow_inf_nan=False)] = None
+
+
+class Decision(BaseModel):
+    """What a reviewer chose for a mention.
+
+    That is an id, "NIL" = no concept of the vocabulary, "NO_MENTION" = the text is not
+    a mention, "OPEN" = the text is a mention and its concept is not decided yet, or
+    null to withdraw the decision before. "OPEN" is no answer: nothing counts it.
+
+    Attributes:
+        key: A random text; a request that is repeated with it is written once.
+        start, end: Offsets in characters.
+        kb: The digest of the knowledge base, as the answer of /link has it.
+        settles: It says what holds where reviewers differ, and is no answer of the
+            reviewer.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
+    reviewer: Name
+    document: Name
+    start: Annotated[int, Field(ge=0, le=10**9)]
+    end: Annotated[int, Field(ge=1, le=10**9)]
+    label: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+    chosen: Name | None
+    shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
+    kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+    settles: bool = False
+
+    @property
+    def spot(self) -> Spot:
+        """Where it is."""
+        return self.document, self.start, self.end
+
+    @property
+    def is_mention(self) -> bool:
+        """Whether the text is a mention, with a concept or without one."""
+        return self.chosen not in (None, NO_MENTION, OPEN)
+
+    def overlaps(self, start: int, end: int) -> bool:
+        """Return whether it has a character of a span."""
+        return self.start < end and start < self.end
+
+
+class WrittenDecision(Decision):
+    """A decision that is on the disk, with its number and time."""
+
+    number: int
+    time: str
