@@ -1,9 +1,11 @@
 """concepts.db: its tables, and a read-only connection to it and to an overlay."""
 
 import os
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +15,9 @@ from ..io.forks import ProcessLock
 
 KINDS = ("language", "source")  # the parts of the origin of a name
 
+# `words` is an index of the words of the names as `text.name_form` folds them, without
+# a copy of their text. Its rows are numbered by the length of the names, so that a
+# search reads the shortest first and stops; `by_length` says which name a row is.
 SCHEMA = """
 CREATE TABLE concepts (
     id INTEGER PRIMARY KEY, cui TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
@@ -20,9 +25,16 @@ CREATE TABLE concepts (
 ) STRICT;
 CREATE TABLE aliases (
     concept INTEGER NOT NULL, place INTEGER NOT NULL, alias TEXT NOT NULL,
-    form TEXT NOT NULL, row INTEGER, origin INTEGER NOT NULL,
+    row INTEGER, origin INTEGER NOT NULL,
     PRIMARY KEY (concept, place)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE by_length (
+    number INTEGER PRIMARY KEY, concept INTEGER NOT NULL, place INTEGER NOT NULL
+) STRICT;
+CREATE VIRTUAL TABLE words USING fts5 (
+    form, content = '', prefix = '1 2 3',
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
+);
 CREATE TABLE keys (
     key INTEGER NOT NULL, concept INTEGER NOT NULL, place INTEGER NOT NULL,
     PRIMARY KEY (key, concept, place)
@@ -54,7 +66,6 @@ CREATE TABLE retired (
 """
 INDICES = """
 CREATE INDEX aliases_by_row ON aliases (row);
-CREATE INDEX aliases_by_form ON aliases (form);
 CREATE UNIQUE INDEX rows_by_key ON rows (key);
 CREATE INDEX concepts_by_type ON types (type);
 CREATE INDEX concepts_by_code ON codes (source, code);
@@ -84,11 +95,7 @@ PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
 """
-# SQL of the file would run with these, and native code would parse a virtual table.
-FOREIGN = (
-    "SELECT count(*) FROM {}.sqlite_master "
-    "WHERE type IN ('view', 'trigger') OR sql LIKE '%VIRTUAL%'"
-)
+WORDS = re.compile("words_[a-z]+")  # tables in which SQLite keeps `words`
 # With an overlay, temporary views with the names of the tables hide the concepts that
 # the overlay replaces and add those that it has.
 OVERLAY_VIEWS = "".join(
@@ -110,6 +117,24 @@ OVERLAY_VIEWS = "".join(
     f"UNION ALL SELECT * FROM overlay.{table};"
     for table in ("rows", "origins")
 )
+
+
+def list_schema(connection: sqlite3.Connection, name: str) -> set[tuple[str, ...]]:
+    """Return type and SQL of what "main" or "overlay" has."""
+    rows = connection.execute(f"SELECT type, name, sql FROM {name}.sqlite_master")
+    return {
+        (type, table if WORDS.fullmatch(table) and type == "table" else str(sql))
+        for type, table, sql in rows
+    }
+
+
+@cache
+def known_schema(name: str) -> set[tuple[str, ...]]:
+    """Return what `list_schema` returns for a file that we wrote."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        tables = OVERLAY_TABLES if name == "overlay" else ""
+        connection.executescript(SCHEMA + tables + INDICES)
+        return list_schema(connection, "main")
 
 
 def read_only_uri(path: Path) -> str:
@@ -150,27 +175,32 @@ class Database:
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
         connection.executescript(SETTINGS)
-        self.check_plain(connection, "main")
+        self.check_schema(connection, "main")
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)
             connection.execute("ATTACH DATABASE ? AS overlay", [uri])
-            self.check_plain(connection, "overlay")
+            self.check_schema(connection, "overlay")
             connection.execute("PRAGMA query_only = OFF")
             connection.executescript(OVERLAY_VIEWS)
             connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def check_plain(self, connection: sqlite3.Connection, name: str) -> None:
-        """Raise an error if "main" or "overlay" has more than tables and indices."""
-        if connection.execute(FOREIGN.format(name)).fetchone() != (0,):
-            raise self.damaged("it has views, triggers or virtual tables", name)
+    def check_schema(self, connection: sqlite3.Connection, name: str) -> None:
+        """Raise an error if "main" or "overlay" has other tables than we write.
+
+        SQL of the file would run with a view, a trigger or a generated column.
+        """
+        if list_schema(connection, name) != known_schema(name):
+            raise self.damaged("it has other tables", name)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows; a damaged file is a SapbertError."""
         with self.use() as connection:
             return connection.execute(sql, values).fetchall()
 
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def stream(
+        self, sql: str, values: Sequence[Any] = ()
+    ) -> Generator[tuple[Any, ...], None, None]:
         """Yield the rows of a statement; other threads wait until all are read."""
         with self.use() as connection:
             yield from connection.execute(sql, values)

@@ -4,6 +4,7 @@ import hashlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from .database import KINDS, Database, is_encodable
 from .folder.records import Counts, OverlayRecord
 
 QUERY_VALUES = 500  # values in one SQL statement
+MOST_NAMES = 2_000  # with the words of a search, that are read
 ENTRIES = (
     "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
     "JOIN concepts ON concepts.id = aliases.concept WHERE "
@@ -336,14 +338,6 @@ class Store:
         )
         return self.query(sql, [most])
 
-    def names_from(self, first: str, last: str, most: int) -> list[tuple[Any, ...]]:
-        """Return form, cui, preferred name and name of names from a form to another."""
-        sql = (
-            "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
-            "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
-        )
-        return self.query(sql, [first, last, most])
-
     def names_with_types(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield each name with its semantic types and its sources, joined by `|`."""
         sql = (
@@ -355,17 +349,59 @@ class Store:
         )
         yield from self.database.stream(sql, ())
 
-    def names_with(self, words: Sequence[str], most: int) -> list[tuple[Any, ...]]:
-        """Return, as `names_from` does, names that have some words, the shortest first.
+    def names_with(
+        self,
+        words: Sequence[str],
+        k: int,
+        *,
+        at_start: bool = False,
+        unfinished: bool = True,
+        types: Sequence[str] = (),
+    ) -> list[tuple[str, str, str]]:
+        """Return cui, preferred name and found name of concepts, the shortest first.
 
-        Words are folded, and begin words of the name. All names are read: 1 µs each.
+        Args:
+            words: Folded, as in `name_form`. Each begins a word of the name.
+            k: Number of concepts.
+            at_start: Whether the name must begin with these words, in this order.
+            unfinished: Whether the last word may be the beginning of one.
+            types: Allowed semantic types; empty = all.
         """
-        have = " AND ".join(["instr(' ' || form, ?)"] * len(words))
-        sql = (
-            "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
-            f"WHERE {have} ORDER BY length(form), form LIMIT ?"
+        phrases = [" ".join(words)] if at_start else words
+        marks = ["*"] * (len(phrases) - 1) + ["*" if unfinished else ""]
+        start = "^ " if at_start else ""
+        match = " AND ".join(
+            f'{start}"{phrase}" {mark}'
+            for phrase, mark in zip(phrases, marks, strict=True)
         )
-        return self.query(sql, [*(f" {word}" for word in words), most])
+        found: list[tuple[str, str, str]] = []
+        for name in ("main", "overlay") if self.database.overlay else ("main",):
+            conditions = ["true"]
+            if name == "main" and self.database.overlay:
+                conditions += ["id NOT IN (SELECT concept FROM overlay.replaced)"]
+            if types:
+                allowed = ", ".join("?" * len(types))
+                conditions += [
+                    f"EXISTS (SELECT 1 FROM {name}.types AS t "
+                    f"WHERE t.concept = c.id AND type IN ({allowed}))"
+                ]
+            stream = self.database.stream(
+                "SELECT cui, name, alias FROM (SELECT rowid AS number "
+                f"FROM {name}.words WHERE words MATCH ? ORDER BY rowid LIMIT ?) "
+                f"CROSS JOIN {name}.by_length USING (number) "
+                f"CROSS JOIN {name}.aliases USING (concept, place) "
+                f"CROSS JOIN {name}.concepts AS c ON c.id = concept "
+                f"WHERE {' AND '.join(conditions)}",
+                [match, MOST_NAMES, *types],
+            )
+            with closing(stream):
+                new: dict[str, tuple[str, str, str]] = {}
+                for row in stream:
+                    new.setdefault(row[0], row)
+                    if len(new) == k:
+                        break
+            found += new.values()
+        return sorted(found, key=lambda row: len(row[2]))[:k]
 
     def count_types(self) -> dict[str, int]:
         """Return the number of concepts by semantic type, the most frequent first."""

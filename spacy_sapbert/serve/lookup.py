@@ -1,7 +1,6 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import regex
 from typing_extensions import TypedDict
@@ -16,11 +15,8 @@ from ..vocabularies.concepts import Concept
 from .problems import RequestError
 
 MOST_CHILDREN = 200  # that are listed
-MOST_SCANNED = 500_000  # names that are read to find a word inside
-MOST_WORDS = 5  # of a search
-LEAST_WORD = 3  # characters of the longest word of a search inside names
+MOST_WORDS = 20  # of a search
 LONGEST_PATH = 50  # of a hierarchy, which may have cycles
-LAST = "\U0010ffff"  # the last character: the end of a range of names
 # The last word of a search, but for a possessive
 UNFINISHED = regex.compile(r"(?<![\p{L}\p{M}])(?!(?<=')s$)\p{L}[\p{L}\p{M}]*$")
 
@@ -147,55 +143,58 @@ def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
     return [{"cui": cui, "name": name} for cui, name in rows]
 
 
+def find_names(
+    kb: KnowledgeBase, text: str, k: int, types: Sequence[str] = ()
+) -> list[FoundConcept]:
+    """Find concepts with a name that begins with a text, then with its words inside.
+
+    The last letters may be the beginning of a word: "vi" finds "Vitamin D deficiency",
+    and then "VI nerve palsy", as the number 6.
+
+    Args:
+        types: Allowed semantic types; empty = all.
+    """
+    text = clean_text(text)
+    if not is_encodable(text):
+        return []
+    form, last = name_form(text).split(), UNFINISHED.search(text)
+    readings = [(form, last is None)]
+    if last is not None:
+        before = name_form(text[: last.start()]).split()
+        readings.insert(0, ([*before, fold_letters(last.group())], True))
+    rows: list[tuple[str, str, str]] = []
+    for at_start in (True, False):
+        for words, unfinished in readings:
+            if words and len(rows) < k:
+                rows += kb.store.names_with(
+                    words[:MOST_WORDS],
+                    k,
+                    at_start=at_start,
+                    unfinished=unfinished,
+                    types=types,
+                )
+    return show_names(kb, rows, k)
+
+
 def show_names(
     kb: KnowledgeBase, rows: Iterable[tuple[str, str, str]], k: int
 ) -> list[FoundConcept]:
-    """Return the first concepts of rows, each once, as a search shows them.
-
-    Args:
-        rows: Id, preferred name, and the name that was found.
-
-    Returns:
-        The scores are None.
-    """
+    """Return the first concepts of rows (id, preferred and found name), each once."""
     first: dict[str, tuple[str, str]] = {}
     for cui, name, alias in rows:
-        if len(first) == k:
-            break
         first.setdefault(cui, (name, alias))
-    types = kb.store.types(first)
+    cuis = [*first][:k]
+    types = kb.store.types(cuis)
     return [
         FoundConcept(
-            cui=cui, name=name, alias=alias, score=None, types=types.get(cui, [])
+            cui=cui,
+            name=first[cui][0],
+            alias=first[cui][1],
+            score=None,
+            types=types.get(cui, []),
         )
-        for cui, (name, alias) in first.items()
+        for cui in cuis
     ]
-
-
-def read_typed(text: str) -> tuple[str, str]:
-    """Return the forms of a text that a person types: see `name_form`.
-
-    Returns:
-        With the letters of the last word as they are typed, since "vi" may become
-        "vitamin"; and with this word as a whole, "6".
-    """
-    text = clean_text(text)
-    form, last = name_form(text), UNFINISHED.search(text)
-    if last is None:
-        return form, form
-    words = [name_form(text[: last.start()]), fold_letters(last.group())]
-    return " ".join(filter(None, words)), form
-
-
-def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
-    """Find concepts with a name that begins with a text, in the order of the names."""
-    typed, form = read_typed(text)
-    if not form or not is_encodable(form):
-        return []
-    rows = kb.store.names_from(typed, typed + LAST, 10 * k)
-    if typed != form and (" " in typed or not rows):
-        rows += kb.store.names_from(form, f"{form} {LAST}", 10 * k)
-    return show_names(kb, (row[1:] for row in rows), k)
 
 
 def find_code(kb: KnowledgeBase, text: str) -> dict[str, str]:
@@ -233,22 +232,6 @@ def describe_codes(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     names = kb.store.names_of_cuis(found)
     rows = ((cui, names.get(cui, cui), named) for cui, named in found.items())
     return show_names(kb, rows, k)
-
-
-def find_words(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
-    """Find concepts with a name that has all words of a text, the shortest first.
-
-    Of a vocabulary with more than `MOST_SCANNED` names none is found, since all names
-    are read.
-    """
-    if kb.manifest.counts.aliases > MOST_SCANNED:
-        return []
-    rows: list[tuple[Any, ...]] = []
-    for form in dict.fromkeys(read_typed(text)):
-        words = form.split()[:MOST_WORDS]
-        if is_encodable(form) and max(map(len, words), default=0) >= LEAST_WORD:
-            rows += kb.store.names_with(words, 10 * k)
-    return show_names(kb, (row[1:] for row in rows), k)
 
 
 def merge_found(

@@ -9,43 +9,48 @@ from starlette.concurrency import run_in_threadpool
 from ..formats.page.groups import BY_TYPE
 from ..formats.page.groups import name_type as words_of
 from ..kb.knowledge_base import KnowledgeBase
-from .lookup import FoundConcept, describe_codes, find_prefix, find_words, merge_found
+from ..linking.candidates import Candidate
+from .lookup import FoundConcept, describe_codes, find_names, merge_found
 from .service import Service
 
 TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
 
 
 async def search_concepts(
-    service: Service, text: str, k: int, types: Sequence[str] = ()
+    service: Service,
+    text: str,
+    k: int,
+    types: Sequence[str] = (),
+    *,
+    nearest: bool = True,
 ) -> list[FoundConcept]:
     """Find concepts by an id or code, by a name that begins with a text or has its
-    words inside, then the nearest ones.
+    words inside, then, if these are fewer than `k`, the nearest ones.
 
     Args:
         types: Allowed semantic types; empty = all.
+        nearest: Whether to find the nearest ones.
 
     Raises:
         SapbertError: If a type is unknown, or the queue is full.
     """
-    settings: dict[str, Any] = {"k": k}
-    if types:
-        settings["filter"] = {"types": sorted(types)}
-    (result,) = await service.link_mentions([text], settings)
-    coded, named = await run_in_threadpool(find_names, service.kb, text, k)
-    if types:
-        coded, named = (
-            [one for one in found if {*types} & {*one["types"]}]
-            for found in (coded, named)
-        )
-    return merge_found(coded, named, result.linked.candidates, k)
+    kb = service.kb
 
+    def find() -> tuple[list[FoundConcept], list[FoundConcept]]:
+        coded = describe_codes(kb, text, k)
+        if types:
+            coded = [one for one in coded if {*types} & {*one["types"]}]
+        return coded, find_names(kb, text, k, types)
 
-def find_names(
-    kb: KnowledgeBase, text: str, k: int
-) -> tuple[list[FoundConcept], list[FoundConcept]]:
-    """Return what is found by codes, and by words of names."""
-    prefixed = find_prefix(kb, text, k)
-    return describe_codes(kb, text, k), [*prefixed, *find_words(kb, text, k)]
+    coded, named = await run_in_threadpool(find)
+    candidates: Sequence[Candidate] = ()
+    if nearest and len({one["cui"] for one in (*coded, *named)}) < k:
+        settings: dict[str, Any] = {"k": k}
+        if types:
+            settings["filter"] = {"types": sorted(types)}
+        (result,) = await service.link_mentions([text], settings)
+        candidates = result.linked.candidates
+    return merge_found(coded, named, candidates, k)
 
 
 def count_types(kb: KnowledgeBase) -> dict[str, int]:

@@ -24,7 +24,7 @@ from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.parts import EmbeddedTexts
 from spacy_sapbert.linking.text import name_keys
-from spacy_sapbert.serve.lookup import find_prefix
+from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.pipelines import make_nlp
@@ -39,6 +39,9 @@ NEW = Concept(
     sources={"LOCAL": [0]},
     related_codes={"broader": {"ICD10": ["R50", "A00"]}, "narrower": {"ICD10": ["Z1"]}},
 )
+
+
+FULL_TEXT = "SCAN main.words"  # its index, and its settings, which are a few rows
 
 
 def names_of(kb: KnowledgeBase, text: str) -> list[str]:
@@ -424,14 +427,31 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         store.names_of_keys(name_keys("fever", "english")),
         store.names_of_concept(0),
         store.rows_of_keys([b"0"]),
-        find_prefix(kb, "fev", k=3),
+        find_names(kb, "fev", 3),
     ]
     connection.set_trace_callback(None)
     assert len(statements) >= len(looked_up)
     for sql in statements:
+        if sql.startswith("--"):  # of SQLite itself
+            continue
         plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
         steps = [detail for *_, detail in plan]
-        assert not [step for step in steps if step.startswith("SCAN main.")], sql
+        scans = [step for step in steps if step.startswith("SCAN main.")]
+        assert all(step.startswith(FULL_TEXT) for step in scans), sql
+
+
+def test_search_finds_what_was_added_and_not_what_was_removed(own_kb: Path) -> None:
+    def search(kb: KnowledgeBase, text: str, *types: str) -> list[str]:
+        return [found["alias"] for found in find_names(kb, text, 5, types)]
+
+    kb = load_kb(own_kb)
+    assert search(kb, "fev") == ["Fever"]
+    kb = add_concepts(kb, [NEW])
+    assert search(kb, "fev") == ["Fever", "Ward fever"]
+    assert search(kb, "ward", "T184") == ["Ward fever"]
+    assert search(kb, "ward", "T047") == []
+    kb = remove_concepts(kb, ["C0000004"])
+    assert search(kb, "fev") == ["Ward fever"]
 
 
 def test_add_concepts_tokenises_many_concepts_at_once(

@@ -554,6 +554,11 @@ def test_expand_by_a_text_pages_through_what_it_finds(fhir: LocalClient) -> None
     assert paged == codes(whole)
 
 
+def test_expand_by_a_text_that_no_name_has_is_empty(fhir: LocalClient) -> None:
+    found = ask(fhir, "ValueSet/$expand", url=ALL, filter="zzzzqq")
+    assert (codes(found), found["expansion"]["total"]) == ([], 0)
+
+
 def test_expand_has_designations_if_they_are_asked_for(fhir: LocalClient) -> None:
     found = ask(
         fhir, "ValueSet/$expand", url=SNOMED, includeDesignations=True,

@@ -61,9 +61,9 @@ class StoreWriter:
         )
         names = enumerate(zip(concept.aliases, rows, origins, strict=True))
         run(
-            "INSERT INTO aliases VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO aliases VALUES (?, ?, ?, ?, ?)",
             (
-                (number, place, alias, name_form(alias), row, origin)
+                (number, place, alias, row, origin)
                 for place, (alias, row, origin) in names
             ),
         )
@@ -125,6 +125,16 @@ class StoreWriter:
 
     def finish(self, keys: Iterable[bytes]) -> None:
         """Write the keys of the new rows, in order, the origins and the indices."""
+        self.connection.create_function("name_form", 1, name_form, deterministic=True)
+        self.connection.execute(
+            "INSERT INTO by_length (concept, place) SELECT concept, place FROM aliases "
+            "ORDER BY length(alias), alias COLLATE NOCASE, concept, place"
+        )
+        self.connection.execute(
+            "INSERT INTO words (rowid, form) SELECT number, name_form(alias) "
+            "FROM by_length CROSS JOIN aliases USING (concept, place) ORDER BY number"
+        )
+        self.connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         self.connection.executemany(
             "INSERT OR IGNORE INTO origins VALUES (?, ?, ?)",
             (

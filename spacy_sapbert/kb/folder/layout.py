@@ -68,7 +68,7 @@ PARTS = (
     Part(
         STORE_FILE,
         "SQLite: concepts, names with languages and sources, types, codes, parents, "
-        "retired ids",
+        "retired ids, and a full-text index of the names",
         "kb.database.Database",
         lambda manifest: [STORE_FILE],
     ),

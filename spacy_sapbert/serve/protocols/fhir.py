@@ -128,7 +128,7 @@ async def value_set_expand(request: Request, service: ServiceDep) -> Response:
     need(await run_in_threadpool(find_set, kb, given.first("url")))
     cuis = None
     if text := given.first("filter", "").strip():
-        found = await search_concepts(service, text, MOST_FOUND)
+        found = await search_concepts(service, text, MOST_FOUND, nearest=False)
         cuis = [concept["cui"] for concept in found]
     return to_fhir(await run_in_threadpool(expand, kb, given, cuis, now()))
 
