@@ -1,19 +1,34 @@
-// The pure functions of the page's state; run by test_page_state.py with Node.
+// The pure parts of the page: its state, and what keys do; run by test_page_state.py with Node.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
 
-const { EMPTY, NIL, NO_MENTION, addWaiting, certainty, cutText, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
-  await import(pathToFileURL(process.env.STATE));
+const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
+const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
+  await load("state.js");
+const { COMMANDS, press } = await load("keys.js");
+const { noteBench, queueBench } = await load("deciding.js");
 
 const candidate = (cui, score, more = {}) =>
   ({ cui, name: cui, alias: cui, score, probability: null, types: [], tie: null, ...more });
 const sure = (start, end, cui = "C1") =>
-  newMention({ start, end, text: "x", cui, candidates: [candidate(cui, 1), candidate("C9", 0.2)] });
+  newMention({ start, end, text: "x", cui, certainty: "sure", candidates: [candidate(cui, 1), candidate("C9", 0.2)] });
+const tied = (start, end) => newMention({ start, end, text: "y", cui: "C1", certainty: "tied", candidates: [candidate("C1", 1), candidate("C2", 1)] });
 const noteOf = (...mentions) => ({ id: "d", name: "note", text: "x".repeat(100), kb: "k", done: [], mentions });
 const opened = (...mentions) => update(EMPTY, { type: "opened", note: noteOf(...mentions) });
-const decide = (state, chosen, key, reviewer = "Ada") => update(state, { type: "decided", chosen, reviewer, key });
+const about = (reviewer = "Ada") => ({ reviewer, kb: "k" });
+const change = (state, changes, key, more = {}) => update(state, { type: "changed", changes, about: about(), key, ...more });
+const decide = (state, chosen, key, reviewer = "Ada") => {
+  const { note, current } = state;
+  const item = { document: note.id, name: note.name, mention: note.mentions[current] };
+  return change(state, [changeOf(item, chosen)], key, { about: about(reviewer) });
+};
+const mark = (state, start, end, key) => {
+  const mention = newMention({ start, end, text: "z", pending: true }, null, true);
+  return change(state, [{ document: "d", name: "note", mention, before: null, after: OPEN }], key, { show: mention });
+};
+const undo = (state, key) => update(state, { type: "undone", key });
 const chosen = (state) => state.note.mentions.map((one) => one.chosen);
 const writes = (state) => state.writes.map((one) => [one.start, one.chosen, one.reviewer]);
 
@@ -33,32 +48,17 @@ test("twenty keys decide twenty mentions before anything is written", () => {
 });
 
 test("Enter means what is shown: none stays none, and doubt needs a choice", () => {
-  const none = newMention({ start: 0, end: 1, text: "x", cui: null, note: "below_threshold", candidates: [candidate("C1", 0.4)] });
-  assert.equal(certainty(none), "none");
+  const none = newMention({ start: 0, end: 1, text: "x", note: "below_threshold", candidates: [candidate("C1", 0.4)] });
   assert.equal(shownChoice(none), NIL);
+  assert.equal(shownChoice({ ...none, pending: true }), null);
   assert.equal(shownChoice(sure(0, 1)), "C1");
-  const tied = newMention({ start: 0, end: 1, text: "x", cui: "C1", candidates: [candidate("C1", 1, { tie: "id" }), candidate("C2", 1)] });
-  assert.equal(certainty(tied), "tied");
-  assert.equal(shownChoice(tied), null);
-  assert.equal(shownChoice({ ...tied, chosen: "C2" }), "C2");
-  const near = newMention({ start: 0, end: 1, text: "x", cui: "C1", candidates: [candidate("C1", 0.9), candidate("C2", 0.88)] });
-  assert.equal(certainty(near), "unsure");
-  const likely = newMention({ start: 0, end: 1, text: "x", cui: "C1", candidates: [candidate("C1", 0.7, { probability: 0.9 })] });
-  assert.equal(certainty(likely), "sure");
-  assert.equal(certainty({ ...likely, candidates: [candidate("C1", 0.7, { probability: 0.4 })] }), "unsure");
-});
-
-test("a proposal of a file is sure if the knowledge base agrees", () => {
-  const of = (first, second) => certainty(newMention({ start: 0, end: 1, text: "x", cui: "C1", proposed: true,
-    candidates: [candidate("C1", first), candidate("C2", second)] }));
-  assert.equal(of(0.9, 0.5), "sure");
-  assert.equal(of(null, 0.5), "unsure");
-  assert.equal(of(0.4, 0.5), "unsure");
+  assert.equal(shownChoice(tied(0, 1)), null);
+  assert.equal(shownChoice({ ...tied(0, 1), chosen: "C2" }), "C2");
+  assert.equal(shownChoice({ ...tied(0, 1), chosen: OPEN }), null);
 });
 
 test("progress counts what is decided and what is unsure", () => {
-  let state = opened(sure(0, 1), newMention({ start: 2, end: 3, text: "y", cui: "C1",
-    candidates: [candidate("C1", 1, { tie: "id" }), candidate("C2", 1)] }));
+  let state = opened(sure(0, 1), tied(2, 3));
   assert.deepEqual(progress(state.note), { total: 2, decided: 0, unsure: 1 });
   state = decide(state, "C1", "a");
   assert.deepEqual(progress(state.note), { total: 2, decided: 1, unsure: 1 });
@@ -72,48 +72,49 @@ test("undo is under the name that decided, over notes too", () => {
   state = decide(state, NIL, "a", "Ada");
   state = update(state, { type: "opened", note: { ...noteOf(sure(0, 1)), id: "other" } });
   state = decide(state, "C1", "b", "Ben");
-  state = update(state, { type: "undone", key: "u1" });
+  state = undo(state, "u1");
   assert.deepEqual(chosen(state), [null]);
-  state = update(state, { type: "undone", key: "u2" });
+  state = undo(state, "u2");
   assert.deepEqual(state.writes.map((one) => [one.document, one.chosen, one.reviewer]),
     [["d", NIL, "Ada"], ["other", "C1", "Ben"], ["other", null, "Ben"], ["d", null, "Ada"]]);
-  assert.equal(update(state, { type: "undone", key: "u3" }), state);
+  assert.equal(undo(state, "u3"), state);
 });
 
 test("a decision that was changed is undone to the one before", () => {
   let state = decide(opened(sure(0, 1)), "C1", "a");
   state = decide(state, NIL, "b");
-  state = update(state, { type: "undone", key: "u" });
+  state = undo(state, "u");
   assert.deepEqual(chosen(state), ["C1"]);
   assert.deepEqual(writes(state), [[0, "C1", "Ada"], [0, NIL, "Ada"], [0, "C1", "Ada"]]);
 });
 
-test("an own mark is added, decided, and removed when it is not a mention", () => {
-  const mark = newMention({ start: 10, end: 12, text: "z", candidates: [] }, null, true);
-  let state = update(opened(sure(0, 1)), { type: "marked", mention: mark });
+test("a mark is stored at once, decided, and removed when it is not a mention", () => {
+  let state = mark(opened(sure(0, 1)), 10, 12, "m");
   assert.equal(state.current, 1);
-  assert.equal(update(state, { type: "marked", mention: mark }), state);
+  assert.deepEqual(writes(state), [[10, OPEN, "Ada"]]);
+  assert.deepEqual(progress(state.note), { total: 2, decided: 0, unsure: 0 });
   const removed = decide(state, NO_MENTION, "a");
   assert.equal(removed.note.mentions.length, 1);
-  assert.deepEqual(removed.writes, []);
+  assert.deepEqual(writes(removed), [[10, OPEN, "Ada"], [10, null, "Ada"]]);
+  state = update(state, { type: "filled", document: "d", span: { start: 10, end: 12 }, found: { cui: "C5", certainty: "sure", candidates: [candidate("C5", 1)] } });
+  assert.equal(state.note.mentions[1].pending, false);
   state = decide(state, "C5", "b");
   const gone = decide(update(state, { type: "selected", place: 1 }), NO_MENTION, "c");
-  assert.deepEqual(writes(gone), [[10, "C5", "Ada"], [10, null, "Ada"]]);
-  const back = update(gone, { type: "undone", key: "u" });
+  assert.deepEqual(writes(gone).slice(1), [[10, "C5", "Ada"], [10, null, "Ada"]]);
+  const back = undo(gone, "u");
   assert.deepEqual(chosen(back), [null, "C5"]);
-  assert.deepEqual(writes(back).at(-1), [10, "C5", "Ada"]);
-  state = update(update(state, { type: "undone", key: "u" }), { type: "undone", key: "v" });
+  state = undo(undo(state, "v"), "w");
   assert.equal(state.note.mentions.length, 1);
+  assert.deepEqual(writes(state).slice(2), [[10, OPEN, "Ada"], [10, null, "Ada"]]);
 });
 
-test("a span is changed: the old one is not a mention, and undo brings it back", () => {
-  const longer = newMention({ start: 0, end: 4, text: "z" }, null, true);
-  let state = update(opened(sure(0, 1)), { type: "moved", mention: longer, reviewer: "Ada", key: "a" });
-  assert.deepEqual(state.note.mentions.map((one) => one.end), [4]);
-  assert.deepEqual(writes(state), [[0, NO_MENTION, "Ada"]]);
-  state = update(state, { type: "undone", key: "u" });
-  assert.deepEqual(state.note.mentions.map((one) => one.end), [1]);
-  assert.deepEqual(writes(state).at(-1), [0, null, "Ada"]);
+test("candidates that come late do not take away a choice from a search", () => {
+  let state = mark(opened(), 3, 5, "m");
+  const item = { document: "d", name: "note", mention: state.note.mentions[0] };
+  state = change(state, [changeOf(item, "C7", { cui: "C7", name: "Seven" })], "a");
+  state = update(state, { type: "filled", document: "d", span: { start: 3, end: 5 }, found: { cui: "C5", candidates: [candidate("C5", 1)] } });
+  assert.deepEqual(state.note.mentions[0].candidates.map((one) => one.name), ["C5", "Seven"]);
+  assert.deepEqual(chosen(state), ["C7"]);
 });
 
 test("what the service refuses is shown as before", () => {
@@ -123,27 +124,31 @@ test("what the service refuses is shown as before", () => {
   assert.deepEqual(chosen(state), ["C1", null]);
   assert.equal(state.undo.length, 1);
   assert.equal(state.writes.length, 1);
+  state = mark(state, 7, 8, "m");
+  state = update(state, { type: "refused", keys: ["m-0"] });
+  assert.equal(state.note.mentions.length, 2);
 });
 
 test("what settles a difference is written, and changes no answer", () => {
-  const place = { document: "d", name: "note", start: 0, end: 1, label: "", chosen: "C1" };
   let state = decide(opened(sure(0, 1)), "C1", "own");
-  state = update(state, { type: "together", places: [place], chosen: "C2", reviewer: "Ada", key: "k", kb: "k", candidates: [], settles: true });
+  const item = { document: "d", name: "note", mention: newMention({ start: 0, end: 1, text: "x" }, "C1") };
+  state = change(state, [changeOf(item, "C2")], "k", { about: { ...about(), settles: true } });
   assert.deepEqual(chosen(state), ["C1"]);
   assert.deepEqual(state.writes.map((one) => [one.chosen, one.settles]), [["C1", false], ["C2", true]]);
   state = update(state, { type: "written", keys: ["own-0"] });
   assert.equal(isUnsaved(state, state.note.mentions[0]), false);
-  state = update(state, { type: "undone", key: "u" });
+  state = undo(state, "u");
   assert.deepEqual(chosen(state), ["C1"]);
   assert.deepEqual(state.writes.map((one) => [one.chosen, one.settles]), [["C2", true], ["C1", true]]);
 });
 
 test("equal mentions of several notes are decided and undone together", () => {
-  const places = ["d", "e", "e"].map((document, at) => ({ document, name: document, start: at, end: at + 1, label: "" }));
-  let state = update(EMPTY, { type: "together", places, chosen: "C1", reviewer: "Ada", key: "k", kb: "k", candidates: [] });
+  const changes = ["d", "e", "e"].map((document, at) =>
+    changeOf({ document, name: document, mention: newMention({ start: at, end: at + 1, text: "x" }) }, "C1"));
+  let state = change(EMPTY, changes, "k");
   assert.deepEqual(state.writes.map((one) => [one.document, one.start, one.chosen]), [["d", 0, "C1"], ["e", 1, "C1"], ["e", 2, "C1"]]);
   assert.equal(state.undo.length, 1);
-  state = update(state, { type: "undone", key: "u" });
+  state = undo(state, "u");
   assert.deepEqual(state.writes.slice(3).map((one) => one.chosen), [null, null, null]);
   assert.equal(new Set(state.writes.map((one) => one.key)).size, 6);
 });
@@ -151,9 +156,12 @@ test("equal mentions of several notes are decided and undone together", () => {
 test("what the same person decides in another tab is shown, unless it is newer here", () => {
   let state = decide(opened(sure(0, 1), sure(2, 3)), "C1", "a");
   const decisions = [{ document: "d", start: 0, end: 1, chosen: NIL }, { document: "d", start: 2, end: 3, chosen: NIL },
-    { document: "other", start: 0, end: 1, chosen: NIL }];
+    { document: "other", start: 0, end: 1, chosen: NIL }, { document: "d", start: 5, end: 6, chosen: OPEN }];
   state = update(state, { type: "elsewhere", decisions });
-  assert.deepEqual(chosen(state), ["C1", NIL]);
+  assert.deepEqual(chosen(state), ["C1", NIL, OPEN]);
+  assert.equal(state.note.mentions[2].pending, true);
+  state = update(state, { type: "elsewhere", decisions: [{ document: "d", start: 5, end: 6, chosen: null }] });
+  assert.equal(state.note.mentions.length, 2);
 });
 
 test("nothing changes a state that is known", () => {
@@ -162,11 +170,11 @@ test("nothing changes a state that is known", () => {
     return value;
   };
   let state = freeze(opened(sure(0, 1), sure(2, 3)));
-  for (const event of [
-    { type: "decided", chosen: "C7", candidate: { cui: "C7", name: "n" }, reviewer: "Ada", key: "a" },
-    { type: "marked", mention: newMention({ start: 5, end: 6, text: "z" }, null, true) },
-    { type: "undone", key: "u" }, { type: "undone", key: "v" }, { type: "selected", place: -1 },
-  ]) state = freeze(update(state, freeze(event)));
+  state = freeze(decide(state, "C7", "a"));
+  state = freeze(mark(state, 5, 6, "m"));
+  state = freeze(undo(state, "u"));
+  state = freeze(undo(state, "v"));
+  state = freeze(update(state, freeze({ type: "selected", place: -1 })));
   assert.deepEqual(chosen(state), [null, null]);
   assert.equal(state.current, 1);
 });
@@ -185,12 +193,244 @@ test("blanks around a selection are no part of it", () => {
 
 test("a note that is opened has the decisions that are not written yet", () => {
   let state = decide(opened(sure(0, 1), sure(2, 3)), "C1", "a");
-  state = update(state, { type: "marked", mention: newMention({ start: 5, end: 7, text: "xx", cui: null }, null, true) });
+  state = mark(state, 5, 7, "m");
   state = decide(state, "C7", "b");
   const asSaved = noteOf(sure(0, 1), sure(2, 3));
-  const shown = addWaiting(asSaved, state.writes, "Ada");
+  const shown = addDecisions(asSaved, state.writes);
   assert.deepEqual(shown.mentions.map((one) => [one.start, one.chosen]), [[0, "C1"], [2, null], [5, "C7"]]);
   assert.deepEqual(shown.mentions[2].text, "xx");
-  assert.deepEqual(addWaiting(asSaved, state.writes, "Ben"), asSaved);
-  assert.deepEqual(addWaiting({ ...asSaved, id: "other" }, state.writes, "Ada").mentions, asSaved.mentions);
+  assert.deepEqual(addDecisions({ ...asSaved, id: "other" }, state.writes).mentions, asSaved.mentions);
+});
+
+// What a person does: keys at some times, while the service answers late. The screen is
+// looked at when a key is pressed, and what is written later has to be for what was there.
+
+const SPANS = { touched: { start: 0, end: 3, text: "xxx" }, free: { start: 50, end: 52, text: "xx" }, none: null };
+
+function person(latency, where, isDecided = false) {
+  let state = EMPTY;
+  let now = 0;
+  let keys = 0;
+  const waiting = [];
+  const written = [];
+  const answer = (value) => new Promise((done) => waiting.push({ at: now + latency, done: () => done(value()) }));
+  const texts = new Map();
+  const all = { a: [tied(2, 5), sure(10, 12, "C10"), sure(14, 16, "C11"), sure(20, 22, "C12")], b: [sure(1, 3, "C20"), sure(6, 8, "C21")] };
+  const noteNamed = (id) => {
+    const mentions = all[id].map((one) => (isDecided && id === "a" ? { ...one, chosen: "C9" } : one));
+    return { ...noteOf(...mentions), id, name: id };
+  };
+  const group = (text, cui, spans, certainty = "sure") => ({
+    documents: 1, mention: { text, start: 0, end: 1, cui, certainty, candidates: [candidate(cui, 1), candidate("C9", 0.5)], label: "", note: null },
+    places: spans.map((start) => ({ document: "a", name: "a", start, end: start + 1, label: "", before: "", text, after: "" })),
+  });
+  const groups = [group("one", "C1", [0, 2]), group("two", "C2", [4, 6]), group("three", "C3", [8], "tied")];
+  let queued = 0;
+  let span = SPANS.none;
+  let field = false;
+  let bench = null;
+  let said = "";
+  const page = {
+    getState: () => state,
+    dispatch(event) {
+      const before = state;
+      state = update(state, event);
+      for (const one of state.writes.slice(before.writes.length)) written.push(one);
+    },
+    service: {
+      link: (text) => answer(() => ({ cui: `for ${text}`, certainty: "unsure", candidates: [candidate(`for ${text}`, 1), candidate("C30", 1)] })),
+      occurrences: () => answer(() => ({ places: [{ document: "a", name: "a", start: 30, end: 31, text: "x" }, { document: "b", name: "b", start: 30, end: 31, text: "x" }] })),
+      done: (document, reviewer) => { texts.set(document, reviewer); return answer(() => null); },
+      next: () => answer(() => (texts.has("b") ? null : "b")),
+      queue: () => answer(() => ({ first: queued++ ? [] : groups, kb: "k", mentions: 5, groups: 3 })),
+    },
+    say(text) { said = text; },
+    reviewer: () => "Ada",
+    key: () => `key-${keys += 1}`,
+    pause: () => answer(() => null),
+    draw() {},
+    selected: () => span,
+    missed: () => null,
+    focusSearch() { field = true; },
+    go(id) { if (id) answer(() => { bench = makeBench(); state = update(state, { type: "opened", note: noteNamed(id) }); }); else bench = null; },
+  };
+  const makeBench = () => (where === "queue" ? queueBench(page) : noteBench(page));
+  bench = makeBench();
+  const ready = where === "queue" ? bench.load() : (state = update(state, { type: "opened", note: noteNamed("a") }));
+
+  /** What a person sees: the mention or the places that a key is for. */
+  const screen = () => {
+    const item = bench?.item();
+    if (!item) return [];
+    return item.places ? item.places.map((one) => `${one.document} ${one.start}`) : [`${item.document} ${item.mention.start}-${item.mention.end}`];
+  };
+  // As searchField: the item is that of the key, and other keys do nothing until it is there.
+  let choosing = false;
+  const search = async () => {
+    if (choosing || !bench) return;
+    const [own, item] = [bench, bench.item()];
+    choosing = true;
+    own.search(true);
+    await answer(() => null);
+    choosing = false;
+    own.search(false);
+    field = false;
+    own.choose(item, "C99", candidate("C99", null));
+  };
+  return {
+    ready, written, screen, state: () => state, said: () => said,
+    select(which) { span = SPANS[which]; },
+    key(key, repeat = false) {
+      if (field) { if (key === "Enter" && !repeat) search(); return; }
+      if (bench) press({ key, repeat }, bench, { inList: true, onButton: false });
+    },
+    async pass(time) {
+      const until = now + time;
+      for (;;) {
+        await new Promise(setImmediate);
+        waiting.sort((a, b) => a.at - b.at);
+        if (!waiting.length || waiting[0].at > until) break;
+        const next = waiting.shift();
+        now = Math.max(now, next.at);
+        next.done();
+      }
+      now = until;
+    },
+  };
+}
+
+const KEYS = COMMANDS.flatMap((one) => (one.keys.length === 9 ? ["1", "2"] : one.keys.filter((key) => !key.startsWith("Arrow"))));
+
+/** Where a key may write: the screen, the selection, what everywhere or undo say. */
+async function checkPair(first, second, { latency, gap, where, select, held, isDecided = false }) {
+  const one = person(latency, where, isDecided);
+  await one.pass(2000);
+  await one.ready;
+  one.select(select);
+  const label = `${first} ${second} in ${where}, ${select}, ${latency} ms, ${gap} apart${held ? ", held" : ""}`;
+  const allowed = new Set();
+  const undone = new Set();
+  for (const key of [first, second]) {
+    for (const place of one.screen()) allowed.add(place);
+    const span = SPANS[select];
+    if ("mc".includes(key) && span) allowed.add(`a ${span.start}-${span.end}`).add(`b ${span.start}-${span.end}`);
+    if (key === "c" && span) for (const state of [one.state()]) for (const mention of state.note?.mentions ?? []) {
+      if (mention.start < span.end && span.start < mention.end) allowed.add(`${state.note.id} ${mention.start}-${mention.end}`);
+    }
+    if (key === "e") allowed.add("a 30-31").add("b 30-31");
+    if (key === "u") for (const change of one.state().undo.at(-1)?.changes ?? []) undone.add(change.mention.start);
+    one.key(key);
+    if (held) for (let at = 0; at < 5; at += 1) { await one.pass(gap / 5); one.key(key, true); } else await one.pass(gap);
+  }
+  await one.pass(5000);
+  for (const write of one.written) {
+    const place = where === "queue" ? `${write.document} ${write.start}` : `${write.document} ${write.start}-${write.end}`;
+    assert.ok(allowed.has(place) || undone.has(write.start), `${label}: ${place} = ${write.chosen}`);
+  }
+  // Nothing that was shown as decided is lost: the last write of a place is what the note shows.
+  for (const mention of one.state().note?.mentions ?? []) {
+    const last = one.written.findLast((write) => write.document === one.state().note.id && write.start === mention.start && write.end === mention.end);
+    if (last) assert.equal(mention.chosen, last.chosen, label);
+  }
+  return one;
+}
+
+test("all pairs of keys at three latencies write only what was on the screen", async () => {
+  let pairs = 0;
+  for (const where of ["note", "queue"]) {
+    for (const select of where === "note" ? ["none", "touched", "free"] : ["none"]) {
+      for (const latency of [0, 150, 500]) {
+        const all = KEYS.flatMap((first) => KEYS.flatMap((second) =>
+          [0, 200, 1200].map((gap) => checkPair(first, second, { latency, gap, where, select, held: false }))));
+        await Promise.all(all);
+        pairs += all.length;
+      }
+    }
+  }
+  assert.ok(pairs > 5000);
+});
+
+test("after d no key changes the note that was done", async () => {
+  for (const latency of [0, 150, 500]) {
+    for (const key of KEYS) {
+      for (const gap of [0, 200, 1200]) {
+        const one = await checkPair("d", key, { latency, gap, where: "note", select: "touched", held: false, isDecided: true });
+        assert.deepEqual(one.written.filter((write) => write.document === "a"), [], `d ${key} at ${latency} ms`);
+      }
+    }
+  }
+});
+
+test("keys that are held decide once", async () => {
+  for (const where of ["note", "queue"]) {
+    for (const latency of [0, 150, 500]) {
+      for (const first of ["/", ...KEYS]) {
+        const one = await checkPair(first, "Enter", { latency, gap: 300, where, select: "free", held: true });
+        const steps = one.state().undo.length;
+        assert.ok(steps <= 2, `${first} at ${latency} ms: ${steps} steps`);
+      }
+    }
+  }
+});
+
+test("a search decides the mention of its key, and keys do nothing until then", async () => {
+  for (const latency of [0, 150, 500]) {
+    const one = await checkPair("n", "/", { latency, gap: 0, where: "note", select: "none", held: false });
+    const [place] = one.screen();
+    one.key("Enter");
+    one.key("Enter");
+    await one.pass(10_000);
+    assert.deepEqual(one.written.map((write) => `${write.document} ${write.start}-${write.end} ${write.chosen}`), [`${place} C99`]);
+  }
+});
+
+test("a digit after a mark waits for its candidates and decides no other mention", async () => {
+  const one = await checkPair("m", "2", { latency: 500, gap: 0, where: "note", select: "free", held: false });
+  assert.deepEqual(one.written.map((write) => [write.start, write.chosen]), [[50, OPEN]]);
+  one.key("2");
+  assert.deepEqual(one.written.at(-1).chosen, "C30");
+});
+
+test("a change is one step with its undo, and a digit after it is for the new span", async () => {
+  for (const latency of [0, 500]) {
+    const one = await checkPair("c", "1", { latency, gap: 0, where: "note", select: "touched", held: false });
+    assert.deepEqual(one.written.slice(0, 2).map((write) => [write.start, write.end, write.chosen]), [[2, 5, NO_MENTION], [0, 3, OPEN]]);
+    const { note } = one.state();
+    assert.ok(isReplaced(note, note.mentions.find((mention) => mention.start === 2)));
+    while (one.state().undo.length) one.key("u");
+    assert.deepEqual(chosen(one.state()), [null, null, null, null]);
+  }
+});
+
+test("a note with open mentions is done by a second d", async () => {
+  for (const latency of [0, 150, 500]) {
+    const one = await checkPair("d", "d", { latency, gap: 0, where: "note", select: "none", held: false });
+    const count = one.written.length;
+    assert.equal(one.state().note.id, "b");
+    assert.equal(count, 0);
+    one.key("d");
+    assert.match(one.said(), /2 mentions are open/);
+  }
+});
+
+test("one key decides the same text everywhere, in one step", async () => {
+  const one = await checkPair("2", "n", { latency: 150, gap: 5000, where: "note", select: "none", held: false });
+  one.key("e");
+  assert.deepEqual(one.written.slice(1).map((write) => [write.document, write.start, write.chosen]), [["a", 30, "C2"], ["b", 30, "C2"]]);
+  one.key("u");
+  assert.deepEqual(one.written.slice(3).map((write) => [write.start, write.chosen]), [[30, null], [30, null]]);
+  assert.equal(one.state().note.mentions.length, 4);
+});
+
+test("undo in the queue brings a group back, also after more was read", async () => {
+  const one = person(150, "queue");
+  await one.pass(1000);
+  for (const key of ["Enter", "Enter", "1"]) one.key(key);
+  await one.pass(1000);  // the rest was read: nothing
+  assert.deepEqual(one.screen(), []);
+  one.key("u");
+  assert.deepEqual(one.screen(), ["a 8"]);
+  one.key("u");
+  assert.deepEqual(one.screen(), ["a 4", "a 6"]);
+  assert.deepEqual(one.written.slice(5).map((write) => [write.start, write.chosen]), [[8, null], [6, null], [4, null]]);
 });

@@ -5,6 +5,7 @@ The notes of a test have names of their own, since all share one service.
 It needs Debian's Chromium (or another, in CHROMIUM) and Playwright, which drives it.
 """
 
+import csv
 import json
 import os
 import re
@@ -31,6 +32,11 @@ NAME = "<b>Fever</b><script>document.title = 'hacked'</script>"
 PARTS = ("notes", "note", "queue", "column", "agree", "teach", "quality", "look")
 CURRENT = ".text .mention.current[role]"
 WRITES = "**/reviews/decisions"
+LATER = {  # modules that nobody waits for
+    *("agree.js", "candidates.js", "column.js", "concept.js", "deciding.js"),
+    *("look.js", "note.js", "places.js", "plot.js", "quality.js", "queue.js"),
+    *("search.js", "teach.js", "text.js", "words.js"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +128,7 @@ def say(page: Any, text: str) -> None:
 
 def expect_saved(page: Any) -> None:
     """Wait until all decisions are written."""
-    saved = playwright.expect(page.locator("#saved"))
-    saved.not_to_contain_text("not saved", timeout=30_000)
+    page.wait_for_selector("body[data-unsaved='0']", timeout=30_000)
     playwright.expect(page.locator(".text .unsaved")).to_have_count(0)
 
 
@@ -279,11 +284,150 @@ def test_a_key_that_is_held_decides_once(page: Any) -> None:
     expect_decided(page, 1)
 
 
+def slow_down(page: Any, delay: int) -> None:
+    """Let the service answer late."""
+    page.evaluate(SLOW, delay)
+
+
+def find(reviewed: Client, name: str, text: str) -> list[tuple[str, str | None]]:
+    """What was chosen for which words of a note."""
+    found = decisions(reviewed, name)
+    return [(text[one["start"] : one["end"]], one["chosen"]) for one in found]
+
+
+@pytest.mark.parametrize("delay", [0, 150, 500])
+def test_a_search_decides_the_mention_that_it_was_for(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    name, text = f"search-{delay}", f"{delay} searched: fever, asthma MI, aspirin."
+    link(page, text, name)
+    slow_down(page, delay)
+    page.keyboard.press("/")
+    page.keyboard.type("appendectomy")
+    page.keyboard.down("Enter")
+    for _ in range(5):  # it is held
+        page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    if delay:
+        page.keyboard.press("Enter")
+        page.keyboard.type("x1")
+    expect_decided(page, 1)
+    assert find(reviewed, name, text) == [("fever", "C0000008")]
+    assert page.input_value("#search") == ""
+
+
+@pytest.mark.parametrize("delay", [0, 150, 500])
+def test_a_mark_appears_at_once_and_stays(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    name, text = f"mark-{delay}", f"{delay}: fever after a funny turn, heart attack."
+    link(page, text, name)
+    page.keyboard.press("n")
+    slow_down(page, delay)
+    choose_words(page, "funny turn")
+    page.keyboard.press("m")
+    page.keyboard.press("2")  # not of the mention that was shown before
+    page.wait_for_selector(".text .current:has-text('funny turn')")
+    page.wait_for_selector(".panel .choose >> nth=3")
+    expect_saved(page)
+    first = find(reviewed, name, text)
+    assert [one for one, _ in first] == ["funny turn"]
+    page.reload()
+    page.wait_for_selector(".text .mention:has-text('funny turn')")
+    playwright.expect(page.locator("#counts")).to_contain_text(
+        f"{len([one for _, one in first if one != 'OPEN'])} of 3 decided"
+    )
+
+
+@pytest.mark.parametrize("delay", [0, 500])
+def test_a_change_is_one_step_and_stays(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    name, text = f"change-{delay}", f"{delay}: heart attack and fever."
+    link(page, text, name)
+    slow_down(page, delay)
+    choose_words(page, "heart")
+    page.keyboard.press("c")
+    page.wait_for_selector(".text .current:text-is('heart')")
+    page.keyboard.press("0")
+    expect_saved(page)
+    changed = [("heart attack", "NO_MENTION"), ("heart", "NIL")]
+    assert sorted(find(reviewed, name, text)) == sorted(changed)
+    page.reload()
+    page.wait_for_selector(".text .decided:text-is('heart')")
+    page.goto(f"{page.url.partition('#')[0]}#notes")
+    link(page, text, name)
+    assert sorted(find(reviewed, name, text)) == sorted(changed)
+
+
+@pytest.mark.parametrize("delay", [0, 500])
+def test_no_key_reaches_a_note_that_is_done(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    become(page, f"Fay {delay}")
+    name, text = f"finish-{delay}", f"{delay}: fever."
+    link(page, text, name)
+    page.keyboard.press("d")
+    say(page, "1 mention is open: press d again")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    slow_down(page, delay)
+    page.keyboard.press("d")
+    for key in ("0", "x", "u", "m"):
+        page.keyboard.press(key)
+    page.wait_for_selector(f"main:not(:has(h2:has-text('{name}')))")
+    expect_saved(page)
+    assert find(reviewed, name, text) == [("fever", "C0000004")]
+
+
+def test_one_key_decides_the_same_words_everywhere(page: Any, reviewed: Client) -> None:
+    become(page, "Eli")
+    text = "A grey zone; then the Grey  zone again, and greyer zones."
+    link(page, "Once more: grey zone.", "everywhere-2")
+    link(page, text, "everywhere-1")
+    page.fill("#missed", "grey zone")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".text .current:has-text('grey zone')")
+    page.wait_for_selector(".panel .choose >> nth=3")
+    page.keyboard.press("1")
+    page.wait_for_selector("#everywhere:has-text('1 more here, 1 in 1 other note')")
+    page.keyboard.press("e")
+    expect_decided(page, 2)
+    for name, number in (("everywhere-1", 2), ("everywhere-2", 1)):
+        assert len(decisions(reviewed, name)) == number
+    page.keyboard.press("u")
+    expect_decided(page, 1)
+    assert decisions(reviewed, "everywhere-2") == []
+
+
+def test_the_page_works_behind_a_path(page: Any, reviewed: Client) -> None:
+    base = page.url.partition("#")[0]
+    seen: list[str] = []
+
+    def forward(route: Any) -> None:
+        seen.append(route.request.url)
+        inside = route.request.url.removeprefix(f"{base}terms/sapbert/")
+        assert inside != route.request.url
+        route.fulfill(response=route.fetch(url=f"{base}{inside}"))
+
+    page.route(re.compile(rf"^{re.escape(base)}.*"), forward)
+    page.goto(f"{base}terms/sapbert/")
+    page.wait_for_selector("#note")
+    link(page, "Behind a path: fever.", "path")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    for part in ("queue", "column", "agree", "teach", "quality", "look"):
+        page.click(f"nav a[href='#{part}']")
+        page.wait_for_selector(f"body[data-part='{part}']")
+    assert [one["chosen"] for one in decisions(reviewed, "path")] == ["C0000004"]
+
+
 def test_enter_keeps_no_concept_and_does_not_guess(page: Any, reviewed: Client) -> None:
     link(page, "A purple elephant with MI.", "nil.txt")
     page.fill("#missed", "purple elephant")
     page.keyboard.press("Enter")
     page.wait_for_selector(".text .current.nil:has-text('purple elephant')")
+    page.wait_for_selector(".panel .choose >> nth=3")
     assert page.locator(".candidates .choose").count() > 2
     page.keyboard.press("Enter")
     expect_decided(page, 1)
@@ -380,7 +524,7 @@ def test_a_note_that_was_read_before_a_decision_was_written_has_it_too(
 def test_a_decision_that_is_refused_is_taken_back(page: Any) -> None:
     link(page, "Refused: fever, aspirin.")
     refuse = {"status": 404, "body": json.dumps({"error": {"message": "Not so."}})}
-    page.route("**/reviews/decisions", lambda route: route.fulfill(**refuse))
+    page.route(WRITES, lambda route: route.fulfill(**refuse))
     page.keyboard.press("Enter")
     say(page, "Not so.")
     expect_decided(page, 0)
@@ -491,7 +635,7 @@ def test_candidates_stay_on_the_screen_in_a_long_note(page: Any) -> None:
     heights = page.locator(".candidates li").evaluate_all(
         "all => all.map((one) => one.getBoundingClientRect().height)"
     )
-    assert max(heights) <= 40
+    assert max(heights) <= 100
 
 
 def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
@@ -754,8 +898,10 @@ def test_the_page_comes_with_its_first_answers(page: Any) -> None:
     page.on("request", lambda request: asked.append(request.url))
     page.goto(page.url.partition("#")[0])
     page.wait_for_selector("body[data-part='notes']")
-    paths = {url.partition("?")[0].rpartition("/")[2] for url in asked}
-    assert paths - {"icon.svg", "documents"} == {"", "page.css", "page.js"}
+    paths = [url.partition("?")[0].rpartition("/")[2] for url in asked]
+    first = {"", "page.css", "page.js", "api.js", "dom.js", "keys.js", "notes.js"}
+    first |= {"session.js", "state.js"}
+    assert {*paths} - {"icon.svg", "documents", *LATER} == first
     page.click("nav a[href='#look']")
     page.wait_for_selector("body[data-part='look']")
     assert any(url.endswith("/kb") for url in asked)
@@ -795,10 +941,10 @@ def test_a_column_is_mapped_corrected_kept_and_downloaded(
         page.click("text=Download csv")
     path = tmp_path / "mapped.csv"
     waiting.value.save_as(path)
-    rows = path.read_text("utf8").splitlines()
-    assert rows[0].endswith("match_final")
-    assert rows[1].startswith("fever,fever,C0000004,exact,")
-    assert [row.rpartition(",")[2] for row in rows[1:]] == [
+    with path.open(encoding="utf8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert (rows[0]["match_id"], rows[0]["match_status"]) == ("C0000004", "exact")
+    assert [row["match_final"] for row in rows] == [
         *("C0000004", "C0000001", "C0000001", "C0000004")
     ]
     page.click("button:has-text('Clear')")
@@ -807,7 +953,7 @@ def test_a_column_is_mapped_corrected_kept_and_downloaded(
 
 def test_the_hierarchy_opens_by_the_keyboard_and_at_a_concept(page: Any) -> None:
     page.click("nav a[href='#look']")
-    page.wait_for_selector("summary")
+    page.wait_for_selector("body[data-part='look'] summary")
     page.focus("summary")
     page.keyboard.press("Enter")
     page.wait_for_selector("details details summary:has-text('Myocardial infarction')")

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import spacy_sapbert.serve.page as page
-from spacy_sapbert.serve.page.routes import join_modules
 
 FOLDER = Path(page.__path__[0])
 NODE = shutil.which("node")
@@ -40,27 +39,9 @@ def check(new_process: Any, *command: object, **environment: str) -> None:
 @pytest.mark.skipif(NODE is None, reason="there is no node on the path")
 def test_the_state_of_the_page(new_process: Any) -> None:
     script = Path(__file__).with_name("state.test.mjs")
-    check(new_process, NODE, "--test", script, STATE=str(FOLDER / "state.js"))
+    check(new_process, NODE, "--test", script, PAGE=str(FOLDER))
 
 
 @pytest.mark.skipif(TSC is None, reason="TSC names no compiler of TypeScript")
 def test_the_scripts_have_no_type_errors(new_process: Any) -> None:
     check(new_process, TSC, *CHECK, FOLDER / "page.js")
-
-
-def test_modules_become_one_script_in_the_order_of_their_use() -> None:
-    modules = {
-        "page": 'import { a, b as c } from "./one.js";\n'
-        'import * as two from "./two.js";\nuse(a, c, two);\n',
-        "one": 'import { d } from "./two.js";\nexport function a() {}\n'
-        "export const b = d;\n",
-        "two": "export const d = 1;\n",
-    }
-    assert join_modules(modules, "page") == (
-        "const modules = {};\n"
-        "modules.two = (() => {\nconst d = 1;\n\nreturn { d };\n})();\n"
-        "modules.one = (() => {\nconst { d } = modules.two;\nfunction a() {}\n"
-        "const b = d;\n\nreturn { a, b };\n})();\n"
-        "modules.page = (() => {\nconst { a, b: c } = modules.one;\n"
-        "const two = modules.two;\nuse(a, c, two);\n\nreturn {  };\n})();\n"
-    )

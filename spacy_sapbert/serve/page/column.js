@@ -1,36 +1,42 @@
 // Column: a table with a column of terms, mapped, corrected and downloaded. It stays in
-// this browser until it is cleared.
+// this browser until it is cleared. What was shown is what is written.
 
 import { attempt, get, post, postFor, reviewer, send } from "./api.js";
-import { countOf, download, dropZone, fill, growingList, make, say, strength } from "./dom.js";
-import { searchField } from "./search.js";
+import { nameOf } from "./deciding.js";
+import { countOf, download, dropZone, fill, growingTable, make, say, select, strength } from "./dom.js";
+import { commandsOf } from "./keys.js";
+import { searchButton } from "./search.js";
 import { NIL } from "./state.js";
 import { nameTypes } from "./words.js";
 
 const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
 const DATABASE = "column", TABLE = "tables", KEY = "last", FOUND = "found";
-const STATES = { exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
+const STATES = { decided: "decided ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
+const RELATIONS = ["exact", "broad", "narrow", "related"];
 
 /**
  * @typedef {object} Column
  * @property {string[]} header
- * @property {string[][]} rows
+ * @property {any[][]} rows cells as the service has read them
  * @property {number} place of the column of the terms
+ * @property {string} subject name of the column of ids, or nothing
+ * @property {string} kb digest of the knowledge base that was asked
  * @property {string[]} terms each once
  * @property {any[]} found for each term
  * @property {string[]} chosen for each term: an id, "NIL" or nothing
+ * @property {string[]} relations of each term to what is chosen
  * @property {{[cui: string]: any}} concepts that were found by a search
- * @property {number} least
  * @property {string} draft
  */
 
 /** @type {Column} */
-const EMPTY = { header: [], rows: [], place: 0, terms: [], found: [], chosen: [], concepts: {}, least: 0.95, draft: "" };
+const EMPTY = { header: [], rows: [], place: 0, subject: "", kb: "", terms: [], found: [], chosen: [], relations: [], concepts: {}, draft: "" };
 let state = EMPTY;
-/** @type {string[][]} what was chosen before */
+/** @type {Pick<Column, "chosen"|"relations">[]} */
 let undone = [];
 let filter = { state: "", words: "", sort: "", down: false };
+let current = 0;  // term that keys are for
 /** @type {any} */
 let view = null;
 let read = false;
@@ -59,242 +65,297 @@ function change(values) {
 
 /** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
-  const offered = await attempt("Reading …", () => get("/column/formats"));
+  const offered = await attempt("Reading …", () => get("column/formats"));
   if (!offered) return;
   if (!read) {
     const kept = await keep("readonly", (store) => store.get(KEY));
     const found = await keep("readonly", (store) => store.get(FOUND));
-    if (kept) state = { ...kept, ...(found?.length === kept.terms.length ? { found } : { terms: [], found: [] }) };
+    if (kept) state = { ...EMPTY, ...kept, ...(found?.length === kept.terms.length ? { found } : { terms: [], found: [] }) };
     read = true;
   }
-  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4 });
-  text.value = state.draft;
+  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4, value: state.draft });
   text.addEventListener("input", () => change({ draft: text.value }));
   const file = make("input", { type: "file", id: "table", accept: offered.endings.join(), hidden: true });
-  file.addEventListener("change", () => file.files.length && readFile(file.files[0]));
+  const take = (/** @type {File} */ one) => readFile(one, offered);
+  file.addEventListener("change", async () => { if (file.files.length) await take(file.files[0]); file.value = ""; });
   const paste = () => {
     const lines = text.value.split(/\r?\n/).filter((/** @type {string} */ line) => line.trim());
     if (!lines.length) { say("Paste some terms first.", true); return; }
-    if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms; the command “map” takes more.`, true); return; }
-    map({ header: ["term"], rows: lines.map((/** @type {string} */ line) => [line]), place: 0 });
+    if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms at a time.`, true); return; }
+    map({ header: ["term"], rows: lines.map((/** @type {string} */ line) => [line]), place: 0, subject: "" });
   };
-  view = { info, offered, table: make("div", {}), tools: make("div", { class: "row" }), facets: make("div", { class: "facets" }) };
-  fill(main,
-    make("h2", {}, "Map a column of terms"),
-    dropZone(make("div", { class: "intro" }, make("label", { for: "terms" }, "Terms, one a line"), text), ([one]) => readFile(one)),
-    make("div", { class: "row" },
-      make("button", { class: "main", id: "map", onclick: paste }, "Map"),
-      make("button", { onclick: () => file.click() }, "Open a table …"), file,
-      make("span", { class: "dim" }, `CSV, Excel or .ods with a header, at most ${offered.rows.toLocaleString("en")} rows`)),
-    view.tools, view.facets, view.table);
-  if (state.found.length) draw();
+  view = {
+    main, info, offered, table: make("div", { class: "keys" }), tools: make("div", { class: "row" }), ask: make("div", { class: "row" }),
+    intro: make("details", { class: "intro", open: !state.terms.length }, make("summary", {}, "Terms, one a line, or a table"),
+      dropZone(make("div", {}, make("label", { for: "terms" }, "Terms"), text), ([one]) => take(one)),
+      make("div", { class: "row" },
+        make("button", { class: "main", id: "map", onclick: paste }, "Map"),
+        make("button", { onclick: () => file.click() }, "Open a table …"), file,
+        make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays in this browser until you clear it.`))),
+  };
+  fill(main, make("h2", {}, "Map a column of terms"), view.intro, view.ask, view.tools, view.table);
+  if (state.terms.length) draw();
 }
 
-/** @param {File} file */
-async function readFile(file) {
-  const path = `/column/read?name=${encodeURIComponent(file.name)}`;
+/** @param {any} cell */
+const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
+
+/** @param {File} one @param {any} offered */
+async function readFile(one, offered) {
+  if (!offered.endings.some((/** @type {string} */ ending) => one.name.toLowerCase().endsWith(ending))) {
+    say(`“${one.name}” is not a table that can be read: save it as ${offered.endings.join(", ")}.`, true);
+    return;
+  }
   const found = await attempt("Reading …", async () => {
     const headers = { "content-type": "application/octet-stream" };
-    return (await send(path, { method: "POST", headers, body: file })).json();
+    return (await send(`column/read?name=${encodeURIComponent(one.name)}`, { method: "POST", headers, body: one })).json();
   });
   if (!found) return;
-  if (!found.header.length) { say("The file is empty.", true); return; }
-  const choice = make("select", { id: "which" },
-    ...found.header.map((/** @type {string} */ column, /** @type {number} */ place) => make("option", { value: place }, column || `column ${place + 1}`)));
+  const names = (/** @type {string[]} */ header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
-  fill(view.tools, make("label", { for: "which" }, "Column of the terms"), choice,
+  let [place, subject] = ["0", ""];
+  const columns = names(found.header).map((name, at) => [String(at), name]);
+  fill(view.ask, ...select("which", "Column of the terms", columns, place, (value) => { place = value; }),
+    ...select("subject", "Column of ids", [["", "none"], ...columns], subject, (value) => { subject = value; }),
     first, make("label", { for: "headless" }, "the first row is no header"),
     make("button", { class: "main", onclick: () => {
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
-      const header = first.checked ? found.header.map((/** @type {string} */ _, /** @type {number} */ place) => `column ${place + 1}`) : found.header;
-      map({ header, rows, place: Number(choice.value) });
+      const header = first.checked ? names(found.header.map(() => "")) : found.header;
+      map({ header, rows, place: Number(place), subject: subject && header[Number(subject)] });
     } }, "Map it"));
   fill(view.table);
-  fill(view.facets);
+  fill(view.tools);
   say(`${countOf(found.rows.length, "row")}.`);
 }
 
-/** @param {{header: string[], rows: string[][], place: number}} table */
+/** @param {Pick<Column, "header"|"rows"|"place"|"subject">} table */
 async function map(table) {
-  const terms = [...new Set(table.rows.map((row) => row[table.place]))];
+  const terms = [...new Set(table.rows.map((row) => textOf(row[table.place])))];
   /** @type {any[]} */
   const found = [];
+  let kb = "";
   for (let place = 0; place < terms.length; place += AT_ONCE) {
     say(`Mapping ${place} of ${terms.length} …`);
     const part = terms.slice(place, place + AT_ONCE);
-    const answer = await attempt("", () => post("/column/map", { terms: part, k: CANDIDATES }));
+    const answer = await attempt("", () => post("column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
     found.push(...answer.found);
+    kb = answer.kb;
   }
   undone = [];
   filter = { state: "", words: "", sort: "", down: false };
-  change({ ...table, terms, found, chosen: terms.map(() => ""), concepts: {} });
+  current = 0;
+  change({ ...table, kb, terms, found, chosen: terms.map(() => ""), relations: terms.map(() => ""), concepts: {} });
   const repeated = table.rows.length - terms.length;
   say(`${countOf(terms.length, "term")}${repeated ? `, ${repeated} repeated` : ""}.`);
+  fill(view.ask);
+  view.intro.open = false;
   draw();
 }
 
-const certainty = (/** @type {any} */ one) => one.candidates[0]?.probability ?? one.candidates[0]?.score ?? -1;
-
-/** Whether several concepts fit equally. @param {any} one */
-function isTied(one) {
-  const [first, second] = one.candidates;
-  return Boolean(first?.tie) || (second !== undefined && second.score === first.score);
-}
-
-/** @param {string[]} chosen */
-function choose(chosen) {
-  undone.push(state.chosen);
-  change({ chosen });
-}
-
-function counts() {
-  const found = new Map();
-  for (const row of state.rows) found.set(row[state.place], (found.get(row[state.place]) ?? 0) + 1);
-  return found;
+/** @param {Partial<Column>} values */
+function decide(values) {
+  const { chosen, relations } = state;
+  undone.push({ chosen, relations });
+  change(values);
 }
 
 /** What a term is shown as. @param {number} number */
-function stateOf(number) {
-  return state.chosen[number] ? "decided" : state.found[number].status;
-}
+const stateOf = (number) => (state.chosen[number] ? "decided" : state.found[number].status);
+/** @param {number} number */
+const scoreOf = (number) => state.found[number].candidates[0]?.probability ?? state.found[number].candidates[0]?.score ?? -1;
+/** @template T @param {T[]} list @param {number} place @param {T} value */
+const replaced = (list, place, value) => list.map((one, at) => (at === place ? value : one));
 
+/** The terms that are shown, in their order. */
 function numbers() {
   const words = filter.words.toLowerCase();
-  const values = {
-    term: (/** @type {number} */ number) => state.terms[number].toLowerCase(),
-    score: (/** @type {number} */ number) => certainty(state.found[number]),
-    state: stateOf,
-  };
+  const values = { Term: (/** @type {number} */ number) => state.terms[number].toLowerCase(), Certainty: scoreOf, State: stateOf };
   const value = values[/** @type {keyof typeof values} */ (filter.sort)];
   const chosen = state.terms.map((_, number) => number).filter((number) =>
     (!filter.state || stateOf(number) === filter.state) && state.terms[number].toLowerCase().includes(words));
-  if (!value) return chosen;
   const sign = filter.down ? -1 : 1;
-  return chosen.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a - b));
+  return value ? chosen.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a - b)) : chosen;
+}
+
+/** A term as the keys see it. @param {number} number */
+function itemOf(number) {
+  const one = state.found[number];
+  return one && { number, mention: { text: state.terms[number], chosen: state.chosen[number] || null, ...one } };
+}
+
+/** @type {import("./keys.js").Bench} */
+const terms = {
+  item: () => itemOf(current),
+  busy: () => "",
+  say,
+  arrows: ["ArrowDown", "ArrowUp"],
+  move(step) {
+    const shown = numbers();
+    show(shown[Math.max(0, Math.min(shown.length - 1, shown.indexOf(current) + step))] ?? current);
+  },
+  choose({ number, mention }, chosen, candidate) {
+    const isTaken = state.chosen[number] === chosen && candidate;  // a second click takes it back
+    const concepts = candidate?.types ? { ...state.concepts, [candidate.cui]: candidate } : state.concepts;
+    decide({ concepts, chosen: replaced(state.chosen, number, isTaken ? "" : chosen),
+      relations: replaced(state.relations, number, chosen === NIL || isTaken ? "" : "exact") });
+    say(`“${mention.text}” is ${nameOf(chosen, mention, candidate)}.`);
+    const shown = numbers();
+    const next = shown.slice(shown.indexOf(number) + 1).find((one) => !state.chosen[one]) ?? number;
+    drawCounts();
+    redraw(number);
+    show(next);
+  },
+  more: {
+    search: () => rowOf(current)?.querySelector(".quiet")?.click(),
+    undo() {
+      const before = undone.pop();
+      if (!before) { say("Nothing to undo."); return; }
+      const at = state.chosen.findIndex((one, number) => one !== before.chosen[number] || state.relations[number] !== before.relations[number]);
+      change(before);
+      current = Math.max(0, at);
+      drawRows();
+      show(current);
+      say("Undone.");
+    },
+    relate: (/** @type {any} */ item) => item && relate(item.number),
+  },
+};
+
+/** Another relation of a term to its concept. @param {number} number */
+function relate(number) {
+  if (!state.chosen[number] || state.chosen[number] === NIL) { say("Choose a concept first."); return; }
+  const next = RELATIONS[(RELATIONS.indexOf(state.relations[number]) + 1) % RELATIONS.length];
+  decide({ relations: replaced(state.relations, number, next) });
+  redraw(number);
+  show(number);
+  say(`“${state.terms[number]}”: ${next}.`);
+}
+
+/** @param {number} number */
+const rowOf = (number) => view?.list.body.querySelector(`[data-number="${number}"]`)?.closest("tr");
+
+/** @param {number} number */
+function redraw(number) {
+  rowOf(number)?.replaceWith(view.list.row(number));
+}
+
+/** Makes a term the one that keys are for. @param {number} number */
+function show(number) {
+  const before = rowOf(current);
+  before?.classList.remove("current");
+  before?.removeAttribute("tabindex");
+  current = number;
+  const row = rowOf(number);
+  row?.classList.add("current");
+  row?.setAttribute("tabindex", "0");
+  row?.focus({ preventScroll: true });
+  row?.scrollIntoView({ block: "nearest" });
 }
 
 function draw() {
-  const least = make("input", { id: "least", type: "number", min: 0, max: 1, step: 0.01, value: String(state.least), size: 5 });
-  least.addEventListener("change", () => change({ least: Number(least.value) }));
   const accept = () => {
-    let count = 0;
-    const chosen = state.chosen.map((one, number) => {
-      const found = state.found[number];
-      if (one || !found.cui || isTied(found) || certainty(found) < state.least) return one;
-      count += 1;
-      return found.cui;
-    });
-    choose(chosen);
+    const chosen = state.chosen.map((one, number) => one || (state.found[number].certainty === "sure" ? state.found[number].cui : ""));
+    const count = chosen.filter((one, number) => one !== state.chosen[number]).length;
+    decide({ chosen, relations: state.relations.map((one, number) => (chosen[number] && !state.chosen[number] ? "exact" : one)) });
     drawRows();
     say(`${count} accepted.`);
-  };
-  const undo = () => {
-    const before = undone.pop();
-    if (!before) { say("Nothing to undo."); return; }
-    change({ chosen: before });
-    drawRows();
-    say("Undone.");
   };
   const clear = async () => {
     state = EMPTY;
     undone = [];
     keep("readwrite", (store) => store.clear());
-    await render(view.table.closest("main"), view.info);
+    await render(view.main, view.info);
     say("Cleared.");
   };
-  fill(view.tools,
-    make("label", { for: "least" }, "Accept links from"), least,
-    make("button", { id: "accept", onclick: accept }, "Accept"),
-    make("button", { id: "undo", onclick: undo }, "Undo"),
-    ...view.offered.formats.map((/** @type {string} */ format) => make("button", { onclick: () => save(format) }, `Download ${format}`)),
-    make("button", { class: "quiet", onclick: clear }, "Clear"));
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   words.addEventListener("input", () => { filter = { ...filter, words: words.value }; drawRows(); });
   view.kinds = make("span", { class: "facets" });
-  const rows = make("tbody");
-  view.list = growingList(rows, drawRow);
-  fill(view.facets, make("label", { for: "filter" }, "Search"), words, view.kinds);
-  const head = (/** @type {string} */ key, /** @type {string} */ text) => make("th", { scope: "col" }, key ? make("button", {
-    type: "button",
-    onclick: (/** @type {any} */ event) => {
-      filter = { ...filter, sort: key, down: filter.sort === key && !filter.down };
-      for (const other of event.currentTarget.closest("tr").children) other.removeAttribute("aria-sort");
-      event.currentTarget.parentElement.setAttribute("aria-sort", filter.down ? "descending" : "ascending");
-      drawRows();
-    },
-  }, text) : text);
-  fill(view.table, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Terms" },
-    make("table", { class: "terms" },
-      make("thead", {}, make("tr", {}, head("term", "Term"), head("", "Concept"), head("score", "Certainty"), head("state", "State"))),
-      rows)), view.list.more);
+  fill(view.tools,
+    make("button", { id: "accept", class: "main", onclick: accept }, "Accept what is sure"),
+    make("button", { id: "undo", onclick: terms.more.undo }, "Undo ", make("kbd", {}, "u")),
+    ...view.offered.formats.map((/** @type {string} */ format) => make("button", { onclick: () => save(format) }, `Download ${format}`)),
+    make("button", { class: "quiet", onclick: clear }, "Clear"),
+    make("label", { for: "filter" }, "Search"), words, view.kinds,
+    make("details", { class: "menu" }, make("summary", {}, "Keys"), make("div", {}, make("p", {},
+      ...commandsOf(terms).flatMap((one) => [make("kbd", {}, one.shown), ` ${one.text}  `])))));
+  const head = (/** @type {string} */ text) => make("button", { type: "button", onclick: (/** @type {any} */ event) => {
+    filter = { ...filter, sort: text, down: filter.sort === text && !filter.down };
+    for (const other of event.target.closest("tr").children) other.removeAttribute("aria-sort");
+    event.target.parentElement.setAttribute("aria-sort", filter.down ? "descending" : "ascending");
+    drawRows();
+  } }, text);
+  view.list = growingTable([head("Term"), "Concept", head("Certainty"), head("State")], cellsOf, "Terms", { class: "terms" });
+  fill(view.table, view.list.element);
   drawRows();
 }
 
 function drawRows() {
-  view.times = counts();
-  const kinds = ["decided", ...Object.keys(STATES)].map((kind) => [kind, state.terms.filter((_, number) => stateOf(number) === kind).length]);
+  view.times = Map.groupBy(state.rows, (row) => textOf(row[state.place]));
+  drawCounts();
+  const shown = numbers();
+  view.list.draw(shown);
+  if (!shown.includes(current)) current = shown[0] ?? 0;
+  const row = rowOf(current);
+  row?.classList.add("current");
+  row?.setAttribute("tabindex", "0");
+}
+
+function drawCounts() {
+  const kinds = Object.keys(STATES).map((kind) => [kind, state.terms.filter((_, number) => stateOf(number) === kind).length]);
   fill(view.kinds, ...kinds.filter(([, count]) => count).map(([kind, count]) => make("button", {
     type: "button", class: "chip", "aria-pressed": String(filter.state === kind),
     onclick: () => { filter = { ...filter, state: filter.state === kind ? "" : String(kind) }; drawRows(); },
-  }, `${STATES[/** @type {keyof typeof STATES} */ (kind)] ?? kind} ${count}`)));
-  view.list.draw(numbers());
+  }, `${STATES[/** @type {keyof typeof STATES} */ (kind)]} ${count}`)));
 }
 
 /** @param {number} number */
-function drawRow(number) {
+function cellsOf(number) {
   const one = state.found[number];
-  const times = view.times.get(state.terms[number]) ?? 1;
-  const row = make("tr", {});
-  const redraw = (/** @type {string} */ cui) => {
-    choose(state.chosen.map((known, place) => (place === number ? (known === cui ? "" : cui) : known)));
-    const fresh = drawRow(number);
-    row.replaceWith(fresh);
-    fresh.querySelector("[aria-pressed=true]")?.focus();
-  };
-  const chip = (/** @type {string} */ cui, /** @type {string} */ name, /** @type {any} */ candidate) => make("button", {
-    type: "button", class: `chip${cui === one.cui ? " proposed" : ""}`, "data-cui": cui, dir: "auto", "aria-pressed": String(state.chosen[number] === cui),
-    title: candidate ? `${cui}, ${nameTypes(candidate.types)}` : null, onclick: () => redraw(cui),
-  }, name);
-  const cell = make("td", {});
-  const other = state.chosen[number] !== NIL && !one.candidates.some((/** @type {any} */ each) => each.cui === state.chosen[number])
-    ? state.concepts[state.chosen[number]] : null;
-  const open = () => {
-    const results = make("div", {});
-    const search = searchField({
-      id: `search-${number}`, label: "Other",
-      onfound: (concepts) => fill(results, ...(concepts ?? []).map((each) => make("button", {
-        type: "button", class: "chip", "data-cui": each.cui, onclick: () => pick(each),
-      }, each.name))),
-      onchoose: pick,
-    });
-    cell.append(search.element, results);
-    search.field.focus();
-  };
-  const pick = (/** @type {any} */ concept) => {
-    change({ concepts: { ...state.concepts, [concept.cui]: concept } });
-    redraw(concept.cui);
-  };
-  fill(cell, ...one.candidates.map((/** @type {any} */ each) => chip(each.cui, each.name, each)),
-    other && chip(other.cui, other.name, other), chip(NIL, "no concept", null),
-    make("button", { type: "button", class: "quiet", "aria-label": `Search for ${state.terms[number]}`, onclick: open }, "search …"));
+  const [term, chosen] = [state.terms[number], state.chosen[number]];
+  const times = view.times.get(term)?.length ?? 1;
+  const chip = (/** @type {string} */ key, /** @type {any} */ concept) => make("button", {
+    type: "button", class: `chip${concept.cui === one.cui ? " proposed" : ""}`, "data-cui": concept.cui, dir: "auto",
+    "aria-pressed": String(chosen === concept.cui), "aria-label": [key && `${key}: `, concept.name, concept.types ? `, ${nameTypes(concept.types)}` : ""].join(""),
+    title: concept.types ? `${concept.cui}, ${nameTypes(concept.types)}` : null, onclick: () => terms.choose(itemOf(number), concept.cui, concept),
+  }, key && make("kbd", {}, key), concept.name);
+  const other = one.candidates.some((/** @type {any} */ each) => each.cui === chosen) ? null : state.concepts[chosen];
   const status = stateOf(number);
-  fill(row,
-    make("td", { dir: "auto" }, state.terms[number], times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
-    cell,
-    make("td", {}, isTied(one) ? "several fit" : one.candidates.length ? strength(one.candidates[0]) : "–"),
-    make("td", {}, status === "decided" ? "decided ✓" : STATES[/** @type {keyof typeof STATES} */ (status)] ?? status));
-  return row;
+  const related = chosen && chosen !== NIL && make("button", {
+    type: "button", class: "quiet", "aria-label": `Relation of ${term}: ${state.relations[number]}`, onclick: () => relate(number),
+  }, state.relations[number]);
+  return [
+    make("span", { dir: "auto", "data-number": number }, term, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
+    make("div", {}, ...one.candidates.map((/** @type {any} */ each, /** @type {number} */ place) => chip(String(place + 1), each)),
+      other && chip("", other), chip("0", { cui: NIL, name: "no concept" }),
+      searchButton(term, `search-${number}`, (concept) => terms.choose(itemOf(number), concept.cui, concept)), related),
+    one.certainty === "tied" ? "several fit" : one.candidates.length ? strength(one.candidates[0]) : "–",
+    STATES[/** @type {keyof typeof STATES} */ (status)] ?? status,
+  ];
 }
 
 /** @param {string} format */
 async function save(format) {
+  const { header, subject, kb } = state;
   const places = new Map(state.terms.map((term, number) => [term, number]));
-  const terms = state.rows.map((row) => row[state.place]);
-  const of = (/** @type {any[]} */ list) => terms.map((term) => list[places.get(term) ?? 0]);
-  const body = { header: state.header, rows: state.rows, terms, k: CANDIDATES, chosen: of(state.chosen), reviewer: reviewer() };
-  const blob = await attempt("Writing …", async () => (await postFor(`/column/write?format=${format}`, body)).blob());
+  const rows = state.rows.map((row) => textOf(row[state.place]));
+  const of = (/** @type {any[]} */ list) => rows.map((term) => list[places.get(term) ?? 0]);
+  const found = Object.fromEntries(state.terms.map((term, number) => [term, state.found[number]]));
+  const body = { header, rows: state.rows, terms: rows, found, kb, subject, chosen: of(state.chosen),
+    predicates: of(state.relations), reviewer: reviewer() };
+  const blob = await attempt("Writing …", async () => (await postFor(`column/write?format=${format}`, body)).blob());
   if (!blob) return;
   download(blob, `mapped.${format}`);
   say("Downloaded.");
 }
+
+export function leave() {
+  view = null;
+}
+
+export function focus() {
+  rowOf(current)?.focus({ preventScroll: true });
+}
+
+/** Where keys act. */
+export const bench = () => (view && state.terms.length && view.list ? terms : null);

@@ -4,7 +4,7 @@ import { attempt, get } from "./api.js";
 import { fill, make, pairs, strength } from "./dom.js";
 import { explainNote, nameTypes } from "./words.js";
 
-const path = (/** @type {string} */ cui) => `/concepts/${encodeURIComponent(cui)}`;
+const path = (/** @type {string} */ cui) => `concepts/${encodeURIComponent(cui)}`;
 
 /** @param {any} one */
 export function label(one) {

@@ -37,6 +37,11 @@ export function say(text, bad = false) {
   status.classList.toggle("bad", bad);
 }
 
+/** The text as a browser shows it. @param {string} text */
+export function withLineFeeds(text) {
+  return text.replace(/\r\n?/g, "\n");
+}
+
 /** @param {number} count @param {string} one @param {string} many */
 export function countOf(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
@@ -76,17 +81,26 @@ export function table(header, rows, label) {
 }
 
 /**
- * A list that shows its first items, and the next ones when a button is pressed.
- * @param {HTMLElement} body of the items
- * @param {(item: any) => Node} drawItem
+ * A table that shows its first rows, and the next ones when a button is pressed; on a
+ * phone each row is a card.
+ * @param {(string|Node)[]} head
+ * @param {(item: any) => (Node|string|null|undefined|false)[]} cellsOf
+ * @param {string} label
+ * @param {{[key: string]: any}} options of the table
  */
-export function growingList(body, drawItem) {
+export function growingTable(head, cellsOf, label, options = {}) {
+  const body = make("tbody");
   const more = make("p", {});
   let shown = AT_ONCE;
+  const cell = (/** @type {any} */ value, /** @type {number} */ place) => {
+    const title = head[place];
+    return make("td", { "data-head": title instanceof Node ? title.textContent : title }, value);
+  };
+  const row = (/** @type {any} */ item) => make("tr", {}, ...cellsOf(item).map(cell));
   /** @param {any[]} items */
   const draw = (items) => {
     const button = make("button", { type: "button", onclick: () => {
-      body.append(...items.slice(shown, shown + AT_ONCE).map(drawItem));
+      body.append(...items.slice(shown, shown + AT_ONCE).map(row));
       shown += AT_ONCE;
       count();
     } });
@@ -95,11 +109,30 @@ export function growingList(body, drawItem) {
       if (left > 0) button.textContent = `Show more (${left.toLocaleString("en")} left)`;
       else fill(more);
     };
-    fill(body, ...items.slice(0, shown).map(drawItem));
+    fill(body, ...items.slice(0, shown).map(row));
     fill(more, button);
     count();
   };
-  return { draw, more };
+  const titles = head.map((one) => make(one ? "th" : "td", { scope: one ? "col" : null }, one));
+  const element = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    make("table", { ...options, class: `cards ${options.class ?? ""}` }, make("thead", {}, make("tr", {}, ...titles)), body), more);
+  return { element, body, row, draw };
+}
+
+/**
+ * A choice of one value, with its label.
+ * @param {string} id
+ * @param {string} text
+ * @param {string[][]} options values and what is shown
+ * @param {string} value
+ * @param {(value: string) => void} onchange
+ * @returns {Node[]}
+ */
+export function select(id, text, options, value, onchange) {
+  const field = make("select", { id, onchange: () => onchange(field.value) },
+    ...options.map(([one, shown]) => make("option", { value: one }, shown)));
+  field.value = value;
+  return [make("label", { for: id }, text), field];
 }
 
 /**

@@ -28,10 +28,10 @@ export async function render(main, info, cui) {
     make("div", { class: "row" }, search.element),
     make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), tree), about));
   about.hidden = !cui;
-  const path = cui ? await attempt("Reading …", () => get(`/concepts/${encodeURIComponent(cui)}?related=5`)) : null;
+  const path = cui ? await attempt("Reading …", () => get(`concepts/${encodeURIComponent(cui)}?related=5`)) : null;
   if (cui && !path) fill(about, make("p", {}, `There is no concept with the id “${cui}” in this vocabulary.`));
   if (path) await showConcept(about, cui, path);
-  const found = await attempt("Reading …", () => get("/roots"));
+  const found = await attempt("Reading …", () => get("roots"));
   if (!found) return;
   const above = new Set((path?.path ?? []).map((/** @type {any} */ one) => one.cui));
   const show = (/** @type {any} */ one) => {
@@ -58,7 +58,7 @@ async function branch(one, above, chosen, show) {
   }, one.name ?? one.cui), inside);
   const load = async () => {
     if (inside.childNodes.length) return;
-    const path = `/concepts/${encodeURIComponent(one.cui)}?related=0`;
+    const path = `concepts/${encodeURIComponent(one.cui)}?related=0`;
     const found = await attempt("Reading …", () => get(path));
     if (!found) return;
     const below = await Promise.all(found.children.map((/** @type {any} */ child) => branch(child, above, chosen, show)));

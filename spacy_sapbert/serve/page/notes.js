@@ -1,21 +1,23 @@
 // Notes: a new one, files of them, and the list with what is open.
 
 import { attempt, get, post, remove, reviewer } from "./api.js";
-import { countOf, dropZone, fill, growingList, localTime, make, say, sureButton } from "./dom.js";
-import { openText } from "./note.js";
-import { withLineFeeds } from "./text.js";
+import { countOf, dropZone, fill, growingTable, localTime, make, say, select, sureButton, withLineFeeds } from "./dom.js";
 
 const EXAMPLE = "78-year-old woman with atrial fibrillation and high cholesterol. Her mother had a heart attack. "
   + "She takes Lipitor and aspirin. Today fever and shortness of breath.";
+const DRAFT = "draft";
 /** The text of the last file: a text area has other line ends. @type {{name: string, text: string}|null} */
 let file = null;
-let draft = "";
+let filter = { words: "", which: "all" };
+
+/** @param {string} text that is not linked yet; it outlives a reload */
+const keepDraft = (text) => sessionStorage.setItem(DRAFT, text);
 
 /** @param {HTMLElement} main @param {Promise<any>} asked what the service is */
 export async function render(main, asked) {
   const text = make("textarea", { id: "note", dir: "auto", spellcheck: "false", rows: 5 });
-  text.value = draft;
-  text.addEventListener("input", () => { draft = text.value; });
+  text.value = sessionStorage.getItem(DRAFT) ?? "";
+  text.addEventListener("input", () => keepDraft(text.value));
   const name = make("input", { id: "name", maxlength: 200, autocomplete: "off", placeholder: "today’s date" });
   const chooser = make("input", { type: "file", id: "file", multiple: true, hidden: true });
   const list = make("div", { id: "list" });
@@ -27,27 +29,30 @@ export async function render(main, asked) {
       await importFiles(files, info, list);
       return;
     }
-    const content = new TextDecoder("utf-8", { fatal: true });
-    const data = await first.arrayBuffer();
-    try { file = { name: first.name, text: content.decode(data) }; } catch {
-      file = { name: first.name, text: new TextDecoder("windows-1252").decode(data) };
-    }
+    const data = new Uint8Array(await first.arrayBuffer());
+    file = { name: first.name, text: decodeText(data) };
     name.value = file.name;
-    text.value = draft = withLineFeeds(file.text);
+    text.value = withLineFeeds(file.text);
+    keepDraft(text.value);
   };
-  chooser.addEventListener("change", () => chooser.files.length && take([...chooser.files]));
+  chooser.addEventListener("change", async () => {
+    if (chooser.files.length) await take([...chooser.files]);
+    chooser.value = "";  // the same files can be taken again
+  });
   const run = async () => {
     if (!text.value.trim()) { say("Paste a note first, or open the example."); text.focus(); return; }
     // Offsets are those of the file, whose line ends a text area changes.
     const same = file && withLineFeeds(file.text) === text.value ? file : null;
     const given = { name: name.value.trim() || same?.name || `Note ${localTime(new Date().toISOString())}`,
       text: same?.text ?? text.value };
-    if (!(await asked)?.reviews) {
-      if (await openText(given.name, given.text)) { draft = ""; location.hash = "#note"; }
-      return;
-    }
-    const kept = await attempt("Saving …", () => post("/reviews/documents", given));
-    if (kept) { draft = ""; location.hash = `#note/${kept.document}`; }
+    let address = "#note";
+    if ((await asked)?.reviews) {
+      const kept = await attempt("Saving …", () => post("reviews/documents", given));
+      if (!kept) return;
+      address = `#note/${kept.document}`;
+    } else if (!(await (await import("./note.js")).openText(given.name, given.text))) return;
+    keepDraft("");
+    location.hash = address;
   };
   text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run();
@@ -62,7 +67,7 @@ export async function render(main, asked) {
         make("button", { class: "main", id: "run", onclick: run }, "Link"),
         make("label", { for: "name" }, "Name"), name,
         make("button", { id: "files", onclick: () => chooser.click() }, "Open files …"), chooser,
-        make("button", { id: "example", onclick: () => { text.value = draft = EXAMPLE; run(); } }, "Try an example")),
+        make("button", { id: "example", onclick: () => { text.value = EXAMPLE; run(); } }, "Try an example")),
       about),
     list);
   const info = await asked;
@@ -72,6 +77,14 @@ export async function render(main, asked) {
   if (info.reviews) await drawList(list, info);
 }
 
+/** The text of a file: UTF-8, UTF-16 with its mark, else that of Windows. @param {Uint8Array} data */
+function decodeText(data) {
+  const wide = data[0] === 0xff && data[1] === 0xfe ? "utf-16le" : data[0] === 0xfe && data[1] === 0xff ? "utf-16be" : "";
+  try { return new TextDecoder(wide || "utf-8", { fatal: true }).decode(data); } catch {
+    return new TextDecoder("windows-1252").decode(data);
+  }
+}
+
 /** @param {File} one */
 async function encode(one) {
   const bytes = new Uint8Array(await one.arrayBuffer());
@@ -79,22 +92,25 @@ async function encode(one) {
   for (let at = 0; at < bytes.length; at += 32_768) {
     binary += String.fromCharCode(...bytes.subarray(at, at + 32_768));
   }
-  return { name: one.name, content: btoa(binary) };
+  return { name: one.webkitRelativePath || one.name, content: btoa(binary) };
 }
 
 /** @param {File[]} files @param {any} info @param {HTMLElement} list */
 async function importFiles(files, info, list) {
-  const body = { files: await Promise.all(files.map(encode)) };
-  const found = await attempt("Reading …", () => post("/reviews/import", body));
+  const found = await attempt("Reading …", async () =>
+    post("reviews/import", { files: await Promise.all(files.map(encode)) }));
   if (!found) return;
-  say(`${countOf(found.documents.length, "note")} read${found.mentions ? `, with ${countOf(found.mentions, "link")} to check` : ""}.`);
+  const parts = [`${countOf(found.read, "note")} read`, found.mentions && `${countOf(found.mentions, "link")} to check`,
+    found.equal_texts && countOf(found.equal_texts, "equal text"), found.skipped && `${found.skipped} known already`,
+    found.unknown_ids && `${countOf(found.unknown_ids, "id")} unknown here`];
   await drawList(list, info);
+  say(`${parts.filter(Boolean).join(", ")}.`);
 }
 
 /** Links the notes that are not linked yet, some at a time. @param {() => void} [onstep] */
 export async function prepare(onstep = () => {}) {
   for (;;) {
-    const answer = await attempt("", () => post("/reviews/prepare", {}));
+    const answer = await attempt("", () => post("reviews/prepare", {}));
     if (!answer?.left) return;
     say(`Linking: ${countOf(answer.left, "note")} left …`);
     onstep();
@@ -103,51 +119,59 @@ export async function prepare(onstep = () => {}) {
 
 /** @param {HTMLElement} list @param {any} info */
 async function drawList(list, info) {
-  const path = `/reviews/documents?reviewer=${encodeURIComponent(reviewer())}`;
+  const path = `reviews/documents?reviewer=${encodeURIComponent(reviewer())}`;
   const read = () => attempt("", () => get(path));
   const found = await read();
   if (!found) return;
   if (!found.documents.length) { fill(list); return; }
-  const filter = make("input", { id: "filter", type: "search", autocomplete: "off" });
-  const which = make("select", { id: "which" },
-    ...["all", "open", "done"].map((one) => make("option", { value: one }, one)));
-  const rows = make("tbody");
+  const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   const count = make("span", { class: "dim", role: "status" });
   const isDone = (/** @type {any} */ one) => one.done.includes(reviewer());
-  const shown = growingList(rows, (one) => make("tr", {},
-    make("td", {}, make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name)),
-    make("td", {}, one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : make("span", {},
+  const chosen = () => found.documents.filter((/** @type {any} */ one) =>
+    one.name.toLowerCase().includes(filter.words.trim().toLowerCase())
+    && (filter.which === "all" || isDone(one) === (filter.which === "done")));
+  const table = growingTable(["Note", "Decided", "State", "For", "Since", ""], (one) => [
+    make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name),
+    one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : make("span", {},
       make("progress", { max: one.mentions || 1, value: Math.min(one.decisions, one.mentions), "aria-label": "Decided" }),
-      ` ${one.decisions} of ${Math.max(one.mentions, one.decisions)}`)),
-    make("td", {}, isDone(one) ? "done ✓" : "open"),
-    make("td", { class: "dim" }, localTime(one.time)),
-    make("td", {}, info.manages && sureButton("Delete", "Really delete?", async () => {
-      if (!(await attempt("Deleting …", () => remove(`/reviews/documents/${one.id}`)))) return;
+      ` ${one.decisions} of ${Math.max(one.mentions, one.decisions)}`),
+    isDone(one) ? "done ✓" : "open",
+    one.assigned.join(", ") || "all",
+    make("span", { class: "dim" }, localTime(one.time)),
+    info.manages && sureButton("Delete", "Really delete?", async () => {
+      if (!(await attempt("Deleting …", () => remove(`reviews/documents/${one.id}`)))) return;
       found.documents = found.documents.filter((/** @type {any} */ other) => other !== one);
-      say("Deleted for good.");
       draw();
-    }))));
+      say("Deleted for good.");
+    })], "Notes", { class: "notes" });
   const draw = () => {
-    const words = filter.value.trim().toLowerCase();
-    const chosen = found.documents.filter((/** @type {any} */ one) => one.name.toLowerCase().includes(words)
-      && (which.value === "all" || isDone(one) === (which.value === "done")));
-    shown.draw(chosen);
-    const done = found.documents.filter(isDone).length;
-    fill(count, `${done} of ${countOf(found.documents.length, "note")} done`);
+    table.draw(chosen());
+    fill(count, `${found.documents.filter(isDone).length} of ${countOf(found.documents.length, "note")} done`);
   };
-  filter.addEventListener("input", draw);
-  which.addEventListener("change", draw);
+  words.addEventListener("input", () => { filter = { ...filter, words: words.value }; draw(); });
+  const names = make("input", { id: "people", maxlength: 400, autocomplete: "off", placeholder: "names, with commas", list: "names-known" });
+  const assign = async () => {
+    const reviewers = names.value.split(",").map((/** @type {string} */ one) => one.trim()).filter(Boolean);
+    const documents = chosen();
+    const done = await attempt("Saving …", () => Promise.all(documents.map((/** @type {any} */ one) =>
+      post(`reviews/documents/${one.id}/assigned`, { reviewers }))));
+    if (!done) return;
+    await drawList(list, info);
+    say(`${countOf(documents.length, "note")}: for ${reviewers.join(", ") || "all"}.`);
+  };
   fill(list, make("h2", {}, "Notes"),
-    make("div", { class: "row" }, make("label", { for: "filter" }, "Search"), filter,
-      make("label", { for: "which" }, "Show"), which, count),
-    make("div", { class: "scroll" }, make("table", { class: "notes" },
-      make("thead", {}, make("tr", {}, ...["Note", "Decided", "State", "Since"].map((one) =>
-        make("th", { scope: "col" }, one)), make("td"))), rows), shown.more));
+    make("div", { class: "row" }, make("label", { for: "filter" }, "Search"), words,
+      ...select("which", "Show", ["all", "open", "done"].map((one) => [one, one]), filter.which,
+        (which) => { filter = { ...filter, which }; draw(); }), count),
+    info.manages && make("details", {}, make("summary", {}, "Assign these notes"),
+      make("div", { class: "row" }, make("label", { for: "people" }, "For"), names,
+        make("button", { type: "button", id: "assign", onclick: assign }, "Assign the notes of this list"))),
+    table.element);
   draw();
   if (found.documents.some((/** @type {any} */ one) => one.mentions === null)) {
     await prepare();
     const again = await read();
-    if (!again || !rows.isConnected) return;
+    if (!again || !list.isConnected) return;
     found.documents = again.documents;
     draw();
   }

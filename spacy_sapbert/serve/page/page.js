@@ -1,28 +1,35 @@
 // The parts of the page, chosen by the address after "#".
 
-import * as agree from "./agree.js";
 import { attempt, get, nameField, reviewer } from "./api.js";
-import * as column from "./column.js";
 import { fill, make, say } from "./dom.js";
-import * as look from "./look.js";
-import * as note from "./note.js";
+import { press } from "./keys.js";
 import * as notes from "./notes.js";
-import * as quality from "./quality.js";
-import * as queue from "./queue.js";
 import * as session from "./session.js";
-import * as teach from "./teach.js";
 
-const PARTS = { notes: "Notes", queue: "Queue", column: "Column", agree: "Agree", teach: "Teach", quality: "Quality", look: "Vocabulary" };
+/** Title and module of each part; only that of the notes is needed at first. @type {{[part: string]: [string, () => Promise<any>]}} */
+const PARTS = {
+  notes: ["Notes", async () => notes],
+  note: ["Note", () => import("./note.js")],
+  queue: ["Queue", () => import("./queue.js")],
+  column: ["Column", () => import("./column.js")],
+  agree: ["Agree", () => import("./agree.js")],
+  teach: ["Teach", () => import("./teach.js")],
+  quality: ["Quality", () => import("./quality.js")],
+  look: ["Vocabulary", () => import("./look.js")],
+};
 const OF_REVIEWERS = ["queue", "agree", "teach", "quality"];
+const FIT = ["note", "queue"];  // the screen, and do not scroll
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
+/** The module that is shown; null while it is opened. @type {any} */
+let module = null;
 let part = "";
 let shown = 0;
 let shownFor = "";  // the name of the person
 
 /** What the service is, and what this person may do there. */
 async function ask() {
-  const [kb, access] = await Promise.all(["/kb", "/access"].map(get));
+  const [kb, access] = await Promise.all(["kb", "access"].map(get));
   const reads = access.role !== "reader";
   for (const name of OF_REVIEWERS) {
     /** @type {HTMLElement} */ (document.querySelector(`nav a[href="#${name}"]`)).hidden = !reads;
@@ -43,37 +50,40 @@ async function show() {
   const own = shown += 1;
   const [wanted, ...rest] = location.hash.slice(1).split("/");
   const [first = "", second = ""] = rest.map(decode);
-  note.leave();
-  queue.leave();
-  part = wanted === "note" || wanted in PARTS ? wanted : "notes";
+  module?.leave?.();
+  module = null;
+  part = wanted in PARTS ? wanted : "notes";
+  const [title, load] = PARTS[part];
   const tab = part === "note" ? "notes" : part;
   for (const anchor of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav a"))) {
     if (anchor.hash === `#${tab}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
-  document.title = `${PARTS[/** @type {keyof typeof PARTS} */ (tab)]} – concept linking`;
+  document.title = `${title} – concept linking`;
   const asked = attempt("Reading …", ask);
   if (part === "notes") notes.render(main, asked);  // can be used before the answer
-  const info = await asked;
-  if (!info || own !== shown) return;
+  const [info, opened] = await Promise.all([asked, attempt("", load)]);
+  if (!info || !opened || own !== shown) return;
   shownFor = reviewer();
-  document.body.classList.toggle("fits", part === "note" || part === "queue");
-  if (part === "note") await note.render(main, info, first, second ? Number(second) : null);
-  else if (part === "queue") await queue.render(main, info);
-  else if (part === "column") column.render(main, info);
-  else if (part === "agree") await agree.render(main, info);
-  else if (part === "teach") await teach.render(main, info);
-  else if (part === "quality") await quality.render(main, info);
-  else if (part === "look") await look.render(main, info, first);
-  if (own === shown) Object.assign(document.body.dataset, { part, reviewer: shownFor });
+  document.body.classList.toggle("fits", FIT.includes(part));
+  if (part !== "notes") await opened.render(main, info, first, second ? Number(second) : null);
+  if (own !== shown) { opened.leave?.(); return; }
+  module = opened;
+  Object.assign(document.body.dataset, { part, reviewer: shownFor });
+  for (const [, other] of Object.values(PARTS)) other().catch(() => {});  // the others are there when they are wanted
 }
 
 document.addEventListener("keydown", (event) => {
   if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey) return;
   const target = /** @type {Element} */ (event.target);
   if (target.closest?.("textarea, select, input:not([type=checkbox])")) return;
-  if (part === "note") note.onkey(event);
-  else if (part === "queue") queue.onkey(event);
+  const bench = module?.bench?.();
+  if (!bench) return;
+  const inList = Boolean(target.closest(".keys"));
+  const onButton = Boolean(target.closest("button, a, input, summary"));
+  if (!press(event, bench, { inList, onButton })) return;
+  event.preventDefault();
+  if (document.activeElement === document.body) module.focus();
 });
 
 // "nora" is the Nora who has decided before.
@@ -81,8 +91,7 @@ async function settleName() {
   const field = nameField();
   field.value = field.value.trim();
   try {
-    const found = await get("/reviews/documents");
-    const { reviewers } = found;
+    const { reviewers } = await get("reviews/documents");
     fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((/** @type {string} */ one) => make("option", { value: one })));
     const known = reviewers.find((/** @type {string} */ one) => one.toLowerCase() === field.value.toLowerCase());
     if (known) field.value = known;

@@ -13,7 +13,7 @@ export function placesOf(label, query) {
   const details = make("details", {}, make("summary", { dir: "auto" }, label), inside);
   details.addEventListener("toggle", async () => {
     if (!details.open || inside.childNodes.length) return;
-    const found = await attempt("Reading …", () => get(`/reviews/places?${new URLSearchParams(query)}`));
+    const found = await attempt("Reading …", () => get(`reviews/places?${new URLSearchParams(query)}`));
     if (!found) return;
     const rest = found.total - found.places.length;
     fill(inside, ...found.places.map((/** @type {any} */ one) => make("li", { dir: "auto" },

@@ -11,7 +11,7 @@ const BIN = 0.1;  // width of a group of probabilities
 export async function render(main, info) {
   fill(main, make("h2", {}, "Quality"));
   if (info.why) { main.append(make("p", {}, info.why)); return; }
-  const found = await attempt("Measuring …", () => post("/reviews/quality", {}));
+  const found = await attempt("Measuring …", () => post("reviews/quality", {}));
   if (!found) return;
   say("");
   if (!found.mentions) {

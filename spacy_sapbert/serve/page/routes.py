@@ -1,7 +1,8 @@
 """The page: files of this package, and nothing else.
 
-Its modules are sent as one script, and its first answers in the page itself, so that a
-browser far away waits once for each.
+The page names the modules that it needs first, and has its first answers in itself, so
+that a browser far away waits once for each. All addresses are relative: a proxy may put
+the service behind a path.
 """
 
 import hashlib
@@ -32,47 +33,9 @@ POLICY = (
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'"
 )
-
-
 ANSWERS = b'id="answers">{}'  # where the page has answers of requests
 FOREVER = "max-age=31536000, immutable"
-IMPORT = re.compile(
-    r'^import (?:\{([^}]*)\}|\* as (\w+)) from "\./(\w+)\.js";\n', re.MULTILINE
-)
-EXPORT = re.compile(
-    r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
-)
-
-
-def join_modules(modules: dict[str, str], first: str) -> str:
-    """Return one script with a module and all that it imports.
-
-    Each module becomes a function that returns what it exports. The forms of `import`
-    and `export` are those of `IMPORT` and `EXPORT`.
-    """
-    done: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name in done:
-            return
-        done[name] = ""  # a cycle would be an error of the script
-
-        def replace(found: re.Match[str]) -> str:
-            names, whole, other = found.groups()
-            add(other)
-            target = whole or "{" + names.replace(" as ", ": ") + "}"
-            return f"const {target} = modules.{other};\n"
-
-        text = IMPORT.sub(replace, modules[name])
-        exported = ", ".join(found[2] for found in EXPORT.finditer(text))
-        body = EXPORT.sub(r"\1", text)
-        del done[name]  # after those that it needs
-        done[name] = (
-            f"modules.{name} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
-        )
-
-    add(first)
-    return "const modules = {};\n" + "".join(done.values())
+IMPORT = re.compile(rb'^import .* from "\./(\w+\.js)";$', re.MULTILINE)
 
 
 def list_types() -> dict[str, Any]:
@@ -86,33 +49,32 @@ def list_types() -> dict[str, Any]:
     return {"types": shown, "groups": groups}
 
 
-def load_files() -> dict[str, bytes]:
-    """Return the files of the page by their names.
+def load_files() -> tuple[str, dict[str, bytes]]:
+    """Return the files of the page by their names, and the digest of all.
 
-    The style sheet has all colours, the script all modules, and the page names the two
-    by their contents, so that a browser keeps them.
+    Their addresses have the digest, so that a browser keeps them.
     """
     found = {
         path.name: path.read_bytes()
         for path in files(__package__).iterdir()
         if path.name.endswith(tuple(KINDS))
     }
-    modules = {
-        name.removesuffix(".js"): found.pop(name).decode()
-        for name in sorted(found)
-        if name.endswith(".js")
-    }
-    data = f"globalThis.PAGE_DATA = {json.dumps(list_types())};\n"
-    found["page.js"] = (data + join_modules(modules, "page")).encode()
     found["page.css"] += group_styles(".mention").encode()
-    for name in ("page.js", "page.css"):
-        digest = hashlib.sha256(found[name]).hexdigest()[:16]
-        old, new = f"/page/{name}", f"/page/{name}?{digest}"
-        found["index.html"] = found["index.html"].replace(old.encode(), new.encode())
-    return found
+    first = ["page.js"]  # and what it imports, but not what it loads later
+    for name in first:
+        first += [one.decode() for one in IMPORT.findall(found[name])]
+        first[:] = dict.fromkeys(first)
+    links = "\n".join(
+        f'<link rel="modulepreload" href="page/{name}">' for name in first[1:]
+    )
+    whole = found["index.html"].replace(b"<!-- modules -->", links.encode())
+    whole = whole.replace(b"TYPES", json.dumps(list_types()).encode())
+    digest = hashlib.sha256(b"".join(found.values())).hexdigest()[:16]
+    found["index.html"] = whole.replace(b'"page/', f'"page/{digest}/'.encode())
+    return digest, found
 
 
-FILES = load_files()
+DIGEST, FILES = load_files()
 
 
 @router.get("/")
@@ -125,23 +87,23 @@ async def index(
     """The page, with the answers that it asks for first, unless they need a token."""
     answers: dict[str, Any] = {}
     if not settings.tokens:
-        found = {"/kb": describe(service, store), "/access": await access(request)}
+        found = {"kb": describe(service, store), "access": await access(request)}
         answers = {path: one.model_dump(mode="json") for path, one in found.items()}
     data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
     page = FILES["index.html"].replace(ANSWERS, ANSWERS[:-2] + data)
     return send_file("index.html", page)
 
 
-@router.get("/page/{name}")
-def page_file(request: Request, name: str) -> Response:
-    """A script or a style sheet; with the query that the page has, for ever."""
+@router.get("/page/{digest}/{name}")
+def page_file(digest: str, name: str) -> Response:
+    """A module or a style sheet; for ever, under the digest that the page has."""
     if name not in FILES:
         raise RequestError(
             "E464",
             "Expected a path and a method of /openapi.json, but got others.",
             404,
         )
-    return send_file(name, FILES[name], FOREVER if request.url.query else "no-cache")
+    return send_file(name, FILES[name], FOREVER if digest == DIGEST else "no-cache")
 
 
 def send_file(name: str, data: bytes, cache: str = "no-cache") -> Response:

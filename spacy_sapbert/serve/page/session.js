@@ -7,6 +7,7 @@ import { EMPTY, update } from "./state.js";
 
 const TOGETHER = 500;  // decisions of a request
 const FIRST_WAIT = 500, LONGEST_WAIT = 15_000;  // milliseconds before it is tried again
+const SLOW = 1500;  // milliseconds after which decisions that are on their way are counted
 const KEPT = "writes";  // not saved before a reload, in this tab
 
 /** @type {import("./state.js").State} */
@@ -17,6 +18,7 @@ const others = new BroadcastChannel("decisions");
 /** @type {Promise<void>|null} */
 let running = null;
 let wake = () => {};
+let slow = 0;  // timer
 let written = 0;  // requests of decisions that were answered
 
 export function getState() {
@@ -40,19 +42,26 @@ export function listen(listener) {
   listeners.add(listener);
 }
 
+/** Says what is not saved; what is saved at once is not said again at each key. */
 function showSaved(problem = "") {
   const element = document.getElementById("saved");
   const count = state.writes.length;
-  const time = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  document.body.dataset.unsaved = String(count);
+  clearTimeout(slow);
   if (!element) return;
-  element.textContent = count ? `${count} not saved${problem ? `: ${problem}` : " …"}` : `Saved ${time}`;
-  element.classList.toggle("bad", Boolean(problem));
+  const draw = () => {
+    const text = count ? `${count} not saved${problem ? `: ${problem}` : " …"}` : "Saved";
+    if (element.textContent !== text) element.textContent = text;
+    element.classList.toggle("bad", Boolean(problem));
+  };
+  if (count && !problem && !element.classList.contains("bad")) slow = window.setTimeout(draw, SLOW);
+  else draw();
 }
 
 /** @param {import("./state.js").Write[]} writes */
 function sendWrites(writes) {
   const decisions = writes.map(({ before, ...one }) => one);
-  return post("/reviews/decisions", { decisions });
+  return post("reviews/decisions", { decisions });
 }
 
 /**
@@ -92,8 +101,8 @@ async function sendAll() {
       await sendWrites(writes);
       written += 1;
       dispatch({ type: "written", keys });
-      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, chosen }) =>
-        ({ reviewer, document, start, end, chosen })));
+      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, label, chosen }) =>
+        ({ reviewer, document, start, end, label, chosen })));
       wait = FIRST_WAIT;
       most = TOGETHER;
     } catch (error) {
@@ -119,6 +128,7 @@ export function start(reviewer) {
     const own = data.filter((/** @type {any} */ one) => one.reviewer === reviewer());
     if (own.length) dispatch({ type: "elsewhere", decisions: own });
   });
+  document.body.dataset.unsaved = String(state.writes.length);
   addEventListener("online", () => wake());
   // The browser asks before it leaves with decisions that are not written.
   addEventListener("beforeunload", (event) => { if (state.writes.length) event.preventDefault(); });

@@ -11,16 +11,21 @@
  * @property {string[]} types
  * @property {string|null} tie
  *
+ * @typedef {{start: number, end: number}} Span in characters (code points)
+ *
  * @typedef {object} Mention
- * @property {number} start in characters (code points), as `end`
+ * @property {number} start
  * @property {number} end
  * @property {string} text
  * @property {string} label
  * @property {string|null} cui what is proposed; null = no concept
  * @property {string|null} note why there is none
+ * @property {"sure"|"unsure"|"tied"|"none"} certainty of the proposal; "none" = there is none
  * @property {boolean} [proposed] the proposal comes from a file
+ * @property {boolean} [known] the knowledge base has the concept that is proposed
+ * @property {boolean} [pending] its candidates are on their way
  * @property {Candidate[]} candidates
- * @property {string|null} chosen what a person chose; null = nothing yet
+ * @property {string|null} chosen what a person chose; null = nothing yet, OPEN = only marked
  * @property {boolean} own a person has marked it
  *
  * @typedef {object} Note
@@ -30,6 +35,18 @@
  * @property {string} kb digest of the knowledge base
  * @property {string[]} done who has done it
  * @property {Mention[]} mentions
+ *
+ * @typedef {object} Item a mention of a document, as it was on the screen
+ * @property {string|null} document
+ * @property {string} name of the document
+ * @property {Mention} mention
+ *
+ * @typedef {object} About a change: who makes it
+ * @property {string} reviewer
+ * @property {string} kb
+ * @property {boolean} [settles] it says what holds, and is no answer of the reviewer
+ *
+ * @typedef {Item & {before: string|null, after: string|null}} Change
  *
  * @typedef {object} Write a decision that is not written yet
  * @property {string} key
@@ -41,24 +58,10 @@
  * @property {string|null} chosen
  * @property {string|null} before
  * @property {string} kb
- * @property {boolean} settles it says what holds, and is no answer of the reviewer
+ * @property {boolean} settles
  * @property {{cui: string, score: number|null}[]} shown
  *
- * @typedef {object} Change of one mention, which can be undone
- * @property {Mention} mention
- * @property {string|null} before
- * @property {string|null} after
- * @property {boolean} added the change has marked it
- * @property {boolean} removed the change has removed it
- *
- * @typedef {object} Step what one undo takes back
- * @property {string|null} document
- * @property {string} name of the document
- * @property {string} reviewer
- * @property {string} kb
- * @property {boolean} settles as of its writes; the answers of the note stay
- * @property {Change[]} changes
- * @property {string[]} keys of its writes
+ * @typedef {{about: About, changes: Change[], keys: string[]}} Step what one undo takes back
  *
  * @typedef {object} State
  * @property {Note|null} note
@@ -68,22 +71,19 @@
  *
  * @typedef {{type: "opened", note: Note, current?: number}
  *   | {type: "selected", place: number}
- *   | {type: "decided", chosen: string, candidate?: Partial<Candidate>, reviewer: string, key: string}
- *   | {type: "together", places: Place[], chosen: string, reviewer: string, key: string, kb: string, candidates: Candidate[], settles?: boolean}
- *   | {type: "marked", mention: Mention}
- *   | {type: "moved", mention: Mention, reviewer: string, key: string}
+ *   | {type: "changed", changes: Change[], about: About, key: string, show?: Span}
+ *   | {type: "filled", document: string|null, span: Span, found: Partial<Mention>}
  *   | {type: "undone", key: string}
  *   | {type: "written", keys: string[]}
  *   | {type: "refused", keys: string[]}
- *   | {type: "elsewhere", decisions: {document: string, start: number, end: number, chosen: string|null}[]}} Event
+ *   | {type: "elsewhere", decisions: Decision[]}} Event
  *
- * @typedef {{document: string, name: string, start: number, end: number, label: string, chosen?: string|null}} Place
+ * @typedef {{document: string, start: number, end: number, label?: string, chosen: string|null}} Decision
  */
 
 export const NIL = "NIL";
 export const NO_MENTION = "NO_MENTION";
-const SURE = 0.8;  // least probability of a sure link
-const CLEAR_MARGIN = 0.1;  // of two scores, where there are no probabilities
+export const OPEN = "OPEN";
 
 /** @type {State} */
 export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
@@ -94,30 +94,12 @@ export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
  * @param {boolean} own
  * @returns {Mention}
  */
-export function newMention(found, chosen = null, own = false) {
-  return { label: "", cui: null, note: null, candidates: [], ...found, chosen, own };
+export function newMention(found, chosen = null, own = chosen === OPEN) {
+  return { label: "", cui: null, note: null, certainty: "none", candidates: [], ...found, chosen, own };
 }
 
-/**
- * How far a proposal can be trusted: "none" = no concept is proposed.
- * @param {Mention} mention
- * @returns {"sure" | "unsure" | "tied" | "none"}
- */
-export function certainty(mention) {
-  if (mention.cui === null) return "none";
-  const first = mention.candidates.find((one) => one.cui === mention.cui);
-  if (!first) return "unsure";
-  const others = mention.candidates.filter((one) => one !== first).map((one) => one.score ?? -1);
-  const best = Math.max(-1, ...others);
-  const score = first.score ?? -1;
-  if (mention.proposed) return score >= best ? "sure" : "unsure";
-  if (first.probability !== null && first.probability !== undefined) {
-    return first.probability >= SURE ? "sure" : "unsure";
-  }
-  if (first.tie || score === best) return "tied";
-  if (mention.note) return "unsure";
-  return score === 1 || score - best >= CLEAR_MARGIN ? "sure" : "unsure";
-}
+/** @param {{chosen: string|null}} mention */
+export const isOpen = (mention) => mention.chosen === null || mention.chosen === OPEN;
 
 /**
  * What Enter means: what is shown. Null = a person has to say which.
@@ -125,53 +107,72 @@ export function certainty(mention) {
  * @returns {string|null}
  */
 export function shownChoice(mention) {
-  if (mention.chosen !== null) return mention.chosen;
-  const trust = certainty(mention);
-  if (trust === "none") return NIL;
-  return trust === "sure" ? mention.cui : null;
+  if (!isOpen(mention)) return mention.chosen;
+  if (mention.pending) return null;
+  if (mention.certainty === "none") return NIL;
+  return mention.certainty === "sure" ? mention.cui : null;
 }
 
 /** @param {Note|null} note */
 export function progress(note) {
   const mentions = note?.mentions ?? [];
-  const open = mentions.filter((one) => one.chosen === null);
-  const unsure = open.filter((one) => ["unsure", "tied"].includes(certainty(one)));
+  const open = mentions.filter(isOpen);
+  const unsure = open.filter((one) => one.certainty === "unsure" || one.certainty === "tied");
   return { total: mentions.length, decided: mentions.length - open.length, unsure: unsure.length };
 }
 
+/** @param {Span} a @param {Span} b */
+const same = (a, b) => a.start === b.start && a.end === b.end;
+
+/** @param {Span} a @param {Span} b */
+export const overlaps = (a, b) => a.start < b.end && b.start < a.end;
+
+/** @param {Note|null} note @param {Span} span */
+export const placeOf = (note, span) => note?.mentions.findIndex((one) => same(one, span)) ?? -1;
+
 /**
- * @param {State} state
+ * Whether another span has taken the place of a mention that is none.
+ * @param {Note} note
  * @param {Mention} mention
  */
+export function isReplaced(note, mention) {
+  return mention.chosen === NO_MENTION
+    && note.mentions.some((one) => one.own && one.chosen !== NO_MENTION && overlaps(one, mention));
+}
+
+/** @param {State} state @param {Span} mention of the note */
 export function isUnsaved(state, mention) {
-  return state.writes.some((one) => !one.settles && isAt(one, state.note?.id ?? null, mention));
+  return state.writes.some((one) => !one.settles && one.document === state.note?.id && same(one, mention));
 }
 
 /**
- * @param {{document: string, start: number, end: number}} one
- * @param {string|null} document
- * @param {{start: number, end: number}} span
- */
-function isAt(one, document, span) {
-  return one.document === document && one.start === span.start && one.end === span.end;
-}
-
-/**
- * A note as it will be when the decisions of a reviewer that still wait are written.
- * @param {Note} note as the service has it
- * @param {Write[]} writes
- * @param {string} reviewer
+ * A note with a mention as it is chosen now: an own mark exists as long as it has a decision.
+ * @param {Note} note
+ * @param {Mention} mention
+ * @param {string|null} chosen
  * @returns {Note}
  */
-export function addWaiting(note, writes, reviewer) {
-  for (const one of writes) {
-    if (one.document !== note.id || one.reviewer !== reviewer || one.settles) continue;
-    const known = note.mentions.some((mention) => isAt(one, note.id, mention));
-    if (known) {
-      note = mapMentions(note, (mention) => (isAt(one, note.id, mention) ? { ...mention, chosen: one.chosen } : mention));
-    } else if (one.chosen !== null && one.chosen !== NO_MENTION) {
-      const { start, end, label } = one;
-      note = insert(note, newMention({ start, end, label, text: [...note.text].slice(start, end).join("") }, one.chosen, true));
+function put(note, mention, chosen) {
+  const known = note.mentions[placeOf(note, mention)];
+  const others = note.mentions.filter((one) => one !== known);
+  const { own } = known ?? mention;
+  if (own && chosen === null) return { ...note, mentions: others };
+  const mentions = [...others, { ...(known ?? mention), chosen }];
+  return { ...note, mentions: mentions.sort((a, b) => a.start - b.start || b.end - a.end) };
+}
+
+/**
+ * A note with decisions that it may not know; the candidates of its new marks are to come.
+ * @param {Note} note
+ * @param {Decision[]} decisions
+ * @returns {Note}
+ */
+export function addDecisions(note, decisions) {
+  for (const { document, start, end, label = "", chosen } of decisions) {
+    if (document !== note.id) continue;
+    const text = [...note.text].slice(start, end).join("");
+    if (placeOf(note, { start, end }) >= 0 || (chosen !== null && chosen !== NO_MENTION)) {
+      note = put(note, newMention({ start, end, label, text, pending: true }, chosen, true), chosen);
     }
   }
   return note;
@@ -183,9 +184,8 @@ export function addWaiting(note, writes, reviewer) {
  * @param {number} place
  */
 export function nextOpen(mentions, place) {
-  const open = (/** @type {Mention} */ one) => one.chosen === null;
-  const after = mentions.findIndex((one, at) => at > place && open(one));
-  return after >= 0 ? after : mentions.findIndex(open);
+  const after = mentions.findIndex((one, at) => at > place && isOpen(one));
+  return after >= 0 ? after : mentions.findIndex(isOpen);
 }
 
 /**
@@ -204,7 +204,7 @@ export function trimSpan(characters, start, end) {
 /**
  * Pieces of a text whose characters are in the same mentions, the innermost one last.
  * @param {number} length of the text
- * @param {{start: number, end: number}[]} mentions
+ * @param {Span[]} mentions
  * @returns {{start: number, end: number, inside: number[]}[]}
  */
 export function cutText(length, mentions) {
@@ -228,88 +228,77 @@ export function cutText(length, mentions) {
 }
 
 /**
- * @param {Mention} mention
- * @param {{reviewer: string, document: string, kb: string, settles: boolean, key: string}} about
+ * The change of an item that a choice makes: an own mark that is not a mention goes.
+ * @param {Item} item
  * @param {string|null} chosen
- * @param {string|null} before
- * @returns {Write}
+ * @param {Partial<Candidate>} [candidate] from a search
+ * @returns {Change}
  */
-function makeWrite(mention, about, chosen, before) {
-  const { start, end, label } = mention;
-  const shown = mention.candidates.map(({ cui, score }) => ({ cui, score }));
-  return { ...about, start, end, label, chosen, before, shown };
+export function changeOf(item, chosen, candidate) {
+  const found = candidate && { cui: "", name: "", alias: "", score: null, probability: null, tie: null, types: [], ...candidate };
+  const mention = { ...item.mention, candidates: withCandidate(item.mention.candidates, found) };
+  const after = mention.own && chosen === NO_MENTION ? null : chosen;
+  return { ...item, mention, before: mention.chosen, after };
 }
 
 /**
- * @param {Note} note
- * @param {(mention: Mention) => Mention} change
- * @returns {Note}
+ * @param {Candidate[]} candidates
+ * @param {Candidate|undefined} candidate
  */
-function mapMentions(note, change) {
-  return { ...note, mentions: note.mentions.map(change) };
+function withCandidate(candidates, candidate) {
+  if (!candidate || candidates.some((one) => one.cui === candidate.cui)) return candidates;
+  return [...candidates.slice(0, 8), candidate];
 }
 
 /**
- * @param {Note} note
- * @param {Mention} mention
- * @returns {Note}
- */
-function insert(note, mention) {
-  const mentions = [...note.mentions, mention]
-    .sort((a, b) => a.start - b.start || b.end - a.end);
-  return { ...note, mentions };
-}
-
-/**
- * @param {{start: number, end: number}} a
- * @param {{start: number, end: number}} b
- */
-const same = (a, b) => a.start === b.start && a.end === b.end;
-
-/**
- * Applies changes to the note on the page, and adds what is to be written.
+ * Applies changes to the note that is open, and adds what is to be written.
  * @param {State} state
- * @param {Step} step
- * @param {{mention: Mention, chosen: string|null, added?: boolean, removed?: boolean}[]} wanted
+ * @param {Change[]} changes
+ * @param {About} about
  * @param {string} key
- * @returns {State}
+ * @returns {{state: State, keys: string[]}}
  */
-function apply(state, step, wanted, key) {
+function apply(state, changes, about, key) {
   let { note } = state;
-  /** @type {Change[]} */
-  const changes = [];
+  const { reviewer, kb, settles = false } = about;
   /** @type {Write[]} */
   const writes = [];
-  wanted.forEach(({ mention, chosen, added = false, removed = false }, number) => {
-    const before = mention.chosen;
-    changes.push({ mention, before, after: chosen, added, removed });
-    if (note && note.id === step.document && !step.settles) {
-      if (added) note = insert(note, { ...mention, chosen });
-      else if (removed) {
-        note = { ...note, mentions: note.mentions.filter((one) => !same(one, mention)) };
-      } else note = mapMentions(note, (one) => (same(one, mention) ? { ...one, chosen } : one));
+  changes.forEach(({ document, mention, before, after }, number) => {
+    if (note && note.id === document && !settles) {
+      const known = note.mentions[placeOf(note, mention)];
+      if (known) before = known.chosen;
+      note = put(note, mention, after);
+      const chosen = mention.candidates.find((one) => one.cui === after);
+      if (known) note = fillMention(note, mention, { candidates: withCandidate(known.candidates, chosen) });
     }
-    if (step.document !== null && chosen !== before) {
-      const { reviewer, document, kb, settles } = step;
-      const about = { reviewer, document, kb, settles, key: `${key}-${number}` };
-      writes.push(makeWrite(mention, about, chosen, before));
-    }
+    if (document === null || before === after) return;
+    const { start, end, label } = mention;
+    const shown = mention.candidates.map(({ cui, score }) => ({ cui, score }));
+    writes.push({ key: `${key}-${number}`, reviewer, document, start, end, label, chosen: after, before, kb, settles, shown });
   });
-  const keys = writes.map((one) => one.key);
-  return {
-    ...state, note, writes: [...state.writes, ...writes],
-    undo: [...state.undo, { ...step, changes, keys }],
-  };
+  return { state: { ...state, note, writes: [...state.writes, ...writes] }, keys: writes.map((one) => one.key) };
 }
 
 /**
- * @param {State} state
- * @param {string} reviewer
- * @returns {Step}
+ * @param {Note} note
+ * @param {Span} span
+ * @param {Partial<Mention>} found
+ * @returns {Note}
  */
-function stepOf(state, reviewer) {
-  const { id = null, name = "", kb = "" } = state.note ?? {};
-  return { document: id, name, reviewer, kb, settles: false, changes: [], keys: [] };
+function fillMention(note, span, found) {
+  return { ...note, mentions: note.mentions.map((one) => (same(one, span) ? { ...one, ...found } : one)) };
+}
+
+/**
+ * A state that shows a mention; without it the one that was shown, or one near it.
+ * @param {State} state
+ * @param {Span|undefined} span
+ * @param {State} before
+ * @returns {State}
+ */
+function showAt(state, span, before) {
+  const place = span ? placeOf(state.note, span) : -1;
+  return { ...state, current: place >= 0 ? place : Math.min(before.current, (state.note?.mentions.length ?? 0) - 1) };
 }
 
 /** @type {{[type: string]: (state: State, event: any) => State}} */
@@ -325,71 +314,36 @@ const EVENTS = {
     return count ? { ...state, current: ((place % count) + count) % count } : state;
   },
 
-  // The mention is the chosen one at this moment; the next key is of the next mention.
-  decided(state, { chosen, candidate, reviewer, key }) {
-    let mention = state.note?.mentions[state.current];
-    if (!mention || !state.note) return state;
-    if (candidate && !mention.candidates.some((one) => one.cui === chosen)) {
-      const found = { probability: null, tie: null, ...candidate };
-      const wider = { ...mention, candidates: [...mention.candidates.slice(0, 8), found] };
-      mention = wider;
-      const note = mapMentions(state.note, (one) => (same(one, wider) ? wider : one));
-      state = { ...state, note };
-    }
-    // An own mark that is not a mention is removed.
-    const removed = mention.own && chosen === NO_MENTION;
-    const wanted = { mention, chosen: removed ? null : chosen, removed };
-    const next = apply(state, stepOf(state, reviewer), [wanted], key);
-    const following = nextOpen(next.note?.mentions ?? [], state.current);
-    const last = (next.note?.mentions.length ?? 0) - 1;
-    return { ...next, current: following < 0 ? Math.min(state.current, last) : following };
+  // After a decision on the mention that is shown, the next open one is shown.
+  changed(before, { changes, about, key, show }) {
+    const { state, keys } = apply(before, changes, about, key);
+    const next = { ...state, undo: [...state.undo, { about, changes, keys }] };
+    const shown = before.note?.mentions[before.current];
+    const isDecided = shown && !about.settles && changes.some((/** @type {Change} */ one) =>
+      one.document === before.note?.id && same(one.mention, shown));
+    if (show || !isDecided) return showAt(next, show ?? shown, before);
+    const mentions = next.note?.mentions ?? [];
+    const removed = placeOf(next.note, shown) < 0 ? 1 : 0;
+    const following = nextOpen(mentions, before.current - removed);
+    return { ...next, current: following < 0 ? Math.min(before.current, mentions.length - 1) : following };
   },
 
-  // Equal mentions of several notes get one answer; each note is a step of its own.
-  together(state, { places, chosen, reviewer, key, kb, candidates, settles = false }) {
-    let next = state;
-    places.forEach((/** @type {any} */ place, /** @type {number} */ number) => {
-      const mention = newMention({ ...place, candidates }, place.chosen ?? null);
-      const step = { document: place.document, name: place.name, reviewer, kb, settles, changes: [], keys: [] };
-      next = apply(next, step, [{ mention, chosen }], `${key}-${number}`);
-    });
-    const added = next.undo.slice(state.undo.length);
-    const writes = next.writes.slice(state.writes.length);
-    // One undo takes all of them back.
-    const whole = { ...added[0], changes: [], keys: writes.map((one) => one.key), group: added };
-    return { ...next, undo: [...state.undo, whole] };
+  filled(state, { document, span, found }) {
+    const known = state.note?.mentions[placeOf(state.note, span)];
+    if (!state.note || state.note.id !== document || !known) return state;
+    const chosen = known.candidates.find((one) => one.cui === known.chosen);
+    const candidates = withCandidate(found.candidates ?? known.candidates, chosen);
+    return { ...state, note: fillMention(state.note, span, { ...found, candidates, pending: false }) };
   },
 
-  marked(state, { mention }) {
-    if (!state.note || state.note.mentions.some((one) => same(one, mention))) return state;
-    const note = insert(state.note, mention);
-    const current = note.mentions.findIndex((one) => same(one, mention));
-    const change = { mention, before: null, after: null, added: true, removed: false };
-    const step = { ...stepOf(state, ""), changes: [change] };
-    return { ...state, note, current, undo: [...state.undo, step] };
-  },
-
-  // Another span in place of the chosen mention: the old one is not a mention any more.
-  moved(state, { mention, reviewer, key }) {
-    const old = state.note?.mentions[state.current];
-    if (!old || !state.note || state.note.mentions.some((one) => same(one, mention))) return state;
-    const chosen = old.own ? null : NO_MENTION;
-    const next = apply(state, stepOf(state, reviewer), [
-      { mention: old, chosen, removed: true }, { mention, chosen: null, added: true },
-    ], key);
-    const current = next.note?.mentions.findIndex((one) => same(one, mention)) ?? -1;
-    return { ...next, current };
-  },
-
-  undone(state, { key }) {
-    const step = /** @type {any} */ (state.undo.at(-1));
-    if (!step) return state;
-    let next = { ...state, undo: state.undo.slice(0, -1) };
-    const steps = step.group ?? [step];
-    steps.forEach((/** @type {Step} */ one, /** @type {number} */ at) => {
-      next = takeBack(next, one, `${key}-${at}`);
-    });
-    return next;
+  // Under the name that decided; a decision that was changed since then is taken back too.
+  undone(before, { key }) {
+    const step = before.undo.at(-1);
+    if (!step) return before;
+    const back = step.changes.map((one) => ({ ...one, before: one.after, after: one.before })).reverse();
+    const { state } = apply({ ...before, undo: before.undo.slice(0, -1) }, back, step.about, key);
+    const changed = step.about.settles ? undefined : step.changes.find((one) => one.document === before.note?.id);
+    return showAt(state, changed?.mention ?? before.note?.mentions[before.current], before);
   },
 
   written(state, { keys }) {
@@ -398,69 +352,27 @@ const EVENTS = {
   },
 
   // The service does not take them: what they said is not shown any more.
-  refused(state, { keys }) {
+  refused(before, { keys }) {
     const known = new Set(keys);
-    const gone = state.writes.filter((one) => known.has(one.key));
-    const writes = state.writes.filter((one) => !known.has(one.key));
-    let { note } = state;
+    const gone = before.writes.filter((one) => known.has(one.key));
+    const writes = before.writes.filter((one) => !known.has(one.key));
+    let { note } = before;
     for (const one of gone) {
-      if (!note || one.settles || writes.some((other) => isAt(other, one.document, one))) continue;
-      if (note.id === one.document) {
-        note = mapMentions(note, (mention) =>
-          (same(mention, one) ? { ...mention, chosen: one.before } : mention));
-      }
+      const isNewer = writes.some((other) => other.document === one.document && same(other, one));
+      const mention = note?.mentions[placeOf(note, one)];
+      if (note && mention && note.id === one.document && !one.settles && !isNewer) note = put(note, mention, one.before);
     }
-    const undo = state.undo.filter((step) => !step.keys.some((key) => known.has(key)));
-    return { ...state, note, writes, undo };
+    const undo = before.undo.filter((step) => !step.keys.some((key) => known.has(key)));
+    return showAt({ ...before, note, writes, undo }, before.note?.mentions[before.current], before);
   },
 
   // What the same person decided in another tab.
   elsewhere(state, { decisions }) {
     if (!state.note) return state;
-    const { id } = state.note;
-    const found = (/** @type {Mention} */ one) =>
-      decisions.findLast((/** @type {any} */ each) => isAt(each, id, one));
-    const note = mapMentions(state.note, (one) => {
-      const other = found(one);
-      return other && !isUnsaved(state, one) ? { ...one, chosen: other.chosen } : one;
-    });
-    return { ...state, note };
+    const note = addDecisions(state.note, decisions.filter((/** @type {Decision} */ one) => !isUnsaved(state, one)));
+    return showAt({ ...state, note }, state.note.mentions[state.current], state);
   },
 };
-
-/**
- * Takes back the changes of a step, under the name that made them.
- * @param {State} state
- * @param {Step} step
- * @param {string} key
- * @returns {State}
- */
-function takeBack(state, step, key) {
-  const isShown = state.note !== null && state.note.id === step.document && !step.settles;
-  let { note, current } = state;
-  /** @type {Write[]} */
-  const writes = [];
-  step.changes.forEach(({ mention, before, after, added, removed }, number) => {
-    const known = isShown ? note?.mentions.find((one) => same(one, mention)) : null;
-    const now = known ? known.chosen : after;
-    if (note && isShown) {
-      if (added) note = { ...note, mentions: note.mentions.filter((one) => !same(one, mention)) };
-      else if (removed) note = insert(note, { ...mention, chosen: before });
-      else note = mapMentions(note, (one) => (same(one, mention) ? { ...one, chosen: before } : one));
-    }
-    if (step.document !== null && step.reviewer && now !== before) {
-      const { reviewer, document, kb, settles } = step;
-      const about = { reviewer, document, kb, settles, key: `${key}-${number}` };
-      writes.push(makeWrite(mention, about, before, now));
-    }
-  });
-  if (note && isShown) {
-    const first = step.changes[0]?.mention;
-    const place = first ? note.mentions.findIndex((one) => same(one, first)) : -1;
-    current = place >= 0 ? place : Math.min(current, note.mentions.length - 1);
-  }
-  return { ...state, note, current, writes: [...state.writes, ...writes] };
-}
 
 /**
  * The state after an event.

@@ -26,19 +26,19 @@ export async function render(main, info) {
       force, make("label", { for: "force" }, "keep the version even if nothing gets better"))
       : make("p", {}, "An admin can make a version, and choose which one is used."),
     report);
-  const found = await attempt("Reading …", () => get("/reviews/teach"));
+  const found = await attempt("Reading …", () => get("reviews/teach"));
   if (found?.state === "running") watch(report);
   else if (found) draw(report, found);
 }
 
 /** @param {HTMLElement} report @param {boolean} force */
 async function start(report, force) {
-  if (await attempt("Teaching …", () => post("/reviews/teach", { force }))) watch(report);
+  if (await attempt("Teaching …", () => post("reviews/teach", { force }))) watch(report);
 }
 
 /** @param {HTMLElement} report */
 async function watch(report) {
-  const found = await attempt("", () => get("/reviews/teach"));
+  const found = await attempt("", () => get("reviews/teach"));
   if (!found) return;
   if (found.state === "running") {
     say("Teaching …");
@@ -61,7 +61,7 @@ function drawVersions(report, found) {
   if (!found.versions.length) return null;
   const inUse = found.versions.find((/** @type {any} */ one) => one.used);
   const use = (/** @type {any} */ body, /** @type {string} */ text) => async () => {
-    const answer = await attempt("Loading …", () => post("/reviews/switch", body));
+    const answer = await attempt("Loading …", () => post("reviews/switch", body));
     if (!answer) return;
     draw(report, answer);
     say(text);
@@ -73,7 +73,7 @@ function drawVersions(report, found) {
       onclick: use({ number: one.number }, "The service uses the taught knowledge base."),
     }, "Use"),
     !manages ? "" : sureButton("Delete", "Really delete?", async () => {
-      const answer = await attempt("Deleting …", () => remove(`/reviews/teach/${one.number}`));
+      const answer = await attempt("Deleting …", () => remove(`reviews/teach/${one.number}`));
       if (answer) draw(report, answer);
     }),
   ]);

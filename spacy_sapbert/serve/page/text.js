@@ -1,17 +1,16 @@
 // The text of a note with its mentions, and what is selected in it.
 
-import { fill, make } from "./dom.js";
-import { NIL, NO_MENTION, certainty, cutText, trimSpan } from "./state.js";
+import { fill, make, withLineFeeds } from "./dom.js";
+import { NIL, NO_MENTION, cutText, isOpen, isReplaced, trimSpan } from "./state.js";
 import { groupOf } from "./words.js";
 
-/** The text as a browser shows it. @param {string} text */
-export function withLineFeeds(text) {
-  return text.replace(/\r\n?/g, "\n");
-}
+/** The concept that is shown for a mention. @param {import("./state.js").Mention} mention */
+export const shownCui = (mention) => (isOpen(mention) ? mention.cui : mention.chosen);
 
-/** What is shown for a mention. @param {import("./state.js").Mention} mention */
-export function shownName(mention) {
-  const cui = mention.chosen ?? mention.cui;
+/** @param {import("./state.js").Mention} mention */
+function shownName(mention) {
+  const cui = shownCui(mention);
+  if (mention.pending) return "…";
   if (cui === NO_MENTION) return "not a mention";
   if (cui === null || cui === NIL) return "no concept";
   return mention.candidates.find((one) => one.cui === cui)?.name ?? cui;
@@ -19,18 +18,17 @@ export function shownName(mention) {
 
 /** @param {import("./state.js").Mention} mention */
 function classes(mention) {
-  const cui = mention.chosen ?? mention.cui;
+  const cui = shownCui(mention);
   const candidate = mention.candidates.find((one) => one.cui === cui);
   const group = cui === null || cui === NIL ? "nil" : groupOf(candidate?.types ?? []);
   if (mention.chosen === NO_MENTION) return "mention none decided";
-  return mention.chosen === null
-    ? `mention ${group} ${certainty(mention)}` : `mention ${group} decided`;
+  return `mention ${group} ${isOpen(mention) ? mention.certainty : "decided"}`;
 }
 
 /** @param {import("./state.js").Mention} mention @param {boolean} unsaved */
 function describe(mention, unsaved) {
   const words = { sure: "", unsure: "not sure", tied: "several concepts fit", none: "" };
-  const state = mention.chosen === null ? words[certainty(mention)] : "decided";
+  const state = isOpen(mention) ? words[mention.certainty] : "decided";
   return [mention.text, shownName(mention), state, unsaved ? "not saved" : ""]
     .filter(Boolean).join(", ");
 }
@@ -44,9 +42,10 @@ function describe(mention, unsaved) {
 export function drawText(element, note, onselect) {
   const characters = [...note.text];
   const named = new Set();
-  const parts = cutText(characters.length, note.mentions).map(({ start, end, inside }) => {
+  const visible = note.mentions.map((one, place) => ({ ...one, place })).filter((one) => !isReplaced(note, one));
+  const parts = cutText(characters.length, visible).map(({ start, end, inside }) => {
     const text = withLineFeeds(characters.slice(start, end).join(""));
-    const place = inside.at(-1);
+    const place = visible[inside.at(-1) ?? -1]?.place;
     if (place === undefined) return make("span", { "data-start": start }, text);
     const first = !named.has(place);
     named.add(place);

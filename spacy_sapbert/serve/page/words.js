@@ -1,7 +1,7 @@
 // Words for people: types, colours, and why there is no concept.
 
 /** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
-const { types, groups } = /** @type {any} */ (globalThis).PAGE_DATA;
+const { types, groups } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
 
 /** The class of the colour of types. @param {string[]} of */
 export function groupOf(of) {
