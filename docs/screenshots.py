@@ -128,7 +128,7 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
         take(page, f"note-{kind}")
         show(page, "queue", ".places li")
         take(page, f"queue-{kind}")
-        show(page, "notes", "#list td")
+        show(page, "notes", "#list tbody td")
         take(page, f"notes-{kind}")
         if not whole:
             return

@@ -59,7 +59,7 @@ export function describeReasons(found) {
   return pairs([
     ["Looked up as", found.text === found.mention ? "" : found.text],
     ["Why no concept", found.cui ? "" : explainNote(found.note, found.candidates[0], found.threshold)],
-    ["Least score of a link", found.threshold === null ? "none" : String(found.threshold)],
+    ["Least score of a link", found.threshold],
     ["Not allowed", others.join("; ")],
     ["First candidate", found.candidates.length ? strength(found.candidates[0]) : "none"],
   ]);

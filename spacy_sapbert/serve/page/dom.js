@@ -57,7 +57,7 @@ export function pairs(rows) {
   const list = make("dl");
   for (const [name, value] of rows) {
     if (value === null || value === undefined || value === "") continue;
-    list.append(make("dt", {}, name), make("dd", {}, value));
+    list.append(make("dt", {}, name), make("dd", {}, typeof value === "number" ? String(value) : value));
   }
   return list;
 }

@@ -22,7 +22,7 @@ export async function render(main, info, cui) {
     pairs([
       ["Sources", info.sources.join(", ")],
       ["Concepts", info.counts.concepts.toLocaleString("en")],
-      ["Least score of a link", info.threshold === null ? "none" : String(info.threshold)],
+      ["Least score of a link", info.threshold],
       ["Learned from", info.taught ? `${info.taught.concepts} concepts of decisions` : ""],
     ]),
     make("div", { class: "row" }, search.element),

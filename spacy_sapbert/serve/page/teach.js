@@ -51,9 +51,16 @@ async function watch(report) {
 }
 
 /** @param {HTMLElement} report @param {any} found */
-function draw(report, found) {
+async function draw(report, found) {
   const newest = found.report ?? found.versions[0]?.report;
-  fill(report, drawVersions(report, found), ...(newest ? drawReport(newest, found.fewest) : []));
+  const show = (/** @type {Map<string, string>} */ names) =>
+    fill(report, drawVersions(report, found), ...(newest ? drawReport(newest, found.fewest, names) : []));
+  show(new Map());
+  const ids = [...new Set((newest?.lost ?? []).flatMap((/** @type {any} */ one) => [one.cui, one.now]))].filter(Boolean);
+  if (!ids.length) return;
+  const read = (/** @type {string} */ id) => get(`concepts/${encodeURIComponent(id)}?related=0`).catch(() => ({ name: id }));
+  const names = await Promise.all(ids.map(async (id) => /** @type {[string, string]} */ ([id, (await read(id)).name])));
+  if (report.isConnected) show(new Map(names));
 }
 
 /** @param {HTMLElement} report @param {any} found */
@@ -67,14 +74,16 @@ function drawVersions(report, found) {
     say(text);
   };
   const rows = found.versions.map((/** @type {any} */ one, /** @type {number} */ place) => [
-    `Version ${one.number}`, localTime(one.time), one.mentions, share(one.before), share(one.after),
+    `Version ${one.number}${one.older_base ? ", of an older vocabulary: teach again" : ""}`, localTime(one.time), one.mentions, share(one.before), share(one.after),
     one.used ? make("strong", {}, "in use") : !manages ? "" : make("button", {
       class: place ? "" : "main", id: place ? null : "use",
       onclick: use({ number: one.number }, "The service uses the taught knowledge base."),
     }, "Use"),
     !manages ? "" : sureButton("Delete", "Really delete?", async () => {
       const answer = await attempt("Deleting …", () => remove(`reviews/teach/${one.number}`));
-      if (answer) draw(report, answer);
+      if (!answer) return;
+      draw(report, answer);
+      say(`Version ${one.number} is deleted.`);
     }),
   ]);
   const back = !inUse ? make("strong", {}, "in use") : !manages ? ""
@@ -84,9 +93,13 @@ function drawVersions(report, found) {
     table(["Version", "Made", "Mentions", "Right before", "Right after", "Use", ""], rows, "Versions"));
 }
 
-/** @param {any} one @param {number} fewest mentions for an order */
-function drawReport(one, fewest) {
-  const missing = Math.max(1, fewest - one.counts.mentions);
+/**
+ * @param {any} one
+ * @param {number} fewest mentions for an order
+ * @param {Map<string, string>} names of ids
+ */
+function drawReport(one, fewest, names) {
+  const missing = fewest - one.counts.mentions;
   const row = (/** @type {string} */ name, /** @type {any} */ shares) =>
     [name, share(shares.all), share(shares.seen), share(shares.unseen)];
   return [
@@ -96,11 +109,13 @@ function drawReport(one, fewest) {
       row("With decisions as names", one.names),
       ...(one.after ? [row("With a learned order too", one.after)] : []),
     ], "Right first answers"),
-    one.after ? null : make("p", {}, `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`),
+    one.after ? null : make("p", {}, missing > 0
+      ? `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`
+      : "No learned order of the candidates was better than the one that is used, so that one stays."),
     ...(one.lost.length ? [
       make("h3", {}, "Right before, wrong now"),
       make("ul", { class: "found" }, ...one.lost.map((/** @type {any} */ lost) =>
-        make("li", {}, placesOf(`${lost.text}, ${lost.cui}: ${countOf(lost.mentions, "mention")}, now ${lost.now || "no concept"}`,
+        make("li", {}, placesOf(`${lost.text}, ${names.get(lost.cui) ?? lost.cui}: ${countOf(lost.mentions, "mention")}, now ${lost.now ? names.get(lost.now) ?? lost.now : "no concept"}`,
           { chosen: lost.cui })))),
     ] : []),
     pairs([
