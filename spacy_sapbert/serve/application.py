@@ -49,7 +49,11 @@ def make_application(
     Args:
         store: The decisions of reviewers; None = there are none.
     """
-    watcher = Watcher(service, log)
+    teacher = None if store is None else Teacher(service, store, log)
+    if teacher is None:
+        watcher = Watcher(service, log)
+    else:
+        watcher = Watcher(service, log, teacher.follow)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -71,9 +75,9 @@ def make_application(
     app.state.service = service
     app.state.settings = settings
     app.state.store = store
-    app.state.teacher = store and Teacher(service, store, log)
-    if app.state.teacher:
-        app.state.teacher.restore()
+    app.state.teacher = teacher
+    if teacher is not None:
+        teacher.restore()
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)

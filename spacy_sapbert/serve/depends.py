@@ -54,12 +54,18 @@ async def need_one_process(request: Request) -> None:
         )
 
 
-async def need_teacher(
+async def get_teacher(
     request: Request, _: Annotated[ReviewStore, Depends(need_store)]
+) -> Teacher:
+    teacher: Teacher = request.app.state.teacher
+    return teacher
+
+
+async def need_teacher(
+    request: Request, teacher: Annotated[Teacher, Depends(get_teacher)]
 ) -> Teacher:
     """Return the teacher of a service with reviews and one process."""
     await need_one_process(request)
-    teacher: Teacher = request.app.state.teacher
     return teacher
 
 
@@ -72,4 +78,5 @@ ServiceDep = Annotated[Service, Depends(get_service)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]
 StoreDep = Annotated[ReviewStore, Depends(need_store)]
+AnyTeacherDep = Annotated[Teacher, Depends(get_teacher)]
 TeacherDep = Annotated[Teacher, Depends(need_teacher)]

@@ -27,6 +27,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UNKNOWN_ROUTE = "other"
+TABLE_PATH, TABLE_BYTES = "/column/write", 1 << 26
 DRAINED = 16  # times the limit of a body that are read before its answer
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -127,7 +128,10 @@ class Guard:
                 429,
                 retry_after=1,
             )
-        body = await self.read_body(headers, receive)
+        limit = self.limits.body
+        if scope["path"] == TABLE_PATH:  # all that was shown of a table
+            limit = max(limit, TABLE_BYTES)
+        body = await self.read_body(headers, receive, limit)
         check_name(access, scope["method"], scope["path"], body)
         scope.setdefault("state", {})["access"] = access
         waits = Replay(body, receive)
@@ -179,13 +183,16 @@ class Guard:
             return ALL
         return find_access(self.settings.tokens, headers.get("authorization", ""))
 
-    async def read_body(self, headers: dict[str, str], receive: Receive) -> bytes:
+    async def read_body(
+        self, headers: dict[str, str], receive: Receive, limit: int
+    ) -> bytes:
         """Read the body, which is bounded in size and time.
 
         Raises:
             RequestError: If it is too large or too slow.
         """
-        limit, parts, size = self.limits.body, [], 0
+        parts: list[bytes] = []
+        size = 0
         try:
             async with asyncio.timeout(self.limits.seconds):
                 more = True

@@ -1,6 +1,7 @@
 """Opens new versions of the knowledge base while a service runs."""
 
 import threading
+from collections.abc import Callable
 
 from ..errors import SapbertError
 from ..kb.folder.versions import read_version
@@ -15,10 +16,16 @@ class Watcher:
 
     It is opened and loaded beside the one in use, and comes into use between two
     batches. One that cannot be opened is logged once, and the old one stays in use.
+
+    Args:
+        follow: Called before each look.
     """
 
-    def __init__(self, service: Service, log: EventLog) -> None:
+    def __init__(
+        self, service: Service, log: EventLog, follow: Callable[[], object] = tuple
+    ) -> None:
         self.service = service
+        self.follow = follow
         self.log = log
         self.refused: tuple[str, str] | None = None  # digest and error of a version
         self.stopped = threading.Event()
@@ -36,6 +43,7 @@ class Watcher:
         """Look until the watcher is stopped."""
         while not self.stopped.wait(SECONDS):
             try:
+                self.follow()
                 self.look()
             except Exception as error:
                 self.log.write("kb_not_switched", **describe_exception(error))

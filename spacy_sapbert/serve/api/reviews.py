@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
-from ..depends import ServiceDep, StoreDep, TeacherDep
+from ..depends import AnyTeacherDep, ServiceDep, StoreDep, TeacherDep
 from ..lookup import find_concept
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
@@ -264,7 +264,7 @@ async def read_document(
 
 
 @router.delete("/documents/{id}")
-def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> DeletedAnswer:
+def delete_document(store: StoreDep, teacher: AnyTeacherDep, id: str) -> DeletedAnswer:
     """Remove a document for good: text, decisions, and what learned from it."""
     find_document(store, id)
     return DeletedAnswer(versions=teacher.forget(id))

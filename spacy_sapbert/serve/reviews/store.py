@@ -486,6 +486,11 @@ class ReviewStore:
             for trigger in REMAIN:
                 connection.execute(trigger)
 
+    def forget_links(self, *, kb: str) -> None:
+        """Remove what other knowledge bases say; see `delete_document`."""
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
+
     def close(self) -> None:
         """Close the file."""
         with self.lock:

@@ -1,15 +1,16 @@
 """Teaches the knowledge base of a service what its reviewers have decided.
 
-Each teaching starts from the knowledge base that the service was started with, and
-makes a version of its own in `FILE.taught/N`. `version.json` in it says what it learned
-from; `FILE.taught/USED` names the one in use, also after a restart.
+Each teaching starts from the newest version of the knowledge base that the service was
+started with, the base, and makes a version of its own in `FILE.taught/N`.
+`version.json` in it says what it learned from; `FILE.taught/USED` names the one in use,
+also after a restart and for other processes.
 """
 
 import json
 import shutil
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -17,6 +18,7 @@ from typing_extensions import TypedDict
 from ...errors import SapbertError
 from ...formats.gold import GoldDocument
 from ...io.writing import remove_leftovers, write_atomically, write_json
+from ...kb.folder.versions import read_version
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.teach import FEWEST, teach_documents
 from ...pipeline.teaching import annotate
@@ -33,7 +35,7 @@ ABOUT, USED = "version.json", "USED"
 
 
 def annotate_reviews(store: ReviewStore) -> Iterator[tuple[str, GoldDocument]]:
-    """Yield the id and what holds of each document; see `export.merge_decisions`."""
+    """Yield the id and what holds of each document; see `judge_places`."""
     for _, document, decisions in group_decisions(store, AGREED):
         gold = make_gold(document.id, document, decisions)
         yield document.id, annotate(gold, SOURCE)
@@ -47,6 +49,7 @@ class TaughtVersion(TypedDict):
         before, after: Shares of right first answers, cross-validated.
         report: Of `TeachingReport`.
         used: The service uses it.
+        older_base: It was taught from an older version of the base.
     """
 
     number: int
@@ -57,6 +60,7 @@ class TaughtVersion(TypedDict):
     after: float | None
     report: dict[str, Any]
     used: bool
+    older_base: bool
 
 
 class TeachingState(TypedDict):
@@ -88,9 +92,10 @@ class Teacher:
         self.store = store
         self.log = log
         self.lock = threading.RLock()
-        self.original = service.kb
+        self.base = service.kb
         self.parent = store.path.with_name(f"{store.path.name}.taught")
         self.number: int | None = None  # of the version in use
+        self.refused: int | None = 0  # of a version that cannot be opened
         self.last: int | None = None  # of the version that was made last
         self.state = NONE
         self.report: dict[str, Any] | None = None
@@ -100,20 +105,36 @@ class Teacher:
     def restore(self) -> None:
         """Use the version that was in use when the service ended.
 
-        What a killed teaching has left is removed: it has texts of the documents.
+        What a killed teaching or deletion has left is removed: it has texts of the
+        documents.
         """
+        for part in self.parent.glob(".*.tmp"):
+            remove_leftovers(self.parent / part.name.split(".")[1])
+        self.remove_unfinished()
+        self.remove_learned(self.is_gone)
+        self.follow()
+
+    def follow(self) -> None:
+        """Use the version that USED names, which another process may have written."""
+        with self.lock:
+            number = self.read_used()
+            if number in (self.number, self.refused):
+                return
+            try:
+                self.open(number)
+                self.refused = 0
+                self.store.forget_links(kb=self.service.kb.manifest.digest)
+                self.log.write("kb_switched", digest=self.service.kb.manifest.digest)
+            except SapbertError as error:
+                self.refused = number
+                self.log.write("taught_not_used", **describe_exception(error))
+
+    def read_used(self) -> int | None:
+        """Return the version that is to be used."""
         try:
-            for part in self.parent.glob(".*.tmp"):
-                remove_leftovers(self.parent / part.name.split(".")[1])
-            for unfinished in self.numbers():
-                if not self.read_about(unfinished):
-                    shutil.rmtree(self.parent / str(unfinished))
-            number = int((self.parent / USED).read_text())
-            self.open(number)
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, SapbertError) as error:
-            self.log.write("taught_not_used", **describe_exception(error))
+            return int((self.parent / USED).read_text())
+        except (OSError, ValueError):
+            return None
 
     def describe(self) -> TeachingState:
         """Return how far it is, and the versions."""
@@ -146,6 +167,9 @@ class Teacher:
 
     def list_versions(self) -> list[TaughtVersion]:
         """Return the versions, the newest first."""
+        digest = self.base.manifest.digest
+        with suppress(SapbertError):  # it is told when it is to be used
+            digest = read_version(self.base.folder).manifest.digest
         found: list[TaughtVersion] = []
         for number in self.numbers():
             about = self.read_about(number)
@@ -163,6 +187,7 @@ class Teacher:
                     "after": best["all"],
                     "report": report,
                     "used": number == self.number,
+                    "older_base": about["base"] != digest,
                 }
             )
         return found
@@ -187,15 +212,10 @@ class Teacher:
         )
         thread.start()
 
-    def find_original(self) -> KnowledgeBase:
-        """Return the newest version of the knowledge base that was not taught here."""
-        if self.number is None:
-            self.original = self.service.kb
-        return self.original
-
-    def next_folder(self) -> Path:
-        """Return where the next version will be."""
-        return self.parent / str(max(self.numbers(), default=0) + 1)
+    def find_base(self) -> KnowledgeBase:
+        """Return the newest version of the base; it may be newer than one in use."""
+        self.base = self.service.kb if self.number is None else self.base.newest()
+        return self.base
 
     def run(self, force: bool) -> None:
         """Teach, again if a document was deleted meanwhile, and keep the report."""
@@ -204,14 +224,15 @@ class Teacher:
             self.parent.chmod(0o700)  # the names in it are texts of the documents
             while not self.teach(force):
                 pass
-        except SapbertError as error:
-            self.error = describe_problem(error)["error"]
-            self.state = FAILED
-            self.log.write("not_taught", code=str(error)[1:5])
         except Exception as error:
-            self.error = describe_problem(failed())["error"]
+            told = error if isinstance(error, SapbertError) else failed()
+            self.error = describe_problem(told)["error"]
+            self.remove_unfinished()
             self.state = FAILED
-            self.log.write("not_taught", **describe_exception(error))
+            if isinstance(error, SapbertError):
+                self.log.write("not_taught", code=error.code)
+            else:
+                self.log.write("not_taught", **describe_exception(error))
 
     def teach(self, force: bool) -> bool:
         """Teach what holds now.
@@ -219,29 +240,35 @@ class Teacher:
         Returns:
             Whether all that was learned is still there; if not, nothing of it is kept.
         """
-        folder = self.next_folder()
+        folder = self.parent / str(max(self.numbers(), default=0) + 1)
         decided = dict(annotate_reviews(self.store))
+        base = self.find_base()
         _, report = teach_documents(
-            self.find_original(),
+            base,
             decided.values(),
             output=folder,
             add=True,  # to what was taught elsewhere
             instead_of=SOURCE,  # a withdrawn decision counts no more
             force=force,
         )
-        with self.lock:  # `forget` deletes before this, or finds the version
-            if any(self.store.document(id) is None for id in decided):
-                if report.changed:
-                    shutil.rmtree(folder)
+        # A deletion, of another process too, is before this or finds the version.
+        with self.lock, self.store.transaction():
+            if any(map(self.is_gone, decided)):
+                shutil.rmtree(folder, ignore_errors=True)
                 return False
             self.report, self.learned = report.to_json(), sorted(decided)
             if report.changed:
-                about = {"time": current_time(), "documents": self.learned}
-                write_json(folder / ABOUT, {**about, "report": self.report})
+                about = {
+                    "time": current_time(),
+                    "base": base.manifest.digest,
+                    "documents": self.learned,
+                    "report": self.report,
+                }
+                write_json(folder / ABOUT, about)
                 for path in (folder, *folder.rglob("*")):
                     if path.is_dir():
                         path.chmod(0o700)
-                    elif path.stat().st_nlink == 1:  # others are of the original too
+                    elif path.stat().st_nlink == 1:  # others are of the base too
                         path.chmod(0o600)
                 self.last = int(folder.name)
             self.state = DONE
@@ -249,22 +276,20 @@ class Teacher:
         return True
 
     def open(self, number: int | None) -> None:
-        """Use a version in the service; None = the original."""
+        """Use a version in the service; None = the base."""
         if number is None:
-            kb = self.find_original()
+            kb = self.find_base()
         elif number in self.numbers() and self.read_about(number):
-            kb = load_kb(
-                self.parent / str(number), encoder=self.original.encoder_config
-            )
+            folder = self.parent / str(number)
+            kb = load_kb(folder, encoder=self.base.encoder_config)
         else:
             raise nothing_taught()
         self.service.switch(kb)
         self.number = number
 
     def use(self, number: int | None) -> None:
-        """Use a version from now on, also after a restart; None = the original."""
+        """Use a version from now on, also after a restart; None = the base."""
         with self.lock:
-            self.find_original()
             self.open(number)
             used = self.parent / USED
             if number is None:
@@ -277,36 +302,53 @@ class Teacher:
 
     def remove(self, number: int) -> None:
         """Remove a version for good; one in use is left before."""
-        if number not in self.numbers():
-            raise nothing_taught()
-        if number == self.number:
-            self.use(None)
-        if number == self.last:
-            self.last = None
-        shutil.rmtree(self.parent / str(number))
+        with self.lock:
+            if number not in self.numbers():
+                raise nothing_taught()
+            if number in (self.number, self.read_used()):
+                self.use(None)
+            if number == self.last:
+                self.last = None
+            shutil.rmtree(self.parent / str(number))
         self.log.write("taught_removed")
+
+    def remove_unfinished(self) -> None:
+        """Remove folders that a teaching has not finished."""
+        for number in self.numbers():
+            if not self.read_about(number):
+                shutil.rmtree(self.parent / str(number), ignore_errors=True)
+
+    def remove_learned(self, is_gone: Callable[[str], bool]) -> int:
+        """Remove the versions that learned from some documents, and return how many."""
+        numbers = [
+            number
+            for number in self.numbers()
+            if self.parent / str(number) != self.base.folder
+            and any(map(is_gone, self.read_about(number).get("documents", ())))
+        ]
+        for number in numbers:
+            self.remove(number)
+        return len(numbers)
+
+    def is_gone(self, document: str) -> bool:
+        """Return whether a document was removed."""
+        return self.store.document(document) is None
 
     def forget(self, document: str) -> int:
         """Remove a document for good, and the versions that have learned from it.
 
-        A teaching that runs keeps nothing of it; see `teach`.
+        A teaching that runs keeps nothing of it; see `teach`. Other processes leave the
+        versions as soon as they `follow`.
 
         Returns:
             How many versions.
         """
         with self.lock:
-            numbers = [
-                number
-                for number in self.numbers()
-                if document in self.read_about(number).get("documents", [])
-                and self.parent / str(number) != self.original.folder
-            ]
-            for number in numbers:
-                self.remove(number)
+            removed = self.remove_learned(lambda id: id == document)
+            self.store.delete_document(document, kb=self.service.kb.manifest.digest)
             if document in self.learned:
                 self.report = None
-            self.store.delete_document(document, kb=self.service.kb.manifest.digest)
-        return len(numbers)
+            return removed + self.remove_learned(self.is_gone)  # made meanwhile
 
 
 def nothing_taught() -> RequestError:
