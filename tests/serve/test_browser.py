@@ -35,7 +35,8 @@ WRITES = "**/reviews/decisions"
 LATER = {  # modules that nobody waits for
     *("agree.js", "candidates.js", "column.js", "concept.js", "deciding.js"),
     *("look.js", "note.js", "places.js", "plot.js", "quality.js", "queue.js"),
-    *("search.js", "teach.js", "text.js", "words.js"),
+    *("keys.js", "search.js", "session.js", "state.js", "teach.js", "text.js"),
+    "words.js",
 }
 
 
@@ -899,8 +900,7 @@ def test_the_page_comes_with_its_first_answers(page: Any) -> None:
     page.goto(page.url.partition("#")[0])
     page.wait_for_selector("body[data-part='notes']")
     paths = [url.partition("?")[0].rpartition("/")[2] for url in asked]
-    first = {"", "page.css", "page.js", "api.js", "dom.js", "keys.js", "notes.js"}
-    first |= {"session.js", "state.js"}
+    first = {"", "page.css", "page.js", "api.js", "dom.js", "notes.js"}
     assert {*paths} - {"icon.svg", "documents", *LATER} == first
     page.click("nav a[href='#look']")
     page.wait_for_selector("body[data-part='look']")

@@ -359,3 +359,4 @@ export function focus() {
 
 /** Where keys act. */
 export const bench = () => (view && state.terms.length && view.list ? terms : null);
+export { press } from "./keys.js";

@@ -267,3 +267,4 @@ export function leave() {
 /** Where keys act. */
 export const bench = () => view?.bench ?? null;
 export { focusText as focus };
+export { press } from "./keys.js";

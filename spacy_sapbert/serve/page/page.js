@@ -2,9 +2,7 @@
 
 import { attempt, get, nameField, reviewer } from "./api.js";
 import { fill, make, say } from "./dom.js";
-import { press } from "./keys.js";
 import * as notes from "./notes.js";
-import * as session from "./session.js";
 
 /** Title and module of each part; only that of the notes is needed at first. @type {{[part: string]: [string, () => Promise<any>]}} */
 const PARTS = {
@@ -81,7 +79,7 @@ document.addEventListener("keydown", (event) => {
   if (!bench) return;
   const inList = Boolean(target.closest(".keys"));
   const onButton = Boolean(target.closest("button, a, input, summary"));
-  if (!press(event, bench, { inList, onButton })) return;
+  if (!module.press(event, bench, { inList, onButton })) return;
   event.preventDefault();
   if (document.activeElement === document.body) module.focus();
 });
@@ -105,5 +103,5 @@ nameField().addEventListener("change", settleName);
 keys.checked = localStorage.getItem("keys") !== "off";
 keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
 addEventListener("hashchange", async () => { say(""); await show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
-session.start(reviewer);
 show();
+import("./session.js").then((session) => session.start(reviewer));  // what was not saved before a reload

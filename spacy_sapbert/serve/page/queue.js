@@ -87,3 +87,4 @@ export function focus() {
 
 /** Where keys act. */
 export const bench = () => (view ? queue : null);
+export { press } from "./keys.js";
