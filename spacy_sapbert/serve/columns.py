@@ -167,7 +167,8 @@ def write_mapped(
             table: list[list[Cell]] = []
             for row, term, choice in zip(rows, terms, choices, strict=True):
                 new = list_cells(term, found[term], max(k, 1))
-                new[place] = choice.chosen
+                is_exact = choice.predicate in ("", "exact")
+                new[place] = choice.chosen if is_exact else ""  # `teach` reads it
                 final = choice.chosen or found[term].final
                 table.append([*row, *new, final, choice.predicate])
             write_table(path, [*header, *added, FINAL, PREDICATE], table)

@@ -1,0 +1,184 @@
+"""A column of terms: what was shown is what is written, and the user's cells stay."""
+
+import csv
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook, load_workbook
+
+from spacy_sapbert import load_kb
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
+
+from .conftest import JSON, LocalClient, OpenLocal
+
+BYTES = {"content-type": "application/octet-stream"}
+FEVER, INFARCT = "C0000004", "C0000001"
+
+
+def map_terms(client: LocalClient, terms: list[str], **settings: Any) -> dict[str, Any]:
+    """Map terms as the page does, and return the body of a download."""
+    answer = client.post("/column/map", {"terms": terms, "k": 2, **settings}).json()
+    return {
+        "header": ["term"],
+        "rows": [[term] for term in terms],
+        "terms": terms,
+        "found": dict(zip(terms, answer["found"], strict=True)),
+        "kb": answer["kb"],
+        "chosen": [""] * len(terms),
+        "predicates": [""] * len(terms),
+    }
+
+
+def download(client: LocalClient, body: Any, format: str = "csv") -> bytes:
+    answer = client.post(f"/column/write?format={format}", body)
+    assert answer.status == 200, answer.body
+    return answer.body
+
+
+def read_csv(data: bytes) -> list[dict[str, str]]:
+    return [*csv.DictReader(io.StringIO(data.decode()))]
+
+
+def read_sssom(data: bytes) -> list[dict[str, str]]:
+    lines = [line for line in data.decode().splitlines() if not line.startswith("#")]
+    return [*csv.DictReader(lines, delimiter="\t")]
+
+
+def test_a_download_has_what_was_shown_although_another_version_is_used(
+    open_local: OpenLocal, own_kb: Path
+) -> None:
+    """The terms were mapped again, with the knowledge base of the moment."""
+    client = open_local(own_kb)
+    body = map_terms(client, ["ward fever"])
+    shown = body["found"]["ward fever"]["candidates"][0]
+    add_concepts(load_kb(own_kb), [Concept("L0000001", ["Ward fever"])])
+    newer = open_local(own_kb)
+    assert map_terms(newer, ["ward fever"])["found"]["ward fever"]["cui"] == "L0000001"
+    (row,) = read_csv(download(newer, body))
+    assert (row["match_id"], row["match_name"]) == (shown["cui"], shown["name"])
+    body["chosen"] = [shown["cui"]]
+    data = download(newer, body, "sssom.tsv")
+    assert f'#object_source_version: "{body["kb"]}"' in data.decode()
+
+
+def test_what_is_not_sure_is_to_review_and_in_no_download(local: LocalClient) -> None:
+    """Links far below a probability of a half were in `match_final` and SSSOM."""
+    terms = ["Fever", "MI", "xqzz"]  # a name, a name of two concepts, and neither
+    body = map_terms(local, terms, threshold=-1)
+    found = [body["found"][term] for term in terms]
+    assert [one["certainty"] for one in found][:2] == ["sure", "tied"]
+    assert [one["status"] for one in found][:2] == ["exact", "review"]
+    rows = read_csv(download(local, body))
+    for row, one in zip(rows, found, strict=True):
+        sure = one["certainty"] == "sure"
+        assert (row["match_final"] != "") == (row["match_status"] != "review") == sure
+    mapped = read_sssom(download(local, body, "sssom.tsv"))
+    expected = [
+        t for t, one in zip(terms, found, strict=True) if one["status"] != "review"
+    ]
+    assert [row["subject_label"] for row in mapped] == expected
+    body["chosen"] = ["", INFARCT, "NIL"]
+    rows = read_csv(download(local, body))
+    assert [row["match_final"] for row in rows] == [FEVER, INFARCT, "NIL"]
+    assert len(read_sssom(download(local, body, "sssom.tsv"))) == 3
+
+
+def test_the_command_and_the_page_have_the_same_status(
+    sample_kb: Path, local: LocalClient
+) -> None:
+    from spacy_sapbert.linking.options import LinkOptions
+    from spacy_sapbert.mapping.lookup import Query, map_queries
+
+    terms = ["Fever", "MI", "H/O fever, NOS", "xqzz", "N/A"]
+    options = LinkOptions(k=2)
+    found = map_queries(load_kb(sample_kb), map(Query, terms), options)
+    shown = map_terms(local, terms)["found"]
+    assert [one.status for one in found] == [shown[term]["status"] for term in terms]
+
+
+def test_a_row_has_a_kind_of_match_and_an_id(local: LocalClient) -> None:
+    body = map_terms(local, ["Fever", "fever, high", "MI", "zebra"])
+    codes = ["R50.9", "R50.8", "", "DOID:1"]
+    body["header"] = ["ICD-10-CM", "term"]
+    body["rows"] = [[code, *row] for code, row in zip(codes, body["rows"], strict=True)]
+    body["chosen"] = [FEVER, FEVER, INFARCT, "NIL"]
+    body["predicates"] = ["exact", "broad", "related", ""]
+    rows = read_csv(download(local, body))
+    assert [row["match_predicate"] for row in rows] == body["predicates"]
+    assert [row["match_final"] for row in rows] == body["chosen"]
+    # What is only near is no name of the concept, and `teach` learns from this column.
+    assert [row["match_chosen"] for row in rows] == [FEVER, "", "", "NIL"]
+    data = download(local, {**body, "subject": "ICD-10-CM"}, "sssom.tsv")
+    shown = [
+        (row["subject_id"], row["subject_type"], row["predicate_id"])
+        for row in read_sssom(data)
+    ]
+    assert shown == [
+        ("ICD10CM:R50.9", "", "skos:exactMatch"),
+        ("ICD10CM:R50.8", "", "skos:broadMatch"),
+        ("", "rdfs literal", "skos:relatedMatch"),
+        ("DOID:1", "", "skos:exactMatch"),
+    ]
+    assert b"#  ICD10CM: " in data
+    body["header"] = ["code", "term"]
+    data = download(local, {**body, "subject": "code"}, "sssom.tsv")
+    assert read_sssom(data)[0]["subject_id"] == "subject:R50.9"
+    assert b'#  subject: "https://w3id.org/spacy-sapbert/subject/"' in data
+    wrong = {**body, "predicates": ["narrower"] * 4}
+    assert local.post("/column/write", wrong).status == 422
+
+
+CELLS = [-1.5, 7, True, datetime.date(2026, 1, 2), None, "=1+1", "-1.5", "0012"]
+SENT = [-1.5, 7, True, {"date": "2026-01-02"}, "", "=1+1", "-1.5", "0012"]
+
+
+def read_book(client: LocalClient) -> Any:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["term", *"abcdefgh"])
+    sheet.append(["Fever", *CELLS])
+    sheet["G2"].data_type = "s"  # a text, and no formula
+    file = io.BytesIO()
+    book.save(file)
+    path = "/column/read?name=a.xlsx"
+    return client.send("POST", path, file.getvalue(), BYTES).json()
+
+
+def test_the_cells_of_a_user_keep_their_types(local: LocalClient) -> None:
+    table = read_book(local)
+    assert table["rows"] == [["Fever", *SENT]]
+    body = {**map_terms(local, ["Fever"]), **table}
+    book = load_workbook(io.BytesIO(download(local, body, "xlsx")))
+    assert book.active is not None
+    row = [cell.value for cell in book.active[2]][1:9]
+    day = datetime.datetime(2026, 1, 2)
+    assert row == [-1.5, 7, True, day, None, "=1+1", "-1.5", "0012"]
+    assert book.active["G2"].data_type == "s"
+    (written,) = read_csv(download(local, body))
+    texts = ["-1.5", "7", "TRUE", "2026-01-02", "", "'=1+1", "-1.5", "0012"]
+    assert [written[name] for name in "abcdefgh"] == texts
+    bad = {**body, "rows": [["Fever", *SENT[:3], {"date": "soon"}, *SENT[4:]]]}
+    assert local.post("/column/write", bad).status == 422
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_table_of_windows_is_read(local: LocalClient, encoding: str) -> None:
+    data = "id,term\n1,Fièvre\n".encode(encoding)
+    answer = local.send("POST", "/column/read?name=a.csv", data, BYTES)
+    assert answer.json() == {"header": ["id", "term"], "rows": [["1", "Fièvre"]]}
+
+
+def test_twenty_thousand_rows_are_written(local: LocalClient) -> None:
+    body = map_terms(local, ["Fever"])
+    found = body["found"]["Fever"]
+    terms = [f"Fever {number:05} {'x' * 120}" for number in range(20_000)]
+    body |= {"terms": terms, "rows": [[term] for term in terms]}
+    body |= {"found": dict.fromkeys(terms, found)}
+    body |= {"chosen": [""] * 20_000, "predicates": [""] * 20_000}
+    assert len(read_csv(download(local, body))) == 20_000
+    assert local.send("POST", "/column/map", b" " * (5 << 20), JSON).status == 413
