@@ -122,9 +122,9 @@ def test_queries_with_the_same_filter_are_one_batch(refined: LocalClient) -> Non
     submitted: list[int] = []
     submit = service.thread.submit
 
-    def count(kind: str, settings: str, items: Any) -> Any:
-        submitted.append(len(items))
-        return submit(kind, settings, items)
+    def count(job: Any) -> Any:
+        submitted.append(len(job.items))
+        return submit(job)
 
     service.thread.submit = count
     try:
@@ -165,3 +165,13 @@ def test_a_public_address_is_checked(given: str) -> None:
         read_public_url(given)
     assert read_public_url("https://a.example/") == "https://a.example"
     assert read_public_url(None) is None
+
+
+def test_the_type_that_is_preselected_allows_all_concepts(refined: LocalClient) -> None:
+    """OpenRefine preselects the type that the most candidates of ten rows have."""
+    manifest = refined.get("/reconcile").json()
+    first = manifest["defaultTypes"][0]
+    for query in ("heart attack", "R50", "fever"):
+        for one in ask(refined, query=query):
+            assert one["type"][0] == first
+    assert ask(refined, query="fever", type=first["id"]) == ask(refined, query="fever")

@@ -27,6 +27,7 @@ from .reconcile_answers import (
     ExtendQuery,
     describe_service,
     describe_type,
+    describe_types,
     extend,
     list_properties,
     reconcile,
@@ -134,7 +135,7 @@ async def suggest_entity(
 @router.get("/suggest/type", response_model=Suggestions)
 def suggest_type(service: ServiceDep, prefix: Prefix, cursor: Cursor = 0) -> Response:
     """Semantic types for a text that a person types."""
-    known = map(describe_type, count_types(service.kb))
+    known = describe_types([*count_types(service.kb)])
     start = prefix.casefold()
     found = [one for one in known if start in one["name"].casefold()]
     return to_json({"result": found[cursor : cursor + MOST_TYPES]})

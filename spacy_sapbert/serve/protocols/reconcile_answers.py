@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,8 +12,9 @@ from ...errors import SapbertError
 from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.certainty import judge_link
 from ...linking.link import Linked
-from ...mapping.lookup import is_name
+from ...mapping.lookup import has_threshold, is_name
 from ...mapping.terms import is_term
 from ...vocabularies.concepts import Concept
 from ..lookup import find_code
@@ -26,6 +27,7 @@ VERSIONS = ["0.2"]
 SCHEMA = "http://www.w3.org/2004/02/skos/core"
 FEW, MOST = 5, 100  # candidates of a query
 MOST_TYPES = 20  # that are suggested
+ANY_TYPE = {"id": "concept", "name": "Any concept"}
 PREVIEW = {"width": 480, "height": 320}
 PROPERTIES = {"name": "Name", "definition": "Definition", "types": "Semantic types"}
 NAMES, PARENTS = "names", "parents"
@@ -77,7 +79,8 @@ class ReconcileQuery(BaseModel):
     def types(self) -> list[str]:
         """The allowed semantic types; empty = all."""
         found = [self.type] if isinstance(self.type, str) else self.type or []
-        return sorted({type for type in found if type})
+        types = {type for type in found if type}
+        return [] if ANY_TYPE["id"] in types else sorted(types)
 
     @property
     def k(self) -> int:
@@ -103,16 +106,25 @@ def describe_type(type: str) -> dict[str, str]:
     return {"id": type, "name": name_type(type)}
 
 
+def describe_types(types: Sequence[str]) -> list[dict[str, str]]:
+    """Return the types of a concept, first the one that all have.
+
+    OpenRefine preselects the type that most candidates of the first rows have. With a
+    semantic type the other rows would lose their concepts.
+    """
+    return [ANY_TYPE, *map(describe_type, types)]
+
+
 def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
     """Return the manifest."""
-    types = [*count_types(kb)][:MOST_TYPES]
+    types = [*count_types(kb)][: MOST_TYPES - 1]
     return {
         "versions": VERSIONS,
         "name": f"spacy-sapbert: {', '.join(kb.manifest.sources) or 'knowledge base'}",
         "identifierSpace": f"{base}/concepts/",
         "schemaSpace": SCHEMA,
         "serviceVersion": __version__,
-        "defaultTypes": [describe_type(type) for type in types],
+        "defaultTypes": describe_types(types),
         "view": {"url": f"{base}/#look/{{{{id}}}}"},
         "preview": {"url": f"{base}/reconcile/preview?id={{{{id}}}}", **PREVIEW},
         "suggest": {
@@ -129,24 +141,25 @@ def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
     }
 
 
-def is_match(kb: KnowledgeBase, text: str, linked: Linked) -> bool:
-    """Return whether the first candidate is right, as far as can be known.
-
-    The query is a term and is linked to it, no other concept has its score, and the
-    score reaches a threshold that was calibrated or taught; without one the query must
-    be a name.
-    """
-    if not linked.accepted or linked.accepted[0]["tie"] is not None:
-        return False
-    calibrated = kb.manifest.calibration is not None or kb.manifest.has_ranker
-    return is_term(text) and (calibrated or is_name(kb, text, linked))
+def is_match(service: Service, text: str, linked: Linked) -> bool:
+    """Return whether the first candidate is sure: what /column shows as linked."""
+    cui, candidates = linked.cui, linked.candidates
+    sure = judge_link(text, cui, candidates, note=linked.note) == "sure"
+    return (
+        sure
+        and is_term(text)
+        and (
+            has_threshold(service.kb, service.options)
+            or is_name(service.kb, text, linked)
+        )
+    )
 
 
 def describe_candidates(
-    kb: KnowledgeBase, text: str, linked: Linked
+    service: Service, text: str, linked: Linked
 ) -> list[dict[str, Any]]:
     """Return the candidates of a query; the score is that of 100."""
-    match = is_match(kb, text, linked)
+    match = is_match(service, text, linked)
     found = []
     for place, one in enumerate(linked.candidates):
         features = [{"id": "cosine", "value": one["score"]}]
@@ -159,7 +172,7 @@ def describe_candidates(
                 "description": one["alias"] if one["alias"] != one["name"] else "",
                 "score": round(100 * one["score"], 2),
                 "match": match and place == 0,
-                "type": [describe_type(type) for type in one["types"]],
+                "type": describe_types(one["types"]),
                 "features": features,
             }
         )
@@ -218,7 +231,7 @@ def describe_coded(
             "description": query.query.strip(),
             "score": 100.0,
             "match": len(allowed) == 1,
-            "type": [describe_type(type) for type in concept.types],
+            "type": describe_types(concept.types),
             "features": [{"id": "code", "value": True}],
         }
         for concept in allowed
@@ -281,7 +294,7 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
                 raise
             return  # an unknown type
         for key, result in zip(keys, results, strict=True):
-            found = describe_candidates(kb, queries[key].query, result.linked)
+            found = describe_candidates(service, queries[key].query, result.linked)
             merged = merge_candidates(prepared[key][1], found, queries[key].k)
             answers[key] = {"result": merged}
 
