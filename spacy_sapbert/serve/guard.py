@@ -13,7 +13,16 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import SapbertError
-from .access import ALL, OPEN, Access, check_name, check_role, find_access, is_open
+from .access import (
+    ALL,
+    OPEN,
+    REVIEWS,
+    Access,
+    check_name,
+    check_role,
+    find_access,
+    is_open,
+)
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
 from .problems import RequestError, failed
@@ -134,19 +143,35 @@ class Guard:
         body = await self.read_body(headers, receive, limit)
         check_name(access, scope["method"], scope["path"], body)
         scope.setdefault("state", {})["access"] = access
-        waits = Replay(body, receive)
+        fields: dict[str, Any] = {"bytes": len(body)}
+        work = asyncio.ensure_future(self.application(scope, Replay(body), answer))
+        # What a reviewer sent is kept, even if the page is closed.
+        gone = None
+        if not scope["path"].startswith(REVIEWS):
+            gone = asyncio.ensure_future(wait_for_end(receive))
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                await self.application(scope, waits, answer)
-        except TimeoutError:
-            seconds = self.limits.seconds
-            raise RequestError(
-                "E461",
-                f"Expected an answer within {seconds:g} seconds, but it took longer. "
-                "Send less in a request, or the request again later.",
-                503,
-            ) from None
-        return {"bytes": len(body)}
+            await asyncio.wait(
+                [task for task in (work, gone) if task],
+                timeout=self.limits.seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if work.done():
+                work.result()
+                return fields
+            if gone and gone.done():
+                return {**fields, "gone": True}
+        finally:
+            for task in (work, gone):
+                if task and not task.done():
+                    task.cancel()
+                    await asyncio.wait([task])
+        seconds = self.limits.seconds
+        raise RequestError(
+            "E461",
+            f"Expected an answer within {seconds:g} seconds, but it took longer. "
+            "Send less in a request, or the request again later.",
+            503,
+        )
 
     def check_origin(
         self, scope: Scope, headers: dict[str, str], answer: "Answer"
@@ -244,18 +269,23 @@ class Guard:
 
 
 class Replay:
-    """Gives the application a body that was read, then what the connection does."""
+    """Gives the application a body that was read, and then nothing."""
 
-    def __init__(self, body: bytes, receive: Receive) -> None:
+    def __init__(self, body: bytes) -> None:
         self.body: bytes | None = body
-        self.receive = receive
 
     async def __call__(self) -> Message:
-        """Return the next message; see ASGI."""
+        """Return the body; later calls wait, since the guard sees a client go."""
         if self.body is None:
-            return await self.receive()
+            await asyncio.Event().wait()
         body, self.body = self.body, None
         return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def wait_for_end(receive: Receive) -> None:
+    """Wait until the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class Answer:

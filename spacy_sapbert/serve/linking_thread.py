@@ -1,6 +1,8 @@
 """The one thread that links: jobs of several requests are linked together.
 
 While the thread works on a batch, new jobs wait in the queue and become the next batch.
+A long job is a batch of its own. Between its parts the thread runs the short jobs that
+wait, and it ends a job when nobody waits for its result.
 If that batch had several jobs, more are about to come, so the thread waits some
 milliseconds for them; a single client never waits.
 """
@@ -8,12 +10,15 @@ milliseconds for them; a single client never waits.
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..errors import SapbertError
+from ..linking.parts import GIVE_WAY
 from .problems import RequestError
 
 WINDOW = 0.003  # seconds
@@ -28,11 +33,16 @@ class Job:
     Attributes:
         kind, settings: Jobs that share both are linked together.
         items: What is linked; of a call its function.
+        alone: Whether it is long, or changes what others use, so that no other job
+            has it beside it.
+        given_up: Whether nobody waits for its result.
     """
 
     kind: str
     settings: str
     items: Sequence[Any]
+    alone: bool = False
+    given_up: bool = False
     future: "Future[Any]" = field(default_factory=Future)
 
 
@@ -57,7 +67,9 @@ class LinkingThread:
     ) -> None:
         self.link = link
         self.on_batch = on_batch
-        self.jobs: queue.Queue[Job | None] = queue.Queue(waiting)
+        self.waiting = waiting
+        self.jobs: queue.Queue[Job | None] = queue.Queue()
+        self.later: deque[Job | None] = deque()  # taken out of `jobs`, before the rest
         self.closed = False
         self.busy = False  # the last batch had several jobs
         self.thread = threading.Thread(target=self.run, name="linking", daemon=True)
@@ -71,7 +83,11 @@ class LinkingThread:
         """Whether jobs are accepted and the thread works on them."""
         return self.thread.is_alive() and not self.closed
 
-    def submit(self, kind: str, settings: str, items: Sequence[Any]) -> "Future[Any]":
+    def count_waiting(self) -> int:
+        """Return the number of jobs that wait."""
+        return self.jobs.qsize() + len(self.later)
+
+    def submit(self, job: Job) -> "Future[Any]":
         """Add a job.
 
         Returns:
@@ -80,24 +96,22 @@ class LinkingThread:
         Raises:
             RequestError: If the queue is full, or the thread ends.
         """
-        job = Job(kind, settings, items)
-        try:
-            if not self.alive:
-                raise queue.Full
-            self.jobs.put_nowait(job)
-        except queue.Full:
+        if not self.alive or self.count_waiting() >= self.waiting:
             raise RequestError(
                 "E460",
                 "Expected a service with room in its queue, but it is full or ends. "
                 "Send the request again later.",
                 503,
                 retry_after=1,
-            ) from None
+            )
+        self.jobs.put(job)
         return job.future
 
-    def call(self, function: Callable[[], Any]) -> "Future[Any]":
-        """Run a function between two batches."""
-        return self.submit(CALL, "", [function])
+    def call(
+        self, function: Callable[[], Any], *, alone: bool = False
+    ) -> "Future[Any]":
+        """Run a function between two batches, or `alone` between two long jobs."""
+        return self.submit(Job(CALL, "", [function], alone))
 
     def close(self) -> None:
         """Finish the jobs that were accepted, and end the thread."""
@@ -112,10 +126,45 @@ class LinkingThread:
         while not ends:
             batch, ends = self.next_batch()
             if batch:
-                self.on_batch(len(batch))
                 self.busy = len(batch) > 1
-                for group in group_jobs(batch):
-                    self.run_group(group)
+                give_way = partial(self.run_short, batch[0]) if batch[0].alone else None
+                self.run_batch(batch, give_way)
+
+    def run_batch(
+        self, batch: list[Job], give_way: Callable[[], None] | None = None
+    ) -> None:
+        """Run jobs; those that can are linked together."""
+        self.on_batch(len(batch))
+        token = GIVE_WAY.set(give_way)
+        for group in group_jobs(batch):
+            self.run_group(group)
+        GIVE_WAY.reset(token)
+
+    def run_short(self, long: Job) -> None:
+        """Run the short jobs that wait, between two parts of a long one.
+
+        Raises:
+            SapbertError: If nobody waits for the result of the long job.
+        """
+        if long.given_up:
+            raise SapbertError(
+                "E461", "Expected a client that waits for its answer, but it has gone."
+            )
+        short: list[Job] = []
+        for _ in range(self.jobs.qsize()):
+            job = self.jobs.get()
+            if job is None or job.alone:
+                self.later.append(job)
+            elif job.future.set_running_or_notify_cancel():
+                short.append(job)
+        if short:
+            self.run_batch(short)
+
+    def take(self, seconds: float | None) -> Job | None:
+        """Return the next job; see `queue.Queue.get`."""
+        if self.later:
+            return self.later.popleft()
+        return self.jobs.get(block=seconds != 0, timeout=seconds)
 
     def next_batch(self) -> tuple[list[Job], bool]:
         """Wait for jobs; return them, and whether the thread is to end after them."""
@@ -125,19 +174,23 @@ class LinkingThread:
         while items < MOST_ITEMS:
             try:
                 if not batch:
-                    job = self.jobs.get()
+                    job = self.take(None)
                     end = time.monotonic() + (WINDOW if self.busy else 0)
                 else:
-                    left = end - time.monotonic()
-                    job = self.jobs.get(block=left > 0, timeout=max(left, 0))
+                    job = self.take(max(end - time.monotonic(), 0))
             except queue.Empty:
                 break
             if job is None:
                 return batch, True
+            if job.alone and batch:
+                self.later.appendleft(job)
+                break
             # A client that has gone away has cancelled its job.
             if job.future.set_running_or_notify_cancel():
                 batch.append(job)
                 items += len(job.items)
+                if job.alone:
+                    break
         return batch, False
 
     def run_group(self, group: list[Job]) -> None:

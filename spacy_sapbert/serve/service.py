@@ -16,7 +16,7 @@ from ..linking.link import Linked
 from ..linking.options import change_options
 from ..pipeline.linker import SapbertLinker, fit_language
 from ..pipeline.running import run_batch
-from .linking_thread import LinkingThread
+from .linking_thread import Job, LinkingThread
 from .metrics import Metrics
 from .problems import RequestError
 from .settings import DEFAULT_LIMITS, Limits
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TEXTS, MENTIONS = "texts", "mentions"  # kinds of jobs
 CHARACTERS_TOGETHER = 100_000  # of texts that are in memory as Docs at once
+LONG = 20_000  # characters of a job, from which it gives way to others
 T = TypeVar("T")
 
 
@@ -73,7 +74,7 @@ class Service:
         self.thread = LinkingThread(
             self.link, waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
         )
-        self.metrics.waiting.set_function(self.thread.jobs.qsize)
+        self.metrics.waiting.set_function(self.thread.count_waiting)
 
     @property
     def kb(self) -> KnowledgeBase:
@@ -92,7 +93,13 @@ class Service:
     async def wait(self, kind: str, settings: dict[str, Any], items: list[Any]) -> Any:
         """Link items in the linking thread, and return the results."""
         text = json.dumps(settings, sort_keys=True)
-        return await asyncio.wrap_future(self.thread.submit(kind, text, items))
+        long = kind == TEXTS and sum(len(item[1]) for item in items) > LONG
+        job = Job(kind, text, items, alone=long)
+        try:
+            return await asyncio.wrap_future(self.thread.submit(job))
+        except asyncio.CancelledError:
+            job.given_up = True
+            raise
 
     async def link_texts(
         self, texts: Sequence[str], settings: dict[str, Any]
@@ -157,7 +164,7 @@ class Service:
             self.linker.kb = kb
             return True
 
-        replaced: bool = self.thread.call(replace).result()
+        replaced: bool = self.thread.call(replace, alone=True).result()
         if replaced:
             self.metrics.switches.inc()
         return replaced
@@ -178,7 +185,8 @@ class Service:
                 options=fit_language(options, self.nlp.vocab.lang),
             )
             return [MentionResult(link, kb.manifest.digest) for link in links]
-        self.linker.options = options
+        # A long job gives way to this one, and goes on with its own options.
+        before, self.linker.options = self.linker.options, options
         try:
             return [
                 result
@@ -186,7 +194,7 @@ class Service:
                 for result in self.link_documents(part)
             ]
         finally:
-            self.linker.options = self.options
+            self.linker.options = before
 
     def link_documents(self, texts: list[tuple[int, str]]) -> list[TextResult]:
         """Run the pipeline over some texts.
@@ -204,9 +212,10 @@ class Service:
                 results[number] = TextResult([], error, digest)
             else:
                 documents[number] = Document(place, text)
-        # New words of the texts are forgotten at the end of the zone.
-        zone = getattr(self.nlp, "memory_zone", nullcontext)
-        with zone():
+        # New words of the texts are forgotten at the end of the zone. There is one if a
+        # long text gives way to these.
+        inside = getattr(self.nlp.vocab, "in_memory_zone", True)
+        with nullcontext() if inside else self.nlp.memory_zone():
             docs = run_batch(self.nlp, [*documents.values()], skip=[])
             for number, doc in zip(documents, docs, strict=True):
                 if isinstance(doc, SapbertError):

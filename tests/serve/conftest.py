@@ -203,8 +203,12 @@ class LocalClient:
             "server": ("127.0.0.1", 80),
         }
 
+        received = [{"type": "http.request", "body": body, "more_body": False}]
+
         async def receive() -> Any:
-            return {"type": "http.request", "body": body, "more_body": False}
+            while not received:
+                await asyncio.sleep(60)
+            return received.pop()
 
         async def send(message: Any) -> None:
             sent.append(message)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.linking.parts import in_parts
 from spacy_sapbert.serve.linking_thread import CALL, Job, LinkingThread, group_jobs
 from spacy_sapbert.serve.problems import RequestError
 
@@ -32,9 +34,9 @@ def submit_all(
 ) -> "list[Future[Any]]":
     """Let the first job run, add the others meanwhile, and then go on."""
     recorder.thread.start()
-    first = recorder.thread.submit("texts", "", ["first"])
+    first = recorder.thread.submit(Job("texts", "", ["first"]))
     assert recorder.started.wait(10)
-    others = [recorder.thread.submit(*job) for job in jobs]
+    others = [recorder.thread.submit(Job(*job)) for job in jobs]
     recorder.go_on.set()
     return [first, *others]
 
@@ -68,11 +70,11 @@ def test_a_full_queue_refuses_jobs() -> None:
     jobs = [("texts", "", ["x"])] * 2
     futures = None
     recorder.thread.start()
-    first = recorder.thread.submit("texts", "", ["first"])
+    first = recorder.thread.submit(Job("texts", "", ["first"]))
     assert recorder.started.wait(10)
-    futures = [recorder.thread.submit(*job) for job in jobs]
+    futures = [recorder.thread.submit(Job(*job)) for job in jobs]
     with pytest.raises(RequestError) as error:
-        recorder.thread.submit("texts", "", ["y"])
+        recorder.thread.submit(Job("texts", "", ["y"]))
     assert (error.value.status, str(error.value)[:6]) == (503, "[E460]")
     recorder.go_on.set()
     assert [future.result(10) for future in (first, *futures)][2] == ["X"]
@@ -82,21 +84,62 @@ def test_a_full_queue_refuses_jobs() -> None:
 def test_close_finishes_accepted_jobs_and_refuses_later_ones() -> None:
     recorder = Recorder()
     recorder.thread.start()
-    futures = [recorder.thread.submit("texts", str(n), ["x"]) for n in range(10)]
+    futures = [recorder.thread.submit(Job("texts", str(n), ["x"])) for n in range(10)]
     recorder.go_on.set()
     recorder.thread.close()
     assert [future.result(0) for future in futures] == [["X"]] * 10
     with pytest.raises(RequestError):
-        recorder.thread.submit("texts", "", ["x"])
+        recorder.thread.submit(Job("texts", "", ["x"]))
 
 
 def test_a_cancelled_job_is_not_linked() -> None:
     recorder = Recorder()
     recorder.thread.start()
-    recorder.thread.submit("texts", "", ["first"])
+    recorder.thread.submit(Job("texts", "", ["first"]))
     assert recorder.started.wait(10)
-    gone = recorder.thread.submit("texts", "", ["gone"])
+    gone = recorder.thread.submit(Job("texts", "", ["gone"]))
     assert gone.cancel()
     recorder.go_on.set()
     recorder.thread.close()
     assert recorder.batches == [["first"]]
+
+
+def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up() -> None:
+    started, go_on = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def link(kind: str, settings: str, items: list[str]) -> list[str]:
+        for item in in_parts(items, size=1):
+            done.append(item)
+            if item == "long 1":
+                started.set()
+                assert go_on.wait(10)
+        return items
+
+    thread = LinkingThread(link, waiting=100)
+    thread.start()
+    long = Job("texts", "", ["long 1", "long 2", "long 3"], alone=True)
+    first = thread.submit(long)
+    assert started.wait(10)
+    second = thread.submit(Job("texts", "", ["other long"], alone=True))
+    switch = thread.call(lambda: done.append("switch"), alone=True)
+    short = thread.submit(Job("texts", "", ["short"]))
+    call = thread.call(lambda: done.append("call"))
+    go_on.set()
+    for future in (first, second, switch, short, call):
+        future.result(10)
+    assert done == [
+        *("long 1", "short", "call", "long 2", "long 3"),
+        *("other long", "switch"),
+    ]
+    started.clear()
+    go_on.clear()
+    left = Job("texts", "", ["long 1", "long 2"], alone=True)
+    future = thread.submit(left)
+    assert started.wait(10)
+    left.given_up = True
+    go_on.set()
+    with pytest.raises(SapbertError):
+        future.result(10)
+    thread.close()
+    assert done[-1] == "long 1"

@@ -1,5 +1,6 @@
 """What a service refuses: bodies, hosts, origins, paths, too much and too slow."""
 
+import json
 import socket
 import threading
 import time
@@ -324,3 +325,17 @@ def test_requests_in_parallel_get_their_own_answers(service: Client) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_work_ends_when_the_client_has_gone(service: Client) -> None:
+    text = "heart attack, fever and headache. " * 20_000
+    body = json.dumps({"texts": [text]}).encode()
+    head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(f"{head}\r\n\r\n".encode() + body)
+        time.sleep(1)  # the pipeline works on it
+    while not (event := service.wait_for("request")).get("gone"):
+        pass
+    assert (event["route"], event["status"]) == ("/link", 0)
+    answer = service.post("/link", {"texts": ["fever"]})
+    assert answer.json()["documents"][0]["entities"][0]["cui"] == "C0000004"

@@ -6,14 +6,17 @@ from typing import Any
 from fastapi import Response
 
 
-def to_json(data: Any, status: int = 200) -> Response:
-    """Return an answer in JSON.
+def encode(data: Any) -> str:
+    """Return JSON without blanks, with characters of ASCII only.
 
-    Other characters than ASCII are escaped, so that a name with half a surrogate pair
-    is no error.
+    So a name with half a surrogate pair is no error.
     """
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return Response(text, status, media_type="application/json")
+    return json.dumps(data, allow_nan=False, separators=(",", ":"))
+
+
+def to_json(data: Any, status: int = 200) -> Response:
+    """Return an answer in JSON."""
+    return Response(encode(data), status, media_type="application/json")
 
 
 def describe_file(*media: str) -> dict[int | str, dict[str, Any]]:

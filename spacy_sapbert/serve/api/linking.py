@@ -1,6 +1,9 @@
 """/link, /mentions and /explain."""
 
-from fastapi import APIRouter
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
 
 from ...evaluation.explain import Explanation
 from ...linking.certainty import judge_link
@@ -9,10 +12,8 @@ from ..explaining import explain as explanation_of
 from ..problems import describe_problem, wrong_request
 from ..requests import (
     ExplainRequest,
-    JudgedEntity,
     LinkAnswer,
     LinkedMention,
-    LinkedText,
     LinkRequest,
     MentionsAnswer,
     MentionsRequest,
@@ -20,27 +21,39 @@ from ..requests import (
     read_settings,
 )
 from ..service import TextResult
+from .answers import encode
 
 router = APIRouter(tags=["linking"])
 
 
-def describe_text(result: TextResult) -> LinkedText:
-    """Return the result of a text for JSON."""
-    error = describe_problem(result.error)["error"] if result.error else None
-    entities = [
-        JudgedEntity(
-            **one,
-            certainty=judge_link(
-                one["text"], one["cui"], one["candidates"], note=one["note"]
-            ),
-        )
-        for one in result.entities
-    ]
-    return LinkedText(entities=entities, error=error)
+def write_answer(kb: str, results: Sequence[TextResult]) -> Response:
+    """Return the results of texts as JSON.
+
+    It is written an entity at a time, so that other requests are answered meanwhile:
+    a million characters may have 100 MB of candidates.
+    """
+    parts: list[str] = []
+    for result in results:
+        error = describe_problem(result.error)["error"] if result.error else None
+        entities = [
+            encode(
+                {
+                    **one,
+                    "certainty": judge_link(
+                        one["text"], one["cui"], one["candidates"], note=one["note"]
+                    ),
+                }
+            )
+            for one in result.entities
+        ]
+        text = f'{{"entities":[{",".join(entities)}],"error":{encode(error)}}}'
+        parts.append(text)
+    text = f'{{"kb":{encode(kb)},"documents":[{",".join(parts)}]}}'
+    return Response(text, media_type="application/json")
 
 
-@router.post("/link")
-async def link(service: ServiceDep, body: LinkRequest) -> LinkAnswer:
+@router.post("/link", response_model=LinkAnswer)
+async def link(service: ServiceDep, body: LinkRequest) -> Response:
     """Detect the mentions of texts, and link them.
 
     Offsets are in characters (code points).
@@ -48,8 +61,7 @@ async def link(service: ServiceDep, body: LinkRequest) -> LinkAnswer:
     check_texts(body.texts, service.limits, "texts")
     results = await service.link_texts(body.texts, read_settings(body))
     kb = results[-1].kb if results else service.kb.manifest.digest
-    documents = [describe_text(result) for result in results]
-    return LinkAnswer(kb=kb, documents=documents)
+    return await run_in_threadpool(write_answer, kb, results)
 
 
 @router.post("/mentions")
