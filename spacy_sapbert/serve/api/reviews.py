@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from ...formats.gold import NIL
 from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
@@ -243,7 +244,7 @@ async def read_document(
     document = await run_in_threadpool(find_document, store, id)
     kb = service.kb.manifest.digest
     mentions = [*await link_document(service, store, document)]
-    decisions = await run_in_threadpool(store.latest, document=id)
+    decisions = await run_in_threadpool(store.latest, document=id, shown=True)
     known = {(one["start"], one["end"]) for one in mentions}
     marks = [
         one
@@ -302,10 +303,11 @@ def check_decision(service: Service, store: ReviewStore, body: Decision) -> None
         raise wrong_request(expected)
     if body.settles and body.chosen == OPEN:
         raise wrong_request("`chosen` to say what holds, with `settles`")
-    if body.chosen not in (None, *NO_CONCEPTS):
+    chosen = body.chosen or NIL
+    if chosen not in NO_CONCEPTS and service.kb.concept(chosen) is None:
         proposed = {span.cui for span in store.proposals(body.document) or ()}
-        if body.chosen not in proposed:  # it may be of another vocabulary
-            find_concept(service.kb, body.chosen or "")
+        if chosen not in proposed:  # of another vocabulary, with its note
+            find_concept(service.kb, chosen)
 
 
 @router.post("/decisions")

@@ -7,6 +7,7 @@ read it.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -157,10 +158,10 @@ def judge_places(
     """
     for id, every in group_by_document(decisions).items():
         settled = {one.spot: one for one in every if one.settles}
-        answers: dict[str, list[Decision]] = {name: [] for name in done.get(id, ())}
+        answers: dict[str, dict[Spot, Decision]] = {n: {} for n in done.get(id, ())}
         for one in every:
             if not one.settles and one.chosen != OPEN:
-                answers.setdefault(one.reviewer, []).append(one)
+                answers.setdefault(one.reviewer, {})[one.spot] = one
         at_work = {one.reviewer for one in every if one.chosen == OPEN}
         places = {one.spot: one for one in reversed(every) if one.chosen != OPEN}
         judged = []
@@ -168,11 +169,11 @@ def judge_places(
             _, start, end = spot
             choices: dict[str, str | None] = {}
             for name, own in sorted(answers.items()):
-                near = [one for one in own if one.overlaps(start, end)]
-                same = [one.chosen for one in near if one.spot == spot]
-                if same:
-                    choices[name] = None if same[0] == NO_MENTION else same[0]
-                elif name in done.get(id, ()) or any(one.is_mention for one in near):
+                if spot in own:
+                    choices[name] = own[spot].chosen if own[spot].is_mention else None
+                elif name in done.get(id, ()) or any(
+                    one.is_mention and one.overlaps(start, end) for one in own.values()
+                ):
                     choices[name] = None
             differs = len({*choices.values()}) > 1
             agreed: str | None = None
@@ -202,14 +203,13 @@ def find_differences(
         open: Only those that are not settled.
     """
     found: list[Difference] = []
+    read = cache(store.document)
     for id, judged in judge_places(store.latest(document=document), store.done()):
-        note = store.document(id)
-        found += [
-            Difference(show_place(note, one.start, one.end, one.label), choices, agreed)
-            for one, choices, agreed, differs in judged
-            if differs and note is not None
-            if reviewer is None or reviewer in choices
-        ]
+        for one, choices, agreed, differs in judged:
+            meant = differs and (reviewer is None or reviewer in choices)
+            if meant and (note := read(id)) is not None:
+                place = show_place(note, one.start, one.end, one.label)
+                found.append(Difference(place, choices, agreed))
     found.sort(key=lambda one: one.agreed is not None)
     open_ones = sum(one.agreed is None for one in found)
     found = found[:open_ones] if open else found

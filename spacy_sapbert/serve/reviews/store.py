@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
-from .decisions import OPEN, Decision, WrittenDecision
+from .decisions import OPEN, Decision, Shown, WrittenDecision
 
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
@@ -320,11 +320,14 @@ class ReviewStore:
                     )
                 if note.spans is not None:
                     added.mentions += len(note.spans)
-                    connection.execute("DELETE FROM links WHERE document = ?", (id,))
-                    connection.execute(
-                        "INSERT OR REPLACE INTO proposals VALUES (?, ?)",
-                        (id, json.dumps(note.spans)),
-                    )
+                    if note.spans != self.proposals(id):
+                        connection.execute(
+                            "DELETE FROM links WHERE document = ?", (id,)
+                        )
+                        connection.execute(
+                            "INSERT OR REPLACE INTO proposals VALUES (?, ?)",
+                            (id, json.dumps(note.spans)),
+                        )
         return added
 
     def document(self, id: str) -> ReviewedDocument | None:
@@ -346,12 +349,17 @@ class ReviewStore:
             )
 
     def latest(
-        self, *, document: str | None = None, reviewer: str | None = None
+        self,
+        *,
+        document: str | None = None,
+        reviewer: str | None = None,
+        shown: bool = False,
     ) -> list[WrittenDecision]:
         """Return the decisions that count, by document, reviewer and place.
 
         Args:
             reviewer: Whose answers are returned; None = those of all, and what settles.
+            shown: With the candidates that were shown, else without.
         """
         sql, values = LATEST, []
         if reviewer is not None:
@@ -365,9 +373,10 @@ class ReviewStore:
             f'{sql} ORDER BY document, reviewer, "start", "end"', values
         ):
             fields = dict(zip(WrittenDecision.model_fields, row, strict=True))
-            fields["shown"] = json.loads(fields["shown"])
+            seen = json.loads(fields["shown"]) if shown else []
+            fields["shown"] = [Shown(**one) for one in seen]
             fields["settles"] = bool(fields["settles"])
-            found.append(WrittenDecision(**fields))
+            found.append(WrittenDecision.model_construct(**fields))
         return found
 
     def documents(self, reviewer: str | None = None) -> list[DocumentCount]:
