@@ -694,6 +694,16 @@ def test_where_reviewers_differ_is_seen_and_settled(
     (agreed,) = (one for one in found if one["settles"])
     assert (agreed["chosen"], agreed["reviewer"]) == ("C0000002", "Ben")
     assert len(found) == 3  # the answers stay as they were
+    page.click("#undo")
+    say(page, "Undone")
+    expect_saved(page)
+    assert len(decisions(reviewed, "differ.txt")) == 2
+    row.locator("button:has-text('search')").click()
+    page.keyboard.type("I21")
+    page.keyboard.press("Enter")
+    playwright.expect(row.locator("[aria-pressed=true]")).to_have_count(1)
+    expect_saved(page)
+    assert len(decisions(reviewed, "differ.txt")) == 3
     row.locator("a").click()
     page.wait_for_selector(".bench .text")
 
@@ -949,6 +959,66 @@ def test_a_column_is_mapped_corrected_kept_and_downloaded(
     ]
     page.click("button:has-text('Clear')")
     say(page, "Cleared")
+
+
+def test_a_column_is_decided_by_keys_with_relations_and_ids(
+    page: Any, tmp_path: Path
+) -> None:
+    table = "code;term\nX:1;fever\nX:2;MI\nX:3;zebra\n"
+    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
+    page.click("nav a[href='#column']")
+    page.wait_for_selector("#table", state="attached")
+    page.set_input_files("#table", files=[{**file, "name": "a.docx"}])
+    say(page, "“a.docx” is not a table that can be read")
+    page.set_input_files("#table", files=[file])
+    page.select_option("#which", label="term")
+    page.select_option("#subject", label="code")
+    page.click("button:has-text('Map it')")
+    page.wait_for_selector("tr.current:has-text('fever')")
+    page.locator("tr.current").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tr.current:has-text('MI')")
+    page.keyboard.press("Enter")
+    say(page, "Several concepts fit")
+    page.keyboard.press("2")
+    page.wait_for_selector("tr.current:has-text('zebra')")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("r")
+    say(page, "broad")
+    page.keyboard.press("n")
+    page.keyboard.press("0")
+    page.keyboard.press("u")
+    say(page, "Undone")
+    page.keyboard.press("0")
+    page.wait_for_selector(".facets:has-text('decided ✓ 3')")
+    with page.expect_download() as waiting:
+        page.click("text=Download sssom.tsv")
+    path = tmp_path / "mapped.sssom.tsv"
+    waiting.value.save_as(path)
+    lines = [line for line in path.read_text("utf8").splitlines() if line[0] != "#"]
+    rows = [*csv.DictReader(lines, delimiter="\t")]
+    assert [row["subject_id"] for row in rows] == ["X:1", "X:2", "X:3"]
+    assert [row["predicate_id"] for row in rows[:2]] == [
+        *("skos:exactMatch", "skos:broadMatch")
+    ]
+    page.click("button:has-text('Clear')")
+    say(page, "Cleared")
+
+
+def test_notes_are_assigned_to_people(page: Any) -> None:
+    for name in ("assign-1", "assign-2"):
+        link(page, f"{name}: fever.", name)
+    page.goto(f"{page.url.partition('#')[0]}#notes")
+    page.wait_for_selector("#filter")
+    page.fill("#filter", "assign-2")
+    page.click("summary:has-text('Assign these notes')")
+    page.fill("#people", "Wanda")
+    page.click("#assign")
+    say(page, "1 note: for Wanda")
+    page.fill("#filter", "assign-")
+    rows = page.locator("#list tbody tr")
+    playwright.expect(rows).to_have_count(2)
+    playwright.expect(rows.filter(has_text="Wanda")).to_have_count(1)
 
 
 def test_the_hierarchy_opens_by_the_keyboard_and_at_a_concept(page: Any) -> None:

@@ -1,6 +1,6 @@
 // Requests to the service of this page.
 
-import { say } from "./dom.js";
+import { said, say } from "./dom.js";
 
 let token = sessionStorage.getItem("token");
 /** Answers that came with the page, which are used once. @type {Map<string, any>} */
@@ -90,7 +90,7 @@ export async function attempt(doing, work) {
   if (doing) say(doing);
   try {
     const result = await work();
-    if (doing) say("");
+    if (doing && said() === doing) say("");
     return result;
   } catch (error) {
     say(error.message, true);

@@ -37,6 +37,14 @@ export function say(text, bad = false) {
   status.classList.toggle("bad", bad);
 }
 
+/** What the status line says. */
+export const said = () => document.getElementById("status")?.textContent ?? "";
+
+/** Says something in the part of the page that is opened next. @param {string} text */
+export function sayLater(text) {
+  addEventListener("hashchange", () => setTimeout(() => say(text)), { once: true });
+}
+
 /** The text as a browser shows it. @param {string} text */
 export function withLineFeeds(text) {
   return text.replace(/\r\n?/g, "\n");

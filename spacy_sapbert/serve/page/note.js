@@ -3,7 +3,7 @@
 import { attempt, get, hasName, post, randomKey, remove, reviewer } from "./api.js";
 import { candidatesPanel } from "./candidates.js";
 import { nameOf, noteBench } from "./deciding.js";
-import { countOf, fill, make, say, sureButton } from "./dom.js";
+import { countOf, fill, make, say, sayLater, sureButton } from "./dom.js";
 import { commandsOf } from "./keys.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
 import { addDecisions, isUnsaved, newMention, progress } from "./state.js";
@@ -99,9 +99,9 @@ export async function render(main, info, id, start) {
     focusSearch: () => view.panel.search.focus(),
     go(/** @type {string|null} */ next) {
       const hash = next ? `#note/${next}` : "#notes";
+      if (!next) sayLater("All notes are done.");
       if (location.hash === hash) dispatchEvent(new Event("hashchange"));
       else location.hash = hash;
-      if (!next) say("All notes are done.");
     },
   });
   const findMissed = () => {
@@ -244,9 +244,9 @@ document.addEventListener("selectionchange", () => {
 async function deleteNote(id) {
   const found = await attempt("Deleting …", () => remove(`reviews/documents/${id}`));
   if (!found) return;
-  location.hash = "#notes";
   const learned = found.versions ? ` ${countOf(found.versions, "version")} that learned from it went too: teach again.` : "";
-  addEventListener("hashchange", () => setTimeout(() => say(`Deleted.${learned}`)), { once: true });
+  sayLater(`Deleted.${learned}`);
+  location.hash = "#notes";
 }
 
 // What was decided on another machine is there when one comes back to the page.
