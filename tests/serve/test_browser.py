@@ -970,6 +970,8 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(
     page.wait_for_selector("#table", state="attached")
     page.set_input_files("#table", files=[{**file, "name": "a.docx"}])
     say(page, "“a.docx” is not a table that can be read")
+    page.set_input_files("#table", files=[{**file, "buffer": b"a,b\n1,2,3\n"}])
+    say(page, "Correct the line.")
     page.set_input_files("#table", files=[file])
     page.select_option("#which", label="term")
     page.select_option("#subject", label="code")

@@ -1,7 +1,7 @@
 // Agree: where reviewers differ, what they agree on, and files of the decisions.
 
 import { attempt, get, hasName, randomKey, reviewer, send } from "./api.js";
-import { countOf, download, fill, growingTable, make, say, select, table } from "./dom.js";
+import { download, fill, growingTable, make, say, select, table } from "./dom.js";
 import { searchButton } from "./search.js";
 import { dispatch, flush, getState } from "./session.js";
 import { NIL, NO_MENTION, changeOf, newMention } from "./state.js";

@@ -45,7 +45,8 @@ export async function send(path, options = {}) {
   if (!answer.ok) {
     let text = `The service answered with ${answer.status}.`;
     try { text = (await answer.json()).error.message; } catch { /* no JSON */ }
-    throw new ServiceError(text, answer.status);
+    // Options of the commands are no help here.
+    throw new ServiceError(text.replace(/,? or pass `--[^.]*\./, "."), answer.status);
   }
   return answer;
 }

@@ -3,7 +3,7 @@
 import { attempt, post } from "./api.js";
 import { describeReasons, showConcept } from "./concept.js";
 import { fill, make, strength } from "./dom.js";
-import { drawFound, searchField } from "./search.js";
+import { searchField } from "./search.js";
 import { NIL, NO_MENTION, isOpen } from "./state.js";
 import { explainNote, nameTypes } from "./words.js";
 
@@ -73,7 +73,7 @@ export function candidatesPanel(bench, leave, threshold) {
     id: "search", label: "Other concept", item: () => item, onleave: leave, onsearch: bench.search,
     onfound: (concepts) => {
       list.hidden = concepts !== null;
-      fill(results, ...(concepts ? drawFound(concepts, line) : []));
+      fill(results, ...(concepts ?? []).map((one) => line(one, "")), concepts?.length === 0 && make("li", { class: "dim" }, "Nothing found."));
     },
     onchoose: (concept, of) => choose(of, concept.cui, concept),
   });

@@ -111,6 +111,7 @@ async function readFile(one, offered) {
     return (await send(`column/read?name=${encodeURIComponent(one.name)}`, { method: "POST", headers, body: one })).json();
   });
   if (!found) return;
+  if (!found.rows.length) { say(`“${one.name}” has no rows.`, true); return; }
   const names = (/** @type {string[]} */ header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
   let [place, subject] = ["0", ""];

@@ -71,17 +71,6 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
 }
 
 /**
- * A list of concepts, one line each.
- * @param {any[]} concepts
- * @param {(concept: any, key: string) => Node} line
- */
-export function drawFound(concepts, line) {
-  return concepts.length
-    ? concepts.map((one) => line(one, ""))
-    : [fill(make("li", { class: "dim" }), "Nothing found.")];
-}
-
-/**
  * A button that opens a search for one item, whose results are buttons.
  * @param {string} name what is searched for
  * @param {string} id
