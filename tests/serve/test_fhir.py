@@ -424,44 +424,6 @@ def test_validate_code_reads_all_codings_of_a_concept(
     check_error(fhir.post("/fhir/ValueSet/$validate-code", body), 400, "invalid")
 
 
-@pytest.mark.parametrize(
-    ("system", "first", "second", "outcome"),
-    [
-        (ICD, "I21", "I21", "equivalent"),
-        (ICD, "I51", "I51.9", "equivalent"),  # of one concept
-        (ICD, "I51", "I21", "subsumes"),
-        (ICD, "I21", "I51", "subsumed-by"),
-        (ICD, "I21", "R50", "not-subsumed"),
-        (SNOMED, "64572001", "22298006", "subsumes"),
-        (OWN, "C2", "C4", "subsumed-by"),
-    ],
-)
-def test_subsumes_follows_the_hierarchy(
-    fhir: LocalClient, system: str, first: str, second: str, outcome: str
-) -> None:
-    given = {"system": system, "codeA": first, "codeB": second}
-    found = ask(fhir, "CodeSystem/$subsumes", **given)
-    assert values(found) == {"outcome": outcome}
-
-
-def test_subsumes_takes_codings_of_one_code_system(fhir: LocalClient) -> None:
-    def send(first: str, second: str) -> Reply:
-        codings = (("codingA", first, "I51"), ("codingB", second, "I21"))
-        parameter = [
-            {"name": name, "valueCoding": {"system": system, "code": code}}
-            for name, system, code in codings
-        ]
-        body = {"resourceType": "Parameters", "parameter": parameter}
-        return fhir.post("/fhir/CodeSystem/$subsumes", body)
-
-    assert values(check(send(ICD, ICD))) == {"outcome": "subsumes"}
-    check_error(send(ICD, SNOMED), 400, "invalid")
-    path = "/fhir/CodeSystem/$subsumes"
-    check_error(fhir.get(path, {"system": ICD, "codeA": "I21"}), 400, "required")
-    query = {"system": ICD, "codeA": "I21", "codeB": "X"}
-    check_error(fhir.get(path, query), 404, "not-found")
-
-
 def translations(resource: dict[str, Any]) -> list[tuple[str, str, str]]:
     found = parts(resource, "match")
     return [
@@ -610,18 +572,3 @@ def test_metadata_lists_what_there_is(fhir: LocalClient) -> None:
     assert terms["resourceType"] == "TerminologyCapabilities"
     uris = [one["uri"] for one in terms["codeSystem"]]
     assert uris == [OWN, ICD, "urn:spacy-sapbert:MSH", SNOMED]
-
-
-def test_code_systems_and_value_sets_are_resources(fhir: LocalClient) -> None:
-    for kind, url in (("CodeSystem", ICD), ("ValueSet", ALL)):
-        bundle = check(fhir.get(f"/fhir/{kind}", {"url": url}))
-        (entry,) = bundle["entry"]
-        assert entry["resource"]["url"] == url
-        path = entry["fullUrl"].removeprefix("http://127.0.0.1")
-        assert check(fhir.get(path)) == entry["resource"]
-        assert check(fhir.get(f"/fhir/{kind}"))["total"] == 4
-        none = check(fhir.get(f"/fhir/{kind}", {"url": LOINC}))
-        assert none["total"] == 0
-        check_error(fhir.get(f"/fhir/{kind}/nothing"), 404, "not-found")
-    system = check(fhir.get("/fhir/CodeSystem", {"url": ICD}))["entry"][0]["resource"]
-    assert (system["content"], system["count"]) == ("not-present", 5)

@@ -12,21 +12,18 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...kb.knowledge_base import KnowledgeBase
-from ..depends import ServiceDep, SettingsDep, find_base
+from ..depends import ServiceDep
 from ..search import search_concepts
 from ..service import Service
-from ..settings import Settings
-from .fhir_codes import CodeSystem, find_set, list_systems, make_not_found, need
+from .fhir_codes import find_set, need
 from .fhir_operations import (
     EXPAND,
     LOOKUP,
-    SUBSUMES,
     TRANSLATE,
     VALIDATE_IN_SET,
     VALIDATE_IN_SYSTEM,
     expand,
     look_up,
-    subsumes,
     translate,
     validate_in_set,
     validate_in_system,
@@ -42,10 +39,7 @@ from .fhir_parameters import (
 )
 from .fhir_resources import (
     describe_capabilities,
-    describe_system,
     describe_terminology,
-    describe_value_set,
-    make_bundle,
 )
 
 
@@ -84,13 +78,6 @@ async def run(
 async def code_system_lookup(request: Request, service: ServiceDep) -> Response:
     """Name, names, definition, parents of a code (`system`, `code`)."""
     return await run(request, service, LOOKUP, look_up)
-
-
-@router.get(SUBSUMES.path, response_model=Resource)
-@router.post(SUBSUMES.path, response_model=Resource)
-async def code_system_subsumes(request: Request, service: ServiceDep) -> Response:
-    """Whether `codeA` is above `codeB` in the hierarchy."""
-    return await run(request, service, SUBSUMES, subsumes)
 
 
 @router.get(VALIDATE_IN_SYSTEM.path, response_model=Resource)
@@ -143,63 +130,3 @@ async def metadata(
         found = await run_in_threadpool(describe_terminology, service.kb, now())
         return to_fhir(found)
     return to_fhir(describe_capabilities(now()))
-
-
-def describe(kb: KnowledgeBase, kind: str, system: CodeSystem) -> Resource:
-    """Return a code system, or its value set."""
-    if kind == "CodeSystem":
-        return describe_system(kb, system)
-    return describe_value_set(system)
-
-
-def search(
-    request: Request, kb: KnowledgeBase, settings: Settings, kind: str, url: str | None
-) -> Response:
-    """Return the resources with an address; all if none is given."""
-    check_format(request)
-    described = (describe(kb, kind, system) for system in list_systems(kb))
-    wanted = [one for one in described if url in (None, one["url"])]
-    return to_fhir(make_bundle(find_base(request, settings) + ROOT, wanted))
-
-
-def read(request: Request, kb: KnowledgeBase, kind: str, id: str) -> Response:
-    """Return the resource with an id."""
-    check_format(request)
-    for system in list_systems(kb):
-        if system.id == id:
-            return to_fhir(describe(kb, kind, system))
-    raise make_not_found()
-
-
-@router.get("/CodeSystem", response_model=Resource)
-def code_system_search(
-    request: Request,
-    service: ServiceDep,
-    settings: SettingsDep,
-    url: str | None = None,
-) -> Response:
-    """The code systems of the knowledge base."""
-    return search(request, service.kb, settings, "CodeSystem", url)
-
-
-@router.get("/CodeSystem/{id}", response_model=Resource)
-def code_system_read(request: Request, service: ServiceDep, id: str) -> Response:
-    """A code system, without its codes."""
-    return read(request, service.kb, "CodeSystem", id)
-
-
-@router.get("/ValueSet", response_model=Resource)
-def value_set_search(
-    request: Request,
-    service: ServiceDep,
-    settings: SettingsDep,
-    url: str | None = None,
-) -> Response:
-    """The value sets: one for each code system."""
-    return search(request, service.kb, settings, "ValueSet", url)
-
-
-@router.get("/ValueSet/{id}", response_model=Resource)
-def value_set_read(request: Request, service: ServiceDep, id: str) -> Response:
-    """The value set of a code system."""
-    return read(request, service.kb, "ValueSet", id)

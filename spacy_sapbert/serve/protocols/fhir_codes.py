@@ -21,7 +21,6 @@ ALL = "?fhir_vs"  # ending of the address of the value set of a whole code syste
 SYSTEMS = {normalize_prefix(each.name): each.fhir for each in SOURCES if each.fhir}
 # Languages of UMLS → BCP 47.
 LANGUAGES = {"eng": "en", **{umls: code for code, umls in CODES.items()}}
-MOST_ANCESTORS = 100_000  # of a concept; a hierarchy with more is not a hierarchy
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,6 @@ class CodeSystem:
     def value_set(self) -> str:
         """The address of the value set with all its codes."""
         return f"{self.url}{ALL}"
-
-    @property
-    def id(self) -> str:
-        """The id of the resource: of FHIR's characters."""
-        return "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name)[
-            :64
-        ]
 
 
 def make_not_found() -> FhirError:
@@ -233,15 +225,3 @@ def is_synonym(concept: Concept, first: CodeSystem, second: CodeSystem) -> bool:
         not system.sources or any(name in concept.sources for name in system.sources)
         for system in (first, second)
     )
-
-
-def find_ancestors(kb: KnowledgeBase, cuis: Iterable[str]) -> set[str]:
-    """Return the ids of all concepts above some concepts, without these."""
-    seen = {*cuis}
-    start = {*seen}
-    layer = {*seen}
-    while layer and len(seen) < MOST_ANCESTORS:
-        parents = kb.store.parents(layer)
-        layer = {*chain.from_iterable(parents.values())} - seen
-        seen |= layer
-    return seen - start

@@ -21,7 +21,6 @@ from .fhir_codes import (
     codes_of,
     codes_of_cuis,
     count_codes,
-    find_ancestors,
     find_concepts,
     find_related,
     find_set,
@@ -66,18 +65,6 @@ LOOKUP = Operation(
     {**CODED, **LANGUAGE, "system": TEXT, "property": TEXT},
     refused=("date",),
     repeated=("property",),
-)
-SUBSUMES = Operation(
-    "CodeSystem",
-    "subsumes",
-    {
-        "codeA": TEXT,
-        "codeB": TEXT,
-        "system": TEXT,
-        "version": TEXT,
-        "codingA": CODING,
-        "codingB": CODING,
-    },
 )
 VALIDATE = {**CODED, **LANGUAGE, "display": TEXT, "codeableConcept": CONCEPT}
 VALIDATE_IN_SYSTEM = Operation(
@@ -129,7 +116,7 @@ TRANSLATE = Operation(
     },
     refused=("conceptMap", "dependency"),
 )
-OPERATIONS = (LOOKUP, SUBSUMES, VALIDATE_IN_SYSTEM, VALIDATE_IN_SET, EXPAND, TRANSLATE)
+OPERATIONS = (LOOKUP, VALIDATE_IN_SYSTEM, VALIDATE_IN_SET, EXPAND, TRANSLATE)
 # What $lookup can return of a code beside name and display; see `find_properties`.
 PROPERTIES = {
     "definition": "What it is.",
@@ -357,42 +344,6 @@ def check_coding(
     if coding.display is not None and not is_name(kb, concepts, coding.display):
         return "The code exists, but it does not have this name.", shown
     return "", shown
-
-
-def subsumes(kb: KnowledgeBase, given: Given) -> dict[str, Any]:
-    """Return whether a code is above another in the hierarchy.
-
-    Raises:
-        FhirError: If a code is missing, unknown, or of another code system.
-    """
-    codes, urls = [], set()
-    for letter in "AB":
-        coding = given.first(f"coding{letter}")
-        code = given.first(f"code{letter}")
-        if (coding is None) == (code is None):
-            raise make_required(f"code{letter}", f"coding{letter}")
-        url = given.first("system") if coding is None else coding.system
-        code = code if coding is None else coding.code
-        if not url or not code:
-            raise make_required("system" if not url else "code")
-        urls.add(url)
-        codes.append(code)
-    systems = {need(find_system(kb, url)) for url in urls}
-    if len(systems) > 1:
-        raise make_invalid("two codes of the same code system")
-    (system,) = systems
-    first, second = (
-        {concept.cui for concept in need_concepts(kb, system, code)} for code in codes
-    )
-    if codes[0] == codes[1] or first & second:
-        outcome = "equivalent"
-    elif first & find_ancestors(kb, second):
-        outcome = "subsumes"
-    elif second & find_ancestors(kb, first):
-        outcome = "subsumed-by"
-    else:
-        outcome = "not-subsumed"
-    return make_parameters([make_parameter("outcome", valueCode=outcome)])
 
 
 def translate(kb: KnowledgeBase, given: Given) -> dict[str, Any]:

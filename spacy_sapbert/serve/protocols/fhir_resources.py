@@ -7,63 +7,8 @@ from typing import Any
 
 from ...io.version import __version__
 from ...kb.knowledge_base import KnowledgeBase
-from .fhir_codes import CodeSystem, count_codes, list_systems
+from .fhir_codes import list_systems
 from .fhir_operations import EXPAND, OPERATIONS, PROPERTIES
-
-SEARCHED = ("CodeSystem", "ValueSet")
-
-
-def describe_system(kb: KnowledgeBase, system: CodeSystem) -> dict[str, Any]:
-    """Return a code system as a resource, without its codes."""
-    return {
-        "resourceType": "CodeSystem",
-        "id": system.id,
-        "url": system.url,
-        "name": system.name,
-        "status": "active",
-        "content": "not-present",
-        "caseSensitive": True,
-        "valueSet": system.value_set,
-        "hierarchyMeaning": "is-a",
-        "count": count_codes(kb, system),
-        "property": [
-            {"code": code, "description": text, "type": kind}
-            for code, text in PROPERTIES.items()
-            for kind in [
-                {"definition": "string", "inactive": "boolean"}.get(code, "code")
-            ]
-        ],
-    }
-
-
-def describe_value_set(system: CodeSystem) -> dict[str, Any]:
-    """Return the value set of a code system as a resource."""
-    return {
-        "resourceType": "ValueSet",
-        "id": system.id,
-        "url": system.value_set,
-        "name": system.name,
-        "status": "active",
-        "compose": {"include": [{"system": system.url}]},
-    }
-
-
-def make_bundle(base: str, resources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a search found.
-
-    Args:
-        base: The address of FHIR in this service.
-    """
-    entries = [
-        {
-            "fullUrl": f"{base}/{one['resourceType']}/{one['id']}",
-            "resource": one,
-            "search": {"mode": "match"},
-        }
-        for one in resources
-    ]
-    bundle = {"resourceType": "Bundle", "type": "searchset", "total": len(entries)}
-    return {**bundle, **({"entry": entries} if entries else {})}
 
 
 def describe_instance(kind: str, now: str) -> dict[str, Any]:
@@ -88,11 +33,7 @@ def describe_capabilities(now: str) -> dict[str, Any]:
             for one in OPERATIONS
             if one.resource == kind
         ]
-        resource: dict[str, Any] = {"type": kind}
-        if kind in SEARCHED:
-            resource["interaction"] = [{"code": "read"}, {"code": "search-type"}]
-            resource["searchParam"] = [{"name": "url", "type": "uri"}]
-        resources.append({**resource, "operation": operations})
+        resources.append({"type": kind, "operation": operations})
     return {
         **describe_instance("CapabilityStatement", now),
         "fhirVersion": "4.0.1",
@@ -112,7 +53,6 @@ def describe_terminology(kb: KnowledgeBase, now: str) -> dict[str, Any]:
                 "version": [
                     {"isDefault": True, "compositional": False, "property": properties}
                 ],
-                "subsumption": True,
             }
             for system in list_systems(kb)
         ],
