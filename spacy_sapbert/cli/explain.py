@@ -90,6 +90,7 @@ def format_explanation(explanation: "Explanation") -> str:
         "document": ", ".join(explanation.document),
         "concept": (concept if explanation.cui else NIL) + note,
         "threshold": explanation.threshold,
+        "least probability": explanation.least_probability,
         "probability": first and first["probability"],
     }
     columns = ("score", "CUI", "name", "alias")

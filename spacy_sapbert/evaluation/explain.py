@@ -36,8 +36,8 @@ class Explanation:
     Attributes:
         text: The text that was linked: the mention or its long form.
         document: Unambiguous concepts of the other mentions.
-        threshold: Cosine, of the options or else of the knowledge base; None = none, or
-            the knowledge base has a learned order with a probability.
+        threshold: Cosine, of the options or else of the knowledge base; None = none.
+        least_probability: Probability that a link must have; None = none.
         filtered: Removed by the filter, with at least the first score.
         suggestions: What may link the mention to the expected concept.
     """
@@ -52,6 +52,7 @@ class Explanation:
     note: str | None
     candidates: list[Candidate]
     threshold: float | None
+    least_probability: float | None
     filtered: list[FilteredName]
     expected: Expected | None = None
     suggestions: list[str] = field(default_factory=list)
@@ -66,6 +67,7 @@ def explain_mention(
 ) -> Explanation:
     """Explain why a mention has its concept, or not the expected one; "NIL" = none."""
     linked, *others = link_in_context(kb, context, options)
+    threshold = choose_threshold(kb.manifest, options)
     clear = [other.accepted[0] for other in others if other.accepted]
     explanation = Explanation(
         mention=context.mention,
@@ -77,7 +79,8 @@ def explain_mention(
         cui=linked.cui,
         note=linked.note,
         candidates=linked.candidates,
-        threshold=choose_threshold(kb.manifest, options).cosine,
+        threshold=threshold.cosine,
+        least_probability=threshold.least_probability,
         filtered=find_filtered(kb, context, options, linked),
     )
     if expected is not None:

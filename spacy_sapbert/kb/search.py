@@ -315,6 +315,11 @@ class Threshold(NamedTuple):
     cosine: float | None  # None = the probability counts
     probability: float  # 0 = any
 
+    @property
+    def least_probability(self) -> float | None:
+        """The probability that decides; None = a cosine decides, or nothing does."""
+        return (self.probability or None) if self.cosine is None else None
+
 
 def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
     """Return the threshold that is in force: the first that there is of these.

@@ -181,6 +181,7 @@ class LinkExplained(BaseModel):
     Attributes:
         linked_text: What was looked up: the mention, or its long form in the context.
         threshold: The least score of a link; null = none.
+        least_probability: The least probability of a link; null = none.
         cause: Why the mention is not linked to the expected concept; null = it is, or
             none was expected.
         suggestions: What may link it.
@@ -191,6 +192,7 @@ class LinkExplained(BaseModel):
     id: str | None
     note: str | None
     threshold: float | None
+    least_probability: float | None
     truncated: bool
     candidates: list[FoundName]
     filtered: list[FoundName]
@@ -407,6 +409,7 @@ class AgentTools:
             id=found.cui,
             note=found.note,
             threshold=found.threshold,
+            least_probability=found.least_probability,
             truncated=found.truncated,
             candidates=list_found(candidates, 10),
             filtered=named,

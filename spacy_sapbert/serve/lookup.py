@@ -78,7 +78,8 @@ def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
     if concept is None:
         raise RequestError(
             "E463",
-            "Expected an id of the knowledge base, but got another. Use /search.",
+            "Expected an id of the knowledge base, but got another. Search for the "
+            "concept by its name.",
             404,
         )
     return concept

@@ -138,12 +138,17 @@ class RootsAnswer(BaseModel):
 
 
 class KbAnswer(BaseModel):
-    """A knowledge base; `reviews` = decisions of reviewers are kept."""
+    """A knowledge base, and what a link must reach: a cosine or a probability.
+
+    Attributes:
+        reviews: Whether decisions of reviewers are kept.
+    """
 
     digest: str
     counts: Counts
     sources: list[str]
     threshold: float | None
+    least_probability: float | None
     calibration: Calibration | None
     taught: Teaching | None
     reviews: bool

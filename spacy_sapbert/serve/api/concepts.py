@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from ...kb.search import choose_threshold
 from ..depends import OptionalStoreDep, ServiceDep
 from ..lookup import ConceptAnswer, describe_concept, list_roots
 from ..requests import (
@@ -50,6 +51,14 @@ def roots(service: ServiceDep) -> RootsAnswer:
 def describe(service: ServiceDep, store: OptionalStoreDep) -> KbAnswer:
     """Digest, counts, sources, threshold and teaching of the knowledge base in use."""
     manifest = service.kb.manifest
-    names = KbAnswer.model_fields.keys() - {"taught", "reviews"}
-    found = {name: getattr(manifest, name) for name in names}
-    return KbAnswer(**found, taught=manifest.taught, reviews=store is not None)
+    threshold = choose_threshold(manifest, service.options)
+    return KbAnswer(
+        digest=manifest.digest,
+        counts=manifest.counts,
+        sources=manifest.sources,
+        threshold=threshold.cosine,
+        least_probability=threshold.least_probability,
+        calibration=manifest.calibration,
+        taught=manifest.taught,
+        reviews=store is not None,
+    )
