@@ -133,7 +133,7 @@ def write_table(
 
 
 def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> None:
-    """Write rows as CSV, or as TSV without quotes, tabs and line ends in cells."""
+    """Write rows as CSV, or as TSV without tabs and line ends in cells."""
     text = TextIOWrapper(file, "utf8", "replace", newline="", write_through=True)
     writer = csv.writer(text)
     try:
@@ -142,10 +142,15 @@ def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> No
             if kind == CSV:
                 writer.writerow(cells)
             else:
-                words = (cell.split() for cell in cells)
-                text.write("\t".join(map(" ".join, words)) + "\n")
+                words = (quote_cell(" ".join(cell.split())) for cell in cells)
+                text.write("\t".join(words) + "\n")
     finally:
         text.detach()
+
+
+def quote_cell(cell: str) -> str:
+    """Return a cell of TSV; a quote at its beginning would begin a quoted cell."""
+    return '"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell
 
 
 def plain_text(cell: Cell) -> str:

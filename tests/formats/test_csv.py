@@ -82,13 +82,15 @@ def test_csv_without_text_has_no_column_for_it(doc: Doc) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "''-"]
+    "cell", ["=1+1", "+1+1", "-a", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "''-"]
 )
 def test_csv_text_like_a_formula_gets_a_quote(cell: str) -> None:
     assert defuse(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["", "a=1", "'quoted'", "'s", "1-2", "é"])
+@pytest.mark.parametrize(
+    "cell", ["", "a=1", "'quoted'", "'s", "1-2", "é", "-1.5", "+1", "-2e-3", "-5%"]
+)
 def test_csv_other_texts_stay(cell: str) -> None:
     assert defuse(cell) == cell
 
