@@ -42,14 +42,6 @@ class GroupAccuracy(TypedDict):
     rows: AccuracyAtK
 
 
-def list_rows(answers: Iterable[Answer]) -> list[Scored]:
-    """Return each distinct row and concept, as SapBERT's released evaluation does."""
-    distinct: dict[tuple[int, str], float] = {}
-    for row, cui, score, _ in answers:
-        distinct.setdefault((row, cui), score)
-    return [(score, cui) for (_, cui), score in distinct.items()]
-
-
 def list_concepts(answers: Iterable[Answer]) -> list[Scored]:
     """Return each distinct concept with the score of its best name."""
     distinct: dict[str, float] = {}
@@ -58,17 +50,36 @@ def list_concepts(answers: Iterable[Answer]) -> list[Scored]:
     return [(score, cui) for cui, score in distinct.items()]
 
 
+def list_rows(answers: Iterable[Answer]) -> list[Scored]:
+    """Return each distinct row, with its number in place of a concept."""
+    distinct: dict[int, float] = {}
+    for row, _, score, _ in answers:
+        distinct.setdefault(row, score)
+    return [(score, str(row)) for row, score in distinct.items()]
+
+
+def find_rows(answers: Iterable[Answer], concepts: frozenset[str]) -> frozenset[str]:
+    """Return the rows that have one of some concepts; see `list_rows`."""
+    return frozenset(str(row) for row, cui, _, _ in answers if cui in concepts)
+
+
+def last_score(answers: Sequence[Answer], k: int) -> float | None:
+    """Return the score of the k-th concept or row, whichever is lower."""
+    rankings = (list_concepts(answers), list_rows(answers))
+    if min(map(len, rankings)) < k:
+        return None
+    return min(ranking[k - 1][0] for ranking in rankings)
+
+
 def is_complete(answers: Sequence[Answer], k: int) -> bool:
-    concepts = list_concepts(answers)
-    return len(concepts) >= k and answers[-1].score < concepts[k - 1][0]
+    last = last_score(answers, k)
+    return last is not None and answers[-1].score < last
 
 
 def trim_answers(answers: Sequence[Answer], k: int) -> list[Answer]:
-    """Return the answers to the k best concepts, and all that tie with the k-th."""
-    concepts = list_concepts(answers)
-    if len(concepts) <= k:
-        return list(answers)
-    return [answer for answer in answers if answer.score >= concepts[k - 1][0]]
+    """Return the k best concepts and rows, and all answers that tie with the last."""
+    last = last_score(answers, k)
+    return [each for each in answers if last is None or each.score >= last]
 
 
 def cut_ranking(ranking: Sequence[Scored], k: int) -> tuple[list[str], list[str], int]:
@@ -128,10 +139,14 @@ def combine_parts(parts: Parts, composite: str) -> Parts:
 def score_answers(
     answers: Sequence[Answer], parts: Parts, ks: Sequence[int]
 ) -> np.ndarray:
-    """Return the scores of answers to a mention, 0 to 1. Shape: (levels, ks, ties)."""
-    rankings = (list_concepts(answers), list_rows(answers))  # as LEVELS
+    """Return the scores of answers to a mention, 0 to 1. Shape: (levels, ks, ties).
+
+    A row, a name, is right if one of its concepts is, as in SapBERT's evaluation.
+    """
+    by_row = [find_rows(answers, part) for part in parts]
+    levels = ((list_concepts(answers), parts), (list_rows(answers), by_row))  # LEVELS
     return np.array(
-        [[score_ranking(ranking, parts, k) for k in ks] for ranking in rankings]
+        [[score_ranking(ranking, own, k) for k in ks] for ranking, own in levels]
     )
 
 

@@ -171,8 +171,8 @@ READERS: dict[str, Reader] = {
         ("type",),
     ),
     "biosyn": Reader(
-        r"lines `id\|\|name`, or `id\|\|name\|name`; an id `A\|B` is A, and B is a "
-        "retired id of it",
+        r"lines `id\|\|name`, or `id\|\|name\|name`; of ids `A\|B`, B is a retired id "
+        "of A, but in BioSyn's preprocessed dictionaries both have the name",
         "readers.biosyn:read_biosyn",
         ("*.txt",),
         ("type",),

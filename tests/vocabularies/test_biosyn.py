@@ -41,6 +41,19 @@ def test_read_biosyn_further_ids_of_a_line_are_retired(tmp_path: Path) -> None:
     assert report.counts["retired ids"] == 2
 
 
+def test_read_biosyn_name_of_a_preprocessed_dictionary_is_one_of_all_its_ids(
+    tmp_path: Path,
+) -> None:
+    """Each name stands once there, with the ids of all concepts that have it."""
+    lines = ("D1||fever", "D2|D1||pyrexia", "D2||pain", "D1||febrile")
+    concepts, report = read(write(tmp_path, *lines))
+    assert concepts == [
+        Concept("D1", ["fever", "pyrexia", "febrile"]),
+        Concept("D2", ["pyrexia", "pain"]),
+    ]
+    assert not report.counts["retired ids"]
+
+
 def test_read_biosyn_dropped_names_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path, "D1||fever|fever|--", "", "D2|| ", "D1||a\u2028b")
     concepts, report = read(path)
