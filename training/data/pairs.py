@@ -41,15 +41,18 @@ def distinct_names(concept: Concept) -> list[str]:
 
 
 def read_pairs(path: Path) -> Iterator[list[str]]:
-    """Yield the three fields of each line of pairs.tsv, plain or `.gz`."""
+    """Yield id and two names of each line of pairs.tsv, plain or `.gz`.
+
+    Lines `id||name||name`, as the authors' scripts write them, are read too.
+    """
     for line_number, line in read_lines(path):
-        fields = line.split("\t")
+        fields = line.split("\t" if "\t" in line else "||")
         if len(fields) != 3:
             raise SapbertError(
                 "E117",
                 f"{path}:{line_number}: Expected a concept id and two names with tabs "
-                f"between them, but got {len(fields)} fields. Make the file again "
-                "with `python -m training pairs`.",
+                f"or `||` between them, but got {len(fields)} fields. Make the file "
+                "again with `python -m training pairs`.",
             )
         yield fields
 

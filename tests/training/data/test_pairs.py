@@ -14,6 +14,7 @@ from training.data.pairs import (
     distinct_names,
     filter_languages,
     nth_combination,
+    read_pairs,
     sample_pairs,
     write_pairs,
 )
@@ -148,3 +149,9 @@ def test_pairs_command_takes_languages(
     for languages, lines in (("ENG, FIN", 4), ("all", 8)):
         invoke("pairs", concepts, pairs, "--languages", languages, "--force")
         assert len(pairs.read_text("utf8").splitlines()) == lines
+
+
+def test_read_pairs_of_the_authors_have_bars(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
+    assert [*read_pairs(path)] == [["C01", "fever", "pyrexia"], ["C02", "pain", "ache"]]
