@@ -16,7 +16,7 @@ LEAST_TOKEN = 16  # characters
 TOKEN = re.compile(rf"[\w.~+/=-]{{{LEAST_TOKEN},200}}", re.ASCII)
 LONGEST_NAME = 200  # characters of the name of a reviewer
 # Paths that need no token: they say nothing of documents and vocabularies.
-OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/docs")
+OPEN = ("/", "/healthz", "/readyz", "/openapi.json")
 OPEN_FOLDER = "/page/"  # files of this package
 REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
 ASSIGNED = "/assigned"  # who is to do a document

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
-from .description import describe_api, list_fields, name_request, write_page
+from .description import describe_api, list_fields, name_request
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
@@ -66,7 +66,7 @@ def make_application(
         title="spacy-sapbert",
         version=__version__,
         description=DESCRIPTION,
-        docs_url=None,  # its page loads scripts from other sites; see `add_docs`
+        docs_url=None,  # its page loads scripts from other sites
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
@@ -81,28 +81,17 @@ def make_application(
     own = (health, linking, concepts, columns, reviews, routes)
     for part in (*own, reconcile, inception, fhir):
         app.include_router(part.router)
-    add_docs(app, needs_token=bool(settings.tokens))
+
+    @cache
+    def describe() -> dict[str, Any]:
+        return describe_api(app, needs_token=bool(settings.tokens))
+
+    app.openapi = describe
     app.add_exception_handler(SapbertError, answer_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_unknown)
     app.add_exception_handler(Exception, answer_failure)
     return Guard(app, settings, log=log, metrics=service.metrics)
-
-
-def add_docs(app: FastAPI, *, needs_token: bool) -> None:
-    """Add the description of all requests, and a page for reading it."""
-
-    @cache
-    def describe() -> dict[str, Any]:
-        return describe_api(app, needs_token=needs_token)
-
-    @app.get("/docs", include_in_schema=False)
-    def read_docs() -> Response:
-        text, policy = write_page(describe())
-        headers = {"content-security-policy": policy}
-        return Response(text, headers=headers, media_type="text/html; charset=utf-8")
-
-    app.openapi = describe
 
 
 def respond(error: SapbertError, request: Request) -> Response:

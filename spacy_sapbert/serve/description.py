@@ -1,4 +1,4 @@
-"""/openapi.json and its page: names, examples, security and errors of each request.
+"""/openapi.json: names, examples, security and errors of each request.
 
 FastAPI makes the schemas; what it cannot know is added here, in one place.
 """
@@ -12,7 +12,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from ..io.html import hash_source, load_templates
 from .access import OPEN, needed_role
 from .problems import ErrorAnswer
 from .protocols.fhir_operations import OPERATIONS
@@ -127,12 +126,6 @@ FIELDS = {
     "queries": "An object of JSON: a query by any key.",
     "extend": "An object of JSON with `ids` and `properties`.",
 }
-STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
- margin: 2rem auto; padding: 0 1rem; color-scheme: light dark }
-code, pre { font: 14px/1.4 ui-monospace, monospace }
-pre { overflow: auto; border: 1px solid; padding: .5rem; border-radius: 4px }
-h3 { margin-top: 2.5rem } td, th { text-align: left; padding: .1rem 1rem .1rem 0;
- vertical-align: top } th { font-weight: normal }"""
 
 
 def name_request(route: Any) -> str:
@@ -309,30 +302,3 @@ def add_examples(operation: Described, example: Described) -> None:
         ]
         for content in answers[0]["content"].values():
             content["example"] = example["answer"]
-
-
-def write_page(api: Described) -> tuple[bytes, str]:
-    """Return the page for reading the description, and its policy.
-
-    It has no script, and loads nothing.
-    """
-    page = load_templates(__package__).get_template("description.html")
-    groups: dict[str, list[Described]] = {}
-    for path, methods in api["paths"].items():
-        for method, operation in methods.items():
-            shown = {**operation, "path": path, "method": method.upper()}
-            tags = operation.get("tags", ["service"])
-            groups.setdefault(tags[0], []).append(shown)
-    text = page.render(api=api, groups=groups, style=STYLE, dump=dump)
-    policy = (
-        f"default-src 'none'; style-src {hash_source(STYLE)}; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    )
-    return text.encode("utf8", "replace"), policy
-
-
-def dump(value: Any) -> str:
-    """Return an example as it is shown."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, indent=1, ensure_ascii=False)

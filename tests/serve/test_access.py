@@ -29,7 +29,6 @@ TOKENS = (
 OPEN, READ, REVIEW, MANAGE = None, Role.READER, Role.REVIEWER, Role.ADMIN
 ROUTES: dict[str, Role | None] = {
     "GET /": OPEN,
-    "GET /docs": OPEN,
     "GET /openapi.json": OPEN,
     "GET /healthz": OPEN,
     "GET /readyz": OPEN,
