@@ -629,10 +629,11 @@ def test_candidates_stay_on_the_screen_in_a_long_note(page: Any) -> None:
     shown += " return box.top >= 0 && box.bottom <= innerHeight; }"
     for part in (".panel .choose >> nth=4", CURRENT, "#status", "#counts"):
         assert page.locator(part).evaluate(shown), part
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.keyboard.press("n")
-    for part in (".panel .choose >> nth=0", CURRENT):
-        assert page.locator(part).evaluate(shown), part
+    for width, height in ((640, 400), (390, 844)):  # 1280×800 at 200 %, a phone
+        page.set_viewport_size({"width": width, "height": height})
+        page.keyboard.press("n")
+        for part in (".panel .choose >> nth=0", CURRENT):
+            assert page.locator(part).evaluate(shown), (part, width)
     heights = page.locator(".candidates li").evaluate_all(
         "all => all.map((one) => one.getBoundingClientRect().height)"
     )
@@ -1042,11 +1043,11 @@ def test_the_hierarchy_opens_by_the_keyboard_and_at_a_concept(page: Any) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [2560, 1200, 380])
+@pytest.mark.parametrize("width", [2560, 1200, 640, 380])
 def test_axe_finds_nothing(page: Any, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 800})
+    page.set_viewport_size({"width": width, "height": 400 if width == 640 else 800})
     link(page, "Fever and heart attack. MI.")
     note = page.url.partition("#")[2]
     found = []
