@@ -327,10 +327,11 @@ def read_sssom(
 ) -> Iterator[GoldDocument]:
     """Read the texts that a file of SSSOM maps exactly to a concept, or to none.
 
-    Each text is a document; ids may have their prefix or not.
+    Each text, a literal or the label of a subject, is a document; ids may have their
+    prefix or not.
     """
     for row in read_exact(path, ErrorReport(on_error)):
-        if row.subject or not row.subject_label:
+        if not row.subject_label:
             continue
         prefix, _, local = row.target.partition(":")
         local = unquote(local)

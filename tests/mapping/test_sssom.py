@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert import load_kb
+from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.linking.candidates import Candidate
 from spacy_sapbert.linking.options import LinkOptions
@@ -168,6 +169,20 @@ def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
     )
     assert cells["object_label"] == "Fever"
     assert cells["similarity_score"] is None
+
+
+def test_the_label_of_a_subject_is_read_as_a_text(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    chosen = apply_choice(load_kb(sample_kb), found(REVIEW, None), "C0000004")
+    cells = sssom.list_cells("hot", chosen, TODAY, "Ben", subject="LOCAL:7")
+    path = tmp_path / "mapped.sssom.tsv"
+    with path.open("wb") as file:
+        sssom.write_sssom(file, [cells], "digest")
+    (document,) = read_corpus(path, "sssom")
+    (mention,) = document.mentions
+    assert mention.mention == "hot"
+    assert mention.parts == [["UMLS:C0000004", "C0000004"]]
 
 
 VALIDATE = """
