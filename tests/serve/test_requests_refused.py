@@ -331,11 +331,12 @@ def test_work_ends_when_the_client_has_gone(service: Client) -> None:
     text = "heart attack, fever and headache. " * 20_000
     body = json.dumps({"texts": [text]}).encode()
     head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+    head += "\r\nContent-Type: application/json"
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode() + body)
         time.sleep(1)  # the pipeline works on it
-    while not (event := service.wait_for("request")).get("gone"):
-        pass
-    assert (event["route"], event["status"]) == ("/link", 0)
+    events = (service.wait_for("request") for _ in range(1_000))
+    event = next(one for one in events if one.get("bytes") == len(body))
+    assert (event["route"], event["status"], event["gone"]) == ("/link", 0, True)
     answer = service.post("/link", {"texts": ["fever"]})
     assert answer.json()["documents"][0]["entities"][0]["cui"] == "C0000004"
