@@ -31,8 +31,8 @@ INSTRUCTIONS = (
     "Links biomedical terms to the concepts of one knowledge base on this machine. "
     "Use only ids that a tool has returned, and cite each with its name, as "
     "[id name]. If a mention has no id, say so; do not guess one. A score is a "
-    "similarity from -1 to 1, not a probability; where `certain` is false, other "
-    "concepts fit as well: say which."
+    "similarity from -1 to 1, not a probability; where `certainty` is not sure, other "
+    "concepts may be meant: say which."
 )
 KB_ADDRESS = "sapbert://knowledge-base"
 CONCEPT_ADDRESS = "sapbert://concept/{id}"

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from ..formats.entities import LinkedEntity
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
+from ..linking.certainty import Certainty, judge_link
 from ..linking.options import change_options
 from ..linking.sources import normalize_prefix
 from ..mapping.lookup import Query, map_batch
@@ -70,7 +71,8 @@ class Mention(BaseModel):
     Attributes:
         start, end: Offsets in characters.
         id: The concept; null = none, for the reason in `note`.
-        certain: Whether no other concept has the same score.
+        certainty: How far the link can be trusted: "tied" = another concept fits as
+            well, "none" = there is no link.
     """
 
     start: int
@@ -82,7 +84,7 @@ class Mention(BaseModel):
     probability: float | None
     types: list[str]
     note: str | None
-    certain: bool
+    certainty: Certainty
     alternatives: list[FoundName]
 
 
@@ -107,7 +109,8 @@ class LinkedTerm(BaseModel):
     Attributes:
         status: "exact" and "linked" = `id` is the concept; "review" = choose one of
             the alternatives, or none; "none" = nothing is like it.
-        certain: Whether no other concept has the same score.
+        certainty: How far the link can be trusted: "tied" = another concept fits as
+            well, "none" = there is no link.
     """
 
     term: str
@@ -115,7 +118,7 @@ class LinkedTerm(BaseModel):
     id: str | None
     name: str | None
     note: str | None
-    certain: bool
+    certainty: Certainty
     alternatives: list[FoundName]
 
 
@@ -238,7 +241,9 @@ def describe_mention(entity: LinkedEntity, alternatives: int) -> Mention:
         probability=entity["probability"],
         types=entity["types"],
         note=entity["note"],
-        certain=entity["cui"] is not None and entity["tie"] is None,
+        certainty=judge_link(
+            entity["text"], entity["cui"], entity["candidates"], note=entity["note"]
+        ),
         alternatives=list_found(entity["candidates"], alternatives, entity["cui"]),
     )
 
@@ -313,7 +318,7 @@ class AgentTools:
                     id=one.cui,
                     name=name_of(kb, one.cui),
                     note=one.note,
-                    certain=one.cui is not None and one.candidates[0]["tie"] is None,
+                    certainty=one.certainty,
                     alternatives=list_found(
                         [Candidate(**each) for each in one.candidates],
                         alternatives,

@@ -102,7 +102,7 @@ def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
     assert found["kb"] == linking.kb.manifest.digest
     shown = [(NOTE[m["start"] : m["end"]], m["id"]) for m in found["mentions"]]
     assert shown == [("heart attack", "C0000001"), ("fever", "C0000004")]
-    assert found["mentions"][0]["certain"]
+    assert found["mentions"][0]["certainty"] == "sure"
     assert found["mentions"][0]["name"] == "Myocardial infarction"
     assert len(found["mentions"][0]["alternatives"]) == 1
     assert found["mentions"][0]["alternatives"][0]["id"] != "C0000001"
@@ -117,7 +117,7 @@ def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
 
 def test_a_name_of_two_concepts_is_not_certain(linking: Service) -> None:
     (mention,) = call(linking, "link_text", text="An MI.", alternatives=2)["mentions"]
-    assert not mention["certain"]
+    assert mention["certainty"] == "tied"
 
 
 def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
@@ -137,8 +137,8 @@ def test_link_terms_says_what_to_review(linking: Service) -> None:
     assert by_term["Pyrexia"]["id"] == "C0000004"
     assert by_term["Pyrexia"]["status"] == "exact"
     assert by_term["Pyrexia"]["name"] == "Fever"
-    assert by_term["Pyrexia"]["certain"]
-    assert not by_term["MI"]["certain"]  # a name of two concepts
+    assert by_term["Pyrexia"]["certainty"] == "sure"
+    assert by_term["MI"]["certainty"] == "tied"  # a name of two concepts
     ids = [one["id"] for one in by_term["MI"]["alternatives"]]
     assert {"C0000001", "C0000002"} <= {*ids, by_term["MI"]["id"]}
     assert by_term["heart attacc"]["status"] == "review"

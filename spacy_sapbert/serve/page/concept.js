@@ -60,6 +60,7 @@ export function describeReasons(found) {
     ["Looked up as", found.text === found.mention ? "" : found.text],
     ["Why no concept", found.cui ? "" : explainNote(found.note, found.candidates[0], found.threshold)],
     ["Least score of a link", found.threshold],
+    ["Least probability of a link", found.least_probability],
     ["Not allowed", others.join("; ")],
     ["First candidate", found.candidates.length ? strength(found.candidates[0]) : "none"],
   ]);

@@ -23,6 +23,7 @@ export async function render(main, info, cui) {
       ["Sources", info.sources.join(", ")],
       ["Concepts", info.counts.concepts.toLocaleString("en")],
       ["Least score of a link", info.threshold],
+      ["Least probability of a link", info.least_probability],
       ["Learned from", info.taught ? `${info.taught.concepts} concepts of decisions` : ""],
     ]),
     make("div", { class: "row" }, search.element),
