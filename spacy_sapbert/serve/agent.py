@@ -18,7 +18,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import SapbertError
@@ -114,7 +114,7 @@ def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return a tool that answers compactly, with the errors of the service.
 
     Args:
-        tool: Returns a model; one that is not a coroutine runs in another thread.
+        tool: One that is not a coroutine runs in another thread.
     """
 
     @functools.wraps(tool)
@@ -126,13 +126,14 @@ def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
                 found = await run_in_threadpool(tool, **arguments)
         except SapbertError as error:
             raise make_tool_error(error) from None
-        data = found.model_dump(mode="json")
+        data = answers.dump_python(found, mode="json")
         # The library would indent the text, which an agent pays for.
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         content = [TextContent(type="text", text=text)]
         return CallToolResult(content=content, structured_content=data)
 
     signature = inspect.signature(tool)
+    answers: TypeAdapter[Any] = TypeAdapter(signature.return_annotation)
     returned = Annotated[CallToolResult, signature.return_annotation]
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
         return_annotation=returned
@@ -174,7 +175,7 @@ def make_agent_server(service: Service) -> MCPServer:
     def concept(id: str) -> str:
         """A concept: names, definition, codes, parents, children."""
         try:
-            return make_card(service.kb, id).model_dump_json()
+            return json.dumps(make_card(service.kb, id))
         except SapbertError as error:
             raise ResourceNotFoundError(str(error)) from None
 

@@ -1,19 +1,21 @@
 """What an agent may ask: linking, concepts and codes as tools with bounded answers."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from ..evaluation.explain import Explanation
 from ..formats.entities import LinkedEntity
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.candidates import Candidate
 from ..linking.certainty import Certainty, judge_link
 from ..linking.options import change_options
 from ..linking.sources import normalize_prefix
 from ..mapping.lookup import Query, map_batch
 from ..pipeline.linker import fit_language
 from .explaining import explain
-from .lookup import describe_concept
+from .lookup import ConceptAnswer, ConceptName, FoundConcept, describe_concept
 from .problems import RequestError
 from .protocols.fhir_codes import (
     CodeSystem,
@@ -22,14 +24,14 @@ from .protocols.fhir_codes import (
     is_synonym,
     list_systems,
 )
-from .requests import LONGEST_VALUE, ExplainRequest
+from .requests import LONGEST_VALUE, ExplainRequest, SearchAnswer
 from .search import search_concepts
 from .service import Service
 
 LONGEST_NOTE = 200_000  # characters
 MOST_MENTIONS, MOST_TERMS, MOST_FOUND, MOST_CODES = 100, 50, 50, 100
 MOST_SHOWN = 50  # names, parents, children … of a concept
-MOST_ALTERNATIVES = 5
+MOST_ALTERNATIVES, MOST_CANDIDATES = 5, 10
 LONGEST_NAME, LONGEST_DEFINITION = 120, 3_000  # characters in an answer
 LONGEST_PAGE = 30_000  # characters of the mentions in an answer
 
@@ -49,28 +51,12 @@ Alternatives = Annotated[
 ]
 
 
-class FoundName(BaseModel):
-    """A concept, and its name that is nearest to what was asked."""
-
-    id: str
-    name: str
-    matched: str
-    score: float | None
-
-
-class NamedId(BaseModel):
-    """A concept and its preferred name; null = it is not in the knowledge base."""
-
-    id: str
-    name: str | None
-
-
 class Mention(BaseModel):
     """A mention in a note.
 
     Attributes:
         start, end: Offsets in characters.
-        id: The concept; null = none, for the reason in `note`.
+        cui: The id of the concept; null = none, for the reason in `note`.
         certainty: How far the link can be trusted: "tied" = another concept fits as
             well, "none" = there is no link.
     """
@@ -78,14 +64,14 @@ class Mention(BaseModel):
     start: int
     end: int
     text: str
-    id: str | None
+    cui: str | None
     name: str | None
     score: float | None
     probability: float | None
     types: list[str]
     note: str | None
     certainty: Certainty
-    alternatives: list[FoundName]
+    alternatives: list[FoundConcept]
 
 
 class LinkedNote(BaseModel):
@@ -107,19 +93,18 @@ class LinkedTerm(BaseModel):
     """What was found for a term.
 
     Attributes:
-        status: "exact" and "linked" = `id` is the concept; "review" = choose one of
+        status: "exact" and "linked" = `cui` is the concept; "review" = choose one of
             the alternatives, or none; "none" = nothing is like it.
-        certainty: How far the link can be trusted: "tied" = another concept fits as
-            well, "none" = there is no link.
+        certainty: See `Mention`.
     """
 
     term: str
     status: str
-    id: str | None
+    cui: str | None
     name: str | None
     note: str | None
     certainty: Certainty
-    alternatives: list[FoundName]
+    alternatives: list[FoundConcept]
 
 
 class LinkedTerms(BaseModel):
@@ -129,30 +114,13 @@ class LinkedTerms(BaseModel):
     terms: list[LinkedTerm]
 
 
-class FoundConcepts(BaseModel):
-    """The concepts that a search found, the best first."""
-
-    concepts: list[FoundName]
-
-
-class ConceptCard(BaseModel):
+class ConceptCard(ConceptAnswer):
     """All about a concept; of long lists the first entries.
 
     Attributes:
         total: The number of entries of each list that is not whole.
-        retired: Ids that once named it.
     """
 
-    id: str
-    name: str
-    names: list[str]
-    types: list[str]
-    definition: str | None
-    codes: dict[str, list[str]]
-    parents: list[NamedId]
-    children: list[NamedId]
-    similar: list[NamedId]
-    retired: list[str]
     total: dict[str, int]
 
 
@@ -165,7 +133,7 @@ class MappedCode(BaseModel):
     """
 
     code: str
-    concepts: list[NamedId]
+    concepts: list[ConceptName]
     codes: list[str]
     relation: Literal["equivalent", "related"] | None
 
@@ -178,73 +146,37 @@ class MappedCodes(BaseModel):
     codes: list[MappedCode]
 
 
-class LinkExplained(BaseModel):
-    """Why a mention has its concept, or none.
-
-    Attributes:
-        linked_text: What was looked up: the mention, or its long form in the context.
-        threshold: The least score of a link; null = none.
-        least_probability: The least probability of a link; null = none.
-        cause: Why the mention is not linked to the expected concept; null = it is, or
-            none was expected.
-        suggestions: What may link it.
-    """
-
-    mention: str
-    linked_text: str
-    id: str | None
-    note: str | None
-    threshold: float | None
-    least_probability: float | None
-    truncated: bool
-    candidates: list[FoundName]
-    filtered: list[FoundName]
-    cause: str | None
-    expected_rank: int | None
-    suggestions: list[str]
+def shorten(value: Any, longest: int = LONGEST_NAME) -> Any:
+    """Return data whose texts and lists are not too long for an answer."""
+    if isinstance(value, str):
+        return value if len(value) <= longest else f"{value[: longest - 1]}…"
+    if isinstance(value, (list, tuple)):
+        return [shorten(one) for one in value[:MOST_SHOWN]]
+    if isinstance(value, dict):
+        return {
+            name: shorten(one, LONGEST_DEFINITION if name == "definition" else longest)
+            for name, one in [*value.items()][:MOST_SHOWN]
+        }
+    return value
 
 
-def cut(text: str, longest: int = LONGEST_NAME) -> str:
-    """Return a text that is not too long for an answer."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def list_found(
-    candidates: list[Candidate], most: int, without: str | None = None
-) -> list[FoundName]:
-    """Return the first candidates.
-
-    Args:
-        without: Id of a concept that is left out.
-    """
-    return [
-        FoundName(
-            id=one["cui"],
-            name=cut(one["name"]),
-            matched=cut(one["alias"]),
-            score=one["score"],
-        )
-        for one in candidates
-        if one["cui"] != without
-    ][:most]
+def list_alternatives(
+    candidates: Sequence[Mapping[str, Any]], most: int, without: str | None
+) -> list[FoundConcept]:
+    """Return the first candidates but the concept `without`."""
+    names = FoundConcept.__annotations__
+    others = [one for one in candidates if one["cui"] != without]
+    return [shorten({name: one[name] for name in names}) for one in others[:most]]
 
 
 def describe_mention(entity: LinkedEntity, alternatives: int) -> Mention:
     """Return a linked entity as a tool shows it."""
+    text, cui, candidates = entity["text"], entity["cui"], entity["candidates"]
+    shown = {name: one for name, one in entity.items() if name in Mention.model_fields}
     return Mention(
-        start=entity["start"],
-        end=entity["end"],
-        text=cut(entity["text"]),
-        id=entity["cui"],
-        name=entity["name"],
-        score=entity["score"],
-        probability=entity["probability"],
-        types=entity["types"],
-        note=entity["note"],
-        certainty=judge_link(
-            entity["text"], entity["cui"], entity["candidates"], note=entity["note"]
-        ),
-        alternatives=list_found(entity["candidates"], alternatives, entity["cui"]),
+        **shorten(shown),
+        certainty=judge_link(text, cui, candidates, note=entity["note"]),
+        alternatives=list_alternatives(candidates, alternatives, cui),
     )
 
 
@@ -311,18 +243,17 @@ class AgentTools:
             options = change_options(service.options, {"k": 1 + MOST_ALTERNATIVES})
             fitting = fit_language(options, service.nlp.vocab.lang)
             found = map_batch(kb, [Query(term) for term in terms], fitting)
+            names = kb.store.names_of_cuis([one.cui for one in found if one.cui])
             linked = [
                 LinkedTerm(
-                    term=cut(term),
+                    term=shorten(term),
                     status=one.status,
-                    id=one.cui,
-                    name=name_of(kb, one.cui),
+                    cui=one.cui,
+                    name=names.get(one.cui or ""),
                     note=one.note,
                     certainty=one.certainty,
-                    alternatives=list_found(
-                        [Candidate(**each) for each in one.candidates],
-                        alternatives,
-                        one.cui,
+                    alternatives=list_alternatives(
+                        one.candidates, alternatives, one.cui
                     ),
                 )
                 for term, one in zip(terms, found, strict=True)
@@ -339,19 +270,10 @@ class AgentTools:
             list[Short],
             Field(max_length=MOST_SHOWN, description="Semantic types; empty = all."),
         ] = [],  # noqa: B006
-    ) -> FoundConcepts:
+    ) -> SearchAnswer:
         """Search for concepts by name: those that begin so, then the most similar."""
         found = await search_concepts(self.service, query, limit, types)
-        concepts = [
-            FoundName(
-                id=one["cui"],
-                name=cut(one["name"]),
-                matched=cut(one["alias"]),
-                score=one["score"],
-            )
-            for one in found
-        ]
-        return FoundConcepts(concepts=concepts)
+        return SearchAnswer(concepts=[shorten({**one}) for one in found])
 
     def get_concept(self, id: Id) -> ConceptCard:
         """Get all about a concept: names, definition, codes, parents, children."""
@@ -391,7 +313,7 @@ class AgentTools:
         expected: Annotated[
             Short | None, Field(description="The id that you expect; NIL = none.")
         ] = None,
-    ) -> LinkExplained:
+    ) -> Explanation:
         """Explain why a mention is linked to its concept, or to none."""
         body = ExplainRequest(
             mention=mention,
@@ -401,33 +323,13 @@ class AgentTools:
             expected=expected,
         )
         found = await explain(self.service, body)
-        candidates = [Candidate(**each) for each in found.candidates]
-        named = [
-            FoundName(
-                id=one.cui, name=cut(one.name), matched=cut(one.alias), score=one.score
-            )
-            for one in found.filtered[:10]
-        ]
-        return LinkExplained(
-            mention=found.mention,
-            linked_text=cut(found.text),
-            id=found.cui,
-            note=found.note,
-            threshold=found.threshold,
-            least_probability=found.least_probability,
-            truncated=found.truncated,
-            candidates=list_found(candidates, 10),
-            filtered=named,
-            cause=found.expected.cause if found.expected else None,
-            expected_rank=found.expected.rank if found.expected else None,
-            suggestions=[cut(one) for one in found.suggestions[:10]],
+        return replace(
+            found,
+            text=shorten(found.text),
+            candidates=found.candidates[:MOST_CANDIDATES],
+            filtered=found.filtered[:MOST_CANDIDATES],
+            suggestions=shorten(found.suggestions),
         )
-
-
-def name_of(kb: KnowledgeBase, cui: str | None) -> str | None:
-    """Return the preferred name of a concept, if there is one."""
-    concept = kb.concept(cui) if cui else None
-    return concept.name if concept else None
 
 
 def make_card(kb: KnowledgeBase, id: str) -> ConceptCard:
@@ -436,29 +338,12 @@ def make_card(kb: KnowledgeBase, id: str) -> ConceptCard:
     Raises:
         RequestError: If there is none.
     """
-    found = describe_concept(kb, id, related=10)
-    total = {"children": found["children_total"]}
-    total |= {name: len(found[name]) for name in ("names", "parents", "retired")}
-    total |= {source: len(codes) for source, codes in found["codes"].items()}
-    parents = [NamedId(id=one["cui"], name=one["name"]) for one in found["parents"]]
-    children = [NamedId(id=one["cui"], name=one["name"]) for one in found["children"]]
-
-    return ConceptCard(
-        id=found["cui"],
-        name=cut(found["name"]),
-        names=[cut(name) for name in found["names"][:MOST_SHOWN]],
-        types=found["types"][:MOST_SHOWN],
-        definition=cut(found["definition"] or "", LONGEST_DEFINITION) or None,
-        codes={
-            source: codes[:MOST_SHOWN]
-            for source, codes in [*found["codes"].items()][:MOST_SHOWN]
-        },
-        parents=parents[:MOST_SHOWN],
-        children=children[:MOST_SHOWN],
-        similar=[NamedId(id=one["cui"], name=one["name"]) for one in found["related"]],
-        retired=found["retired"][:MOST_SHOWN],
-        total={name: count for name, count in total.items() if count > MOST_SHOWN},
-    )
+    found = describe_concept(kb, id, related=MOST_CANDIDATES)
+    lists = {**found, **found["codes"]}
+    total = {name: len(one) for name, one in lists.items() if isinstance(one, list)}
+    total["children"] = found["children_total"]
+    long = {name: count for name, count in total.items() if count > MOST_SHOWN}
+    return ConceptCard(**{**shorten({**found}), "total": long})  # type: ignore[typeddict-item]
 
 
 def find_named(kb: KnowledgeBase, name: str) -> CodeSystem:
@@ -494,8 +379,8 @@ def map_code(
         equal = all(is_synonym(concept, source, target) for concept in mapped)
         relation = "equivalent" if equal else "related"
     return MappedCode(
-        code=cut(code),
-        concepts=[NamedId(id=one.cui, name=one.name) for one in concepts],
+        code=shorten(code),
+        concepts=[{"cui": one.cui, "name": shorten(one.name)} for one in concepts],
         codes=[*dict.fromkeys(codes)][:MOST_SHOWN],
         relation=relation,
     )

@@ -100,18 +100,18 @@ def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
 ) -> None:
     found = call(linking, "link_text", text=NOTE, alternatives=1)
     assert found["kb"] == linking.kb.manifest.digest
-    shown = [(NOTE[m["start"] : m["end"]], m["id"]) for m in found["mentions"]]
+    shown = [(NOTE[m["start"] : m["end"]], m["cui"]) for m in found["mentions"]]
     assert shown == [("heart attack", "C0000001"), ("fever", "C0000004")]
     assert found["mentions"][0]["certainty"] == "sure"
     assert found["mentions"][0]["name"] == "Myocardial infarction"
     assert len(found["mentions"][0]["alternatives"]) == 1
-    assert found["mentions"][0]["alternatives"][0]["id"] != "C0000001"
+    assert found["mentions"][0]["alternatives"][0]["cui"] != "C0000001"
     first = call(linking, "link_text", text=NOTE, limit=1)
     assert (first["total"], first["next"], len(first["mentions"])) == (2, 1, 1)
     rest = call(linking, "link_text", text=NOTE, first=first["next"])
     assert rest["next"] is None
     assert first["mentions"][0]["alternatives"] == []
-    assert [m["id"] for m in rest["mentions"]] == ["C0000004"]
+    assert [m["cui"] for m in rest["mentions"]] == ["C0000004"]
     assert call(linking, "link_text", text="")["total"] == 0
 
 
@@ -124,7 +124,7 @@ def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
     text = ("heart attack, fever and headache. " * 3_000)[:100_000]
     assert len(text) == 100_000
     found = call(linking, "link_text", text=text, limit=100, alternatives=5)
-    assert 50 < len(found["mentions"]) < 100
+    assert 40 < len(found["mentions"]) < 100
     assert found["next"] == len(found["mentions"])
     assert found["total"] > 8_000
     words = fail(linking, "link_text", text="a " * LONGEST_NOTE)
@@ -134,27 +134,27 @@ def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
 def test_link_terms_says_what_to_review(linking: Service) -> None:
     found = call(linking, "link_terms", terms=["Pyrexia", "MI", "heart attacc", "§"])
     by_term = {one["term"]: one for one in found["terms"]}
-    assert by_term["Pyrexia"]["id"] == "C0000004"
+    assert by_term["Pyrexia"]["cui"] == "C0000004"
     assert by_term["Pyrexia"]["status"] == "exact"
     assert by_term["Pyrexia"]["name"] == "Fever"
     assert by_term["Pyrexia"]["certainty"] == "sure"
     assert by_term["MI"]["certainty"] == "tied"  # a name of two concepts
-    ids = [one["id"] for one in by_term["MI"]["alternatives"]]
-    assert {"C0000001", "C0000002"} <= {*ids, by_term["MI"]["id"]}
+    ids = [one["cui"] for one in by_term["MI"]["alternatives"]]
+    assert {"C0000001", "C0000002"} <= {*ids, by_term["MI"]["cui"]}
     assert by_term["heart attacc"]["status"] == "review"
-    assert by_term["§"]["id"] is None
+    assert by_term["§"]["cui"] is None
 
 
 def test_concepts_are_searched_and_read(linking: Service) -> None:
     found = call(linking, "search_concepts", query="heart", limit=3)
     assert len(found["concepts"]) == 3
-    assert found["concepts"][0]["id"] in ("C0000001", "C0000003")
+    assert found["concepts"][0]["cui"] in ("C0000001", "C0000003")
     only = call(linking, "search_concepts", query="fever", types=["T047"])
-    assert "C0000004" not in [one["id"] for one in only["concepts"]]
+    assert "C0000004" not in [one["cui"] for one in only["concepts"]]
     card = call(linking, "get_concept", id="C9999999")  # a retired id
-    assert (card["id"], card["retired"]) == ("C0000001", ["C9999999"])
+    assert (card["cui"], card["retired"]) == ("C0000001", ["C9999999"])
     assert card["codes"] == {"ICD10CM": ["I21"]}
-    assert card["parents"] == [{"id": "C0000003", "name": "Heart disease"}]
+    assert card["parents"] == [{"cui": "C0000003", "name": "Heart disease"}]
 
 
 def test_codes_are_mapped(linking: Service) -> None:
@@ -184,9 +184,9 @@ def test_a_link_is_explained(linking: Service) -> None:
         context="Myocardial infarction (MI) was excluded. MI again.",
         expected="C0000002",
     )
-    assert found["candidates"][0]["id"]
-    assert found["cause"] is not None
-    assert call(linking, "explain_link", mention="fever")["id"] == "C0000004"
+    assert found["candidates"][0]["cui"]
+    assert found["expected"]["cause"] is not None
+    assert call(linking, "explain_link", mention="fever")["cui"] == "C0000004"
 
 
 @pytest.mark.parametrize(
