@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
-from .description import describe_api, list_fields, name_request
+from .description import describe_api, list_fields
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
@@ -70,7 +70,7 @@ def make_application(
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
-        generate_unique_id_function=name_request,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
     app.state.settings = settings

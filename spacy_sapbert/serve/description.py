@@ -4,7 +4,6 @@ FastAPI makes the schemas; what it cannot know is added here, in one place.
 """
 
 import json
-from collections import Counter
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -29,27 +28,6 @@ from .protocols.fhir_parameters import (
 Described = dict[str, Any]
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 TOKEN = "token"
-# Requests whose functions have the names of what they do, but not to what.
-NAMES = {
-    "GET /concepts/{cui}": "get_concept",
-    "GET /roots": "list_roots",
-    "GET /access": "get_access",
-    "GET /kb": "get_kb",
-    "POST /link": "link_texts",
-    "POST /mentions": "link_mentions",
-    "POST /explain": "explain_mention",
-    "GET /search": "search_concepts",
-    "GET /column/formats": "list_formats",
-    "POST /column/read": "read_table",
-    "POST /column/write": "write_table",
-    "GET /inception": "look_up_inception",
-    "GET /reconcile": "describe_reconciliation",
-    "POST /reconcile": "reconcile",
-    "GET /reconcile/preview": "preview_concept",
-    "GET /reviews/agreement": "compare_reviewers",
-    "GET /reviews/export": "export_reviews",
-    "POST /reviews/switch": "switch_knowledge_base",
-}
 ERRORS = {
     400: "Not what the specification of FHIR says.",
     401: "No token, or another.",
@@ -128,11 +106,6 @@ FIELDS = {
 }
 
 
-def name_request(route: Any) -> str:
-    """Return an id for FastAPI, which has to be distinct: function and method."""
-    return f"{route.name}__{min(route.methods)}"
-
-
 @cache
 def read_examples() -> dict[str, Described]:
     """Return the examples: by request, its `body`, `query`, `path` and `answer`."""
@@ -161,20 +134,13 @@ def describe_api(app: FastAPI, *, needs_token: bool) -> Described:
         TOKEN: {"type": "http", "scheme": "bearer", "description": "Of `--token-file`."}
     }
     api["security"] = [{TOKEN: []}] if needs_token else [{}, {TOKEN: []}]
-    requests = [
+    requests = (
         (path, method, operation)
         for path, methods in api["paths"].items()
         for method, operation in methods.items()
-    ]
-    names = Counter(
-        operation["operationId"].partition("__")[0] for _, _, operation in requests
     )
     for path, method, operation in requests:
-        name = operation["operationId"].partition("__")[0]
-        key = f"{method.upper()} {path}"
-        unique = name if names[name] == 1 else f"{name}_{method}"
-        operation["operationId"] = NAMES.get(key, unique)
-        summary, _, rest = operation.get("description", name).partition("\n")
+        summary, _, rest = operation["description"].partition("\n")
         operation["summary"] = summary.strip().rstrip(".")
         operation["description"] = rest.strip() or summary
         role = needed_role(method.upper(), path)
@@ -187,7 +153,7 @@ def describe_api(app: FastAPI, *, needs_token: bool) -> Described:
         if path == "/reconcile":
             describe_form(method, operation)
         add_errors(path, operation)
-        add_examples(operation, read_examples().get(key, {}))
+        add_examples(operation, read_examples().get(f"{method.upper()} {path}", {}))
     return api
 
 

@@ -106,7 +106,7 @@ class ColumnFormats(BaseModel):
         }
     },
 )
-async def read(
+async def read_column(
     request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
 ) -> Table:
     """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
@@ -115,7 +115,7 @@ async def read(
 
 
 @router.get("/formats")
-async def formats() -> ColumnFormats:
+async def list_formats() -> ColumnFormats:
     """What /column/read takes and /column/write returns."""
     return ColumnFormats(formats=[*FORMATS], endings=[*ENDINGS], rows=MOST_ROWS)
 
@@ -142,7 +142,7 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> FoundTerms:
     response_class=Response,
     responses=describe_file(*FORMATS.values()),
 )
-def write(
+def write_column(
     request: Request,
     service: ServiceDep,
     body: TableRequest,

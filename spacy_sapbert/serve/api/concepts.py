@@ -21,7 +21,7 @@ MOST_FOUND = 100
 
 
 @router.get("/concepts/{cui:path}")
-def concept(
+def get_concept(
     service: ServiceDep,
     cui: str,
     related: Annotated[int, Query(ge=0, le=MOST_FOUND)] = 10,
@@ -31,7 +31,7 @@ def concept(
 
 
 @router.get("/search")
-async def search(
+async def search_names(
     service: ServiceDep,
     q: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
     k: Annotated[int, Query(ge=1, le=MOST_FOUND)] = 10,
@@ -42,13 +42,13 @@ async def search(
 
 
 @router.get("/roots")
-def roots(service: ServiceDep) -> RootsAnswer:
+def get_roots(service: ServiceDep) -> RootsAnswer:
     """Concepts at the top of the hierarchy: with children and without parents."""
     return RootsAnswer(concepts=list_roots(service.kb))
 
 
 @router.get("/kb")
-def describe(service: ServiceDep, store: OptionalStoreDep) -> KbAnswer:
+def get_kb(service: ServiceDep, store: OptionalStoreDep) -> KbAnswer:
     """Digest, counts, sources, threshold and teaching of the knowledge base in use."""
     manifest = service.kb.manifest
     threshold = choose_threshold(manifest, service.options)

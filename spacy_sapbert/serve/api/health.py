@@ -39,7 +39,7 @@ class AccessAnswer(BaseModel):
 
 
 @router.get("/access")
-async def access(request: Request) -> AccessAnswer:
+async def get_access(request: Request) -> AccessAnswer:
     """Role and name of who asks."""
     found: Access = request.state.access
     return AccessAnswer(role=found.role.name.lower(), reviewer=found.reviewer)

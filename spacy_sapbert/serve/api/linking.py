@@ -53,7 +53,7 @@ def write_answer(kb: str, results: Sequence[TextResult]) -> Response:
 
 
 @router.post("/link", response_model=LinkAnswer)
-async def link(service: ServiceDep, body: LinkRequest) -> Response:
+async def link_texts(service: ServiceDep, body: LinkRequest) -> Response:
     """Detect the mentions of texts, and link them.
 
     Offsets are in characters (code points).
@@ -65,7 +65,7 @@ async def link(service: ServiceDep, body: LinkRequest) -> Response:
 
 
 @router.post("/mentions")
-async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer:
+async def link_mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer:
     """Link mentions, each on its own."""
     check_texts(body.mentions, service.limits, "mentions")
     if body.labels is not None and len(body.labels) != len(body.mentions):
@@ -86,7 +86,7 @@ async def mentions(service: ServiceDep, body: MentionsRequest) -> MentionsAnswer
 
 
 @router.post("/explain")
-async def explain(service: ServiceDep, body: ExplainRequest) -> Explanation:
+async def explain_mention(service: ServiceDep, body: ExplainRequest) -> Explanation:
     """Explain why a mention has its concept, or not the expected one.
 
     The answer is that of `spacy sapbert explain --json`.

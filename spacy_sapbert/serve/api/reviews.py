@@ -322,7 +322,7 @@ def add_decisions(
 
 
 @router.get("/queue")
-async def queue(
+async def list_queue(
     service: ServiceDep,
     store: StoreDep,
     reviewer: OneReviewer,
@@ -340,7 +340,7 @@ async def queue(
 
 
 @router.get("/occurrences")
-def occurrences(
+def list_occurrences(
     service: ServiceDep,
     store: StoreDep,
     text: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
@@ -353,7 +353,7 @@ def occurrences(
 
 
 @router.get("/places")
-def places(
+def list_places(
     store: StoreDep,
     text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
     chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
@@ -363,7 +363,7 @@ def places(
 
 
 @router.get("/differences")
-def differences(
+def list_differences(
     service: ServiceDep,
     store: StoreDep,
     document: Id = None,
@@ -380,7 +380,7 @@ def differences(
 
 
 @router.get("/agreement")
-def agreement(store: StoreDep) -> AgreementAnswer:
+def list_agreement(store: StoreDep) -> AgreementAnswer:
     """Cohen's kappa and F1 of each two reviewers."""
     return AgreementAnswer(pairs=compare_reviewers(store.latest()))
 
@@ -390,7 +390,7 @@ def agreement(store: StoreDep) -> AgreementAnswer:
     response_class=Response,
     responses=describe_file(*(media for media, _ in list_exports().values())),
 )
-def export(
+def export_decisions(
     service: ServiceDep,
     store: StoreDep,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "jsonl",
@@ -406,7 +406,7 @@ def export(
 
 
 @router.post("/quality")
-async def quality(service: ServiceDep, store: StoreDep) -> Quality:
+async def compute_quality(service: ServiceDep, store: StoreDep) -> Quality:
     """How the knowledge base in use answers the mentions that were decided.
 
     It is a POST, since it links all of them again.
@@ -440,7 +440,7 @@ def teach(teacher: TeacherDep, body: Teach) -> TeachingState:
 
 
 @router.post("/switch")
-async def switch(teacher: TeacherDep, body: Version) -> TeachingState:
+async def switch_version(teacher: TeacherDep, body: Version) -> TeachingState:
     """Use a taught version from the next request on."""
     number = body.number
     if "number" not in body.model_fields_set:

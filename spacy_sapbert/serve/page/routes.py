@@ -15,8 +15,8 @@ from fastapi import APIRouter, Request, Response
 
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
 from ..api.answers import to_json
-from ..api.concepts import describe
-from ..api.health import access
+from ..api.concepts import get_kb
+from ..api.health import get_access
 from ..depends import OptionalStoreDep, ServiceDep, SettingsDep
 from ..problems import RequestError
 
@@ -87,7 +87,7 @@ async def index(
     """The page, with the answers that it asks for first, unless they need a token."""
     answers: dict[str, Any] = {}
     if not settings.tokens:
-        found = {"kb": describe(service, store), "access": await access(request)}
+        found = {"kb": get_kb(service, store), "access": await get_access(request)}
         answers = {path: one.model_dump(mode="json") for path, one in found.items()}
     data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
     page = FILES["index.html"].replace(ANSWERS, ANSWERS[:-2] + data)

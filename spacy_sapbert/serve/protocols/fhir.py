@@ -47,7 +47,14 @@ class FhirResponse(Response):
     media_type = MEDIA_TYPE
 
 
-router = APIRouter(tags=["FHIR"], prefix=ROOT, default_response_class=FhirResponse)
+router = APIRouter(
+    tags=["FHIR"],
+    prefix=ROOT,
+    default_response_class=FhirResponse,
+    generate_unique_id_function=lambda route: (
+        f"{route.name}_{min(route.methods)}".lower()
+    ),
+)
 MOST_FOUND = 100  # concepts that a filter leaves
 Resource = dict[str, Any]  # see the specification
 

@@ -35,7 +35,7 @@ def describe(cui: str, name: str, about: list[str]) -> Item:
 
 
 @router.get("/inception", response_model=Item | list[Item])
-async def look_up(
+async def look_up_inception(
     service: ServiceDep,
     q: Text = None,
     qc: Text = None,

@@ -71,8 +71,13 @@ def read_form(data: bytes) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-@router.get("", response_model=Answer)
-@router.post("", response_model=Answer, openapi_extra={"requestBody": {"content": {}}})
+@router.get("", response_model=Answer, operation_id="describe_reconciliation")
+@router.post(
+    "",
+    response_model=Answer,
+    operation_id="reconcile",
+    openapi_extra={"requestBody": {"content": {}}},
+)
 async def reconcile_or_describe(
     request: Request, service: ServiceDep, settings: SettingsDep
 ) -> Response:
