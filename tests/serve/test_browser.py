@@ -338,6 +338,15 @@ def test_a_mark_appears_at_once_and_stays(
     playwright.expect(page.locator("#counts")).to_contain_text(
         f"{len([one for _, one in first if one != 'OPEN'])} of 3 decided"
     )
+    page.click(".text .mention:has-text('funny turn')")
+    page.keyboard.press("0")
+    expect_saved(page)
+    page.reload()
+    page.click(".text .mention:has-text('funny turn')")
+    page.keyboard.press("x")  # a mark that is no mention goes, decided or not
+    playwright.expect(page.locator(".text .mention")).to_have_count(2)
+    expect_saved(page)
+    assert find(reviewed, name, text) == []
 
 
 @pytest.mark.parametrize("delay", [0, 500])

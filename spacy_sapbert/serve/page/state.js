@@ -26,6 +26,7 @@
  * @property {boolean} [pending] its candidates are on their way
  * @property {Candidate[]} candidates
  * @property {string|null} chosen what a person chose; null = nothing yet, OPEN = only marked
+ * @property {boolean} [marked] as the service says of `own`
  * @property {boolean} own a person has marked it
  *
  * @typedef {object} Note
@@ -94,7 +95,7 @@ export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
  * @param {boolean} own
  * @returns {Mention}
  */
-export function newMention(found, chosen = null, own = chosen === OPEN) {
+export function newMention(found, chosen = null, own = found.marked ?? chosen === OPEN) {
   return { label: "", cui: null, note: null, certainty: "none", candidates: [], ...found, chosen, own };
 }
 

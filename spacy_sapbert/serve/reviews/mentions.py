@@ -39,6 +39,7 @@ class ShownMention(TypedDict):
         cui: The concept that is proposed.
         proposed: It comes from the file of the document.
         known: The knowledge base has the concept, or none is proposed.
+        marked: A reviewer has marked it; nothing else has found it.
         certainty: See `judge_link`.
     """
 
@@ -50,6 +51,7 @@ class ShownMention(TypedDict):
     note: str | None
     proposed: bool
     known: bool
+    marked: bool
     certainty: Certainty
     candidates: list[ShownConcept]
 
@@ -94,6 +96,7 @@ def show_mention(
         "note": note,
         "proposed": proposed,
         "known": known,
+        "marked": False,
         "certainty": certainty if known else "unsure",
         "candidates": candidates[:SHOWN],
     }
@@ -141,6 +144,7 @@ async def link_marks(
     found = await link_spans(service, [(texts[id], span) for id, span in spans])
     marked: dict[str, list[ShownMention]] = {}
     for (id, _), mention in zip(spans, found, strict=True):
+        mention["marked"] = True
         marked.setdefault(id, []).append(mention)
     return marked
 
