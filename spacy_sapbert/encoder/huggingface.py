@@ -34,13 +34,18 @@ LOADING = ProcessLock()
 LONGEST = 1 << 16  # of `max_length`; encoders have fewer positions
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
+MODULES_FILE = "modules.json"  # of sentence-transformers
+# Files of a trained encoder that a knowledge base does not have
+BESIDE = (
+    *("training.cfg", "training.jsonl", MODULES_FILE),
+    *("sentence_bert_config.json", "1_Pooling/config.json"),
+)
 # An encoder that was downloaded, or that something else wrote, has no such settings.
 ENCODER_FOLDER = FolderKind(
     "an encoder that this project wrote",
     SETTINGS_FILE,
-    lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
+    lambda name: is_encoder_file(name) or name in BESIDE,
 )
-MODULES_FILE = "modules.json"  # of sentence-transformers
 MODULE_FOLDER = re.compile(r"\w*")
 MODULES = frozenset(["Transformer", "Pooling", "Normalize"])
 

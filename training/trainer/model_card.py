@@ -71,7 +71,9 @@ def summarize(
 
 def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
     """Format the model card of a run with these settings as Markdown."""
-    loads = "It loads with `AutoModel` and `AutoTokenizer`."
+    loads = (
+        "It loads with `AutoModel` and `AutoTokenizer`, and with `SentenceTransformer`."
+    )
     if summary["adapters"]:
         loads = (
             "It is a frozen encoder with adapters: `spacy_sapbert` loads both, plain "
@@ -95,6 +97,7 @@ def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
     versions = [f"spacy-sapbert {spacy_sapbert.__version__}", *libraries]
     return TEMPLATE.read_text("utf8").format(
         base=run["encoder.base"],
+        library="transformers" if summary["adapters"] else "sentence-transformers",
         steps=f"{summary['steps']:,} step{'s' * (summary['steps'] != 1)}",
         seed=run["training.seed"],
         miner=run["training.miner.@miners"],

@@ -24,6 +24,7 @@ from spacy_sapbert.io.writing import (
     write_folder_atomically,
 )
 from training.data.dataset import DATASET_FOLDER
+from training.encoders.sentence_transformers import write_modules
 from training.trainer.batches import (
     count_steps,
     digest_sources,
@@ -249,6 +250,8 @@ def train(
             base = encoder.base if encoder.adapter_only else None
             model = state.model.to("cpu").eval()
             save_encoder(part, tokenizer, model, encoder.how, adapter_base=base)
+            if not summary["adapters"]:  # which only this project runs
+                write_modules(part, encoder.how, model.config.hidden_size)
             (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")
             card = format_model_card(identity, summary)
             (part / "README.md").write_text(card, "utf8")

@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from confection import Config
@@ -13,10 +14,12 @@ from safetensors.torch import load_file
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
+    read_own_settings,
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
 from training.trainer.settings import complete_encoder, flatten_config, read_config
+from training.trainer.validation import embed_texts
 
 MakeConfig = Callable[..., Config]
 
@@ -72,6 +75,36 @@ def test_train_uses_the_pooling_of_the_base(
     assert written["encoder.lowercase"] is True
 
 
+def test_trained_encoder_is_read_by_sentence_transformers(
+    train_small: Any, tmp_path: Path
+) -> None:
+    train_small({"training.steps": 2, "encoder.max_length": 12})
+    folder = tmp_path / "encoder"
+    card = (folder / "README.md").read_text("utf8")
+    assert "library_name: sentence-transformers" in card
+    settings = read_settings(folder)
+    (folder / "sapbert.json").unlink()
+    assert read_own_settings(folder) == {"pooling": "mean"}  # by its files
+    reason = "sentence-transformers is missing"
+    library = pytest.importorskip("sentence_transformers", reason=reason)
+    names = ["fever", "Heart attack", "acute myocardial infarction, not elsewhere"]
+    theirs = library.SentenceTransformer(str(folder), device="cpu").encode(names)
+    tokenizer, model = load_encoder(str(folder))
+    lower = [name.lower() for name in names]
+    ours = embed_texts(model.eval(), tokenizer, lower, pooling="mean", max_length=12)
+    assert settings.max_length == 12
+    assert np.allclose((theirs * ours.numpy()).sum(1), 1, atol=1e-5)
+
+
+def test_trained_adapter_is_not_offered_to_others(
+    train_small: Any, tmp_path: Path
+) -> None:
+    train_small({"training.steps": 2, "encoder.adapter_reduction": 4})
+    assert not (tmp_path / "encoder" / "modules.json").exists()
+    card = (tmp_path / "encoder" / "README.md").read_text("utf8")
+    assert "library_name: transformers" in card
+
+
 def test_train_from_pickled_weights_writes_safetensors(
     train_small: Any, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -125,9 +158,11 @@ def test_train_resumed_equals_an_unbroken_run(
     summary = train_small(config, "broken")
     assert summary["steps"] == 15
     # also the tokenizer, and so the fingerprint of a knowledge base
-    for path in (tmp_path / "unbroken" / "encoder").iterdir():
-        if path.name not in ("README.md", "training.jsonl"):  # they have seconds
-            other = broken / "encoder" / path.name
+    unbroken = tmp_path / "unbroken" / "encoder"
+    for path in unbroken.rglob("*"):
+        # two have seconds
+        if path.is_file() and path.name not in ("README.md", "training.jsonl"):
+            other = broken / "encoder" / path.relative_to(unbroken)
             assert path.read_bytes() == other.read_bytes(), path.name
 
 
