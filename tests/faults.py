@@ -47,7 +47,7 @@ def is_write(event: str, arguments: tuple[Any, ...]) -> bool:
     if event == "open":
         return bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
     if event == "sqlite3.connect":
-        return "mode=ro" not in str(arguments)
+        return not any(part in str(arguments) for part in ("mode=ro", ":memory:"))
     return event in WRITES
 
 
