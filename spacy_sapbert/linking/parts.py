@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def give_way() -> None:
-    """Let the thread do other work, if it has any."""
+    """Run other work of the thread, if it has any."""
     if function := GIVE_WAY.get():
         function()
 

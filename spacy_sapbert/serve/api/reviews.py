@@ -284,7 +284,7 @@ def set_done(
 
 @router.post("/documents/{id}/assigned")
 def assign(service: ServiceDep, store: StoreDep, id: str, body: Assigned) -> Assigned:
-    """Say who is to do a document, instead of those before."""
+    """Replace those who are to do a document."""
     document = find_document(store, id)
     check_texts(body.reviewers, service.limits, "names")
     store.assign(document.id, body.reviewers)

@@ -419,7 +419,7 @@ class ReviewStore:
         return [name for (name,) in self.query(sql)]
 
     def assign(self, document: str, reviewers: Iterable[str]) -> None:
-        """Say who is to do a document, instead of those before; nobody = anybody."""
+        """Replace those who are to do a document; nobody = anybody."""
         with self.transaction() as connection:
             connection.execute("DELETE FROM assigned WHERE document = ?", (document,))
             connection.executemany(
