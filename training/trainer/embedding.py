@@ -179,7 +179,7 @@ class NameEmbedder:
         table = self.model.get_input_embeddings()(tokens[0])  # (rows, length, width)
         chunks = min(self.chunks, len(rows.first) - 1)
         if chunks == 1:
-            return self.choose_encoder(table, tokens, places, lengths)
+            return self.run_encoder(table, tokens, places, lengths)
         bounds = np.linspace(0, len(rows.first) - 1, chunks + 1).astype(int)
         parts = []
         for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
@@ -194,8 +194,8 @@ class NameEmbedder:
             parts.append(part)
         return torch.cat(parts)
 
-    def choose_encoder(self, *arguments: Tensor) -> Tensor:
-        """Embed with what is recorded for these shapes; record it if it is new."""
+    def run_encoder(self, *arguments: Tensor) -> Tensor:
+        """Compute vectors, by a recording for these shapes where there can be one."""
         shapes = (*arguments[1].shape, *arguments[2].shape)
         new = shapes not in self.recorded
         if not self.may_record or (new and len(self.recorded) == MOST_RECORDED):
