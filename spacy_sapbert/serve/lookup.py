@@ -177,6 +177,16 @@ def find_names(
     return show_names(kb, rows, k)
 
 
+def is_being_typed(text: str, found: Sequence[FoundConcept]) -> bool:
+    """Return whether the last word of a text is only the beginning of a word of each
+    name that `find_names` found by it."""
+    last = UNFINISHED.search(clean_text(text))
+    if last is None or not found:
+        return False
+    (word,) = name_form(last.group()).split()[-1:] or [""]
+    return all(word not in name_form(one["alias"]).split() for one in found)
+
+
 def show_names(
     kb: KnowledgeBase, rows: Iterable[tuple[str, str, str]], k: int
 ) -> list[FoundConcept]:

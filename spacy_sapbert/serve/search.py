@@ -10,7 +10,13 @@ from ..formats.page.groups import BY_TYPE
 from ..formats.page.groups import name_type as words_of
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
-from .lookup import FoundConcept, describe_codes, find_names, merge_found
+from .lookup import (
+    FoundConcept,
+    describe_codes,
+    find_names,
+    is_being_typed,
+    merge_found,
+)
 from .service import Service
 
 TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
@@ -26,6 +32,9 @@ async def search_concepts(
 ) -> list[FoundConcept]:
     """Find concepts by an id or code, by a name that begins with a text or has its
     words inside, then, if these are fewer than `k`, the nearest ones.
+
+    A text whose last word is only the beginning of a word of the names found is still
+    being typed, and has nothing near it yet.
 
     Args:
         types: Allowed semantic types; empty = all.
@@ -44,7 +53,8 @@ async def search_concepts(
 
     coded, named = await run_in_threadpool(find)
     candidates: Sequence[Candidate] = ()
-    if nearest and len({one["cui"] for one in (*coded, *named)}) < k:
+    few = len({one["cui"] for one in (*coded, *named)}) < k
+    if nearest and few and not is_being_typed(text, named):
         settings: dict[str, Any] = {"k": k}
         if types:
             settings["filter"] = {"types": sorted(types)}

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pydantic import TypeAdapter
@@ -127,9 +128,19 @@ def test_search_has_names_that_begin_with_the_text_first(service: Client) -> Non
     found = service.get("/search?q=heart%20d&k=3").json()["concepts"]
     assert found[0]["cui"] == "C0000003"
     assert found[0]["alias"] == "Heart disease"
-    assert len(found) == 3
     typed = service.get("/search?q=heart&types=T121").json()["concepts"]
     assert [one["cui"] for one in typed] == ["C0000006"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("heart att", 1), ("attac", 1), ("heart attack", 5), ("heart pain", 5)],
+)
+def test_an_unfinished_word_has_nothing_near_it(
+    service: Client, text: str, number: int
+) -> None:
+    found = service.get(f"/search?q={quote(text)}&k=5").json()["concepts"]
+    assert len(found) == number
 
 
 def test_openapi_describes_every_route(service: Client) -> None:
