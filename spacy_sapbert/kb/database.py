@@ -94,6 +94,7 @@ PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -32000;
 """
 WORDS = re.compile("words_[a-z]+")  # tables in which SQLite keeps `words`
 # With an overlay, temporary views with the names of the tables hide the concepts that

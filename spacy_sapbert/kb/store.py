@@ -20,7 +20,7 @@ from .folder.records import Counts, OverlayRecord
 QUERY_VALUES = 500  # values in one SQL statement
 MOST_NAMES = 2_000  # with the words of a search, that are read
 ENTRIES = (
-    "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
+    "SELECT row, cui, name, alias, place = 0, concept, origin FROM aliases "
     "JOIN concepts ON concepts.id = aliases.concept WHERE "
 )
 OF_CONCEPTS = (
@@ -101,22 +101,19 @@ class Store:
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every name on some rows, by row, in the order of CUI and alias."""
-        by_row: dict[int, list[Entry]] = defaultdict(list)
+        by_row: dict[int, list[Entry]] = {}
         found = self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows))
-        for row, cui, name, alias, place, concept, origin in found:  # many for a text
-            entry = Entry(row, cui, name, alias, place == 0, concept, origin)
-            by_row[row].append(entry)
+        for entry in map(Entry._make, found):  # many for a text
+            by_row.setdefault(entry.row, []).append(entry)
         for entries in by_row.values():
-            entries.sort(key=lambda entry: (entry.cui, entry.alias))
-        return dict(by_row)
+            if len(entries) > 1:
+                entries.sort(key=lambda entry: (entry.cui, entry.alias))
+        return by_row
 
     def entries_of(self, cui: str) -> list[Entry]:
         """Return the names of a concept that are on rows of the index, by row."""
         sql = f"{ENTRIES} cui = ? AND row IS NOT NULL ORDER BY row, alias"
-        return [
-            Entry(row, cui, name, alias, place == 0, concept, origin)
-            for row, cui, name, alias, place, concept, origin in self.query(sql, [cui])
-        ]
+        return [*map(Entry._make, self.query(sql, [cui]))]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     Attributes:
         cui: Id of the concept.
         name: Preferred name of the concept.
-        preferred: Whether the alias is the preferred name.
+        preferred: 1 = the alias is the preferred name, else 0.
         concept: Number of the concept in concepts.db.
         origin: Number of the languages and sources of the alias in concepts.db.
     """
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     cui: str
     name: str
     alias: str
-    preferred: bool
+    preferred: int
     concept: int = -1
     origin: int = -1
 
