@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import anyio
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
@@ -23,7 +23,8 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import SapbertError
 from ..io.version import __version__
-from .agent_tools import AgentTools, make_card
+from .agent_tools import AgentTools, shorten
+from .api.concepts import get_kb
 from .problems import FAILED, describe_invalid, tell
 from .service import Service
 
@@ -35,7 +36,6 @@ INSTRUCTIONS = (
     "concepts may be meant: say which."
 )
 KB_ADDRESS = "sapbert://knowledge-base"
-CONCEPT_ADDRESS = "sapbert://concept/{id}"
 READS_ONLY = ToolAnnotations(
     read_only_hint=True,
     destructive_hint=False,
@@ -84,15 +84,20 @@ class AgentServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> Any:
-        """Call a tool; see `MCPServer`."""
+        """Call a tool; an error of the service itself has no text."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             cause = error.__cause__
-            if not isinstance(cause, ValidationError):
+            if isinstance(cause, ValidationError):
+                known = inspect.signature(getattr(AgentTools, name)).parameters
+                told = describe_invalid(cause.errors()[0], known)
+            elif isinstance(cause, SapbertError):
+                told = tell(cause)
+            else:
                 raise
-            known = inspect.signature(getattr(AgentTools, name)).parameters
-            told = describe_invalid(cause.errors()[0], known)
+            if told.status == FAILED:
+                raise
             raise ToolError(str(told)) from None
 
     async def run_stdio_async(self) -> None:
@@ -104,36 +109,26 @@ class AgentServer(MCPServer):
             await server.run(requests, answers, server.create_initialization_options())
 
 
-def make_tool_error(error: SapbertError) -> Exception:
-    """Return what an agent is told; a failure of the service itself has no text."""
-    told = tell(error)
-    return error if told.status == FAILED else ToolError(str(told))
-
-
 def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool that answers compactly, with the errors of the service.
+    """Return a tool with compact answers: the library would indent them.
 
     Args:
         tool: One that is not a coroutine runs in another thread.
     """
+    signature = inspect.signature(tool)
+    answers: TypeAdapter[Any] = TypeAdapter(signature.return_annotation)
 
     @functools.wraps(tool)
     async def run(**arguments: Any) -> CallToolResult:
-        try:
-            if inspect.iscoroutinefunction(tool):
-                found = await tool(**arguments)
-            else:
-                found = await run_in_threadpool(tool, **arguments)
-        except SapbertError as error:
-            raise make_tool_error(error) from None
-        data = answers.dump_python(found, mode="json")
-        # The library would indent the text, which an agent pays for.
+        if inspect.iscoroutinefunction(tool):
+            found = await tool(**arguments)
+        else:
+            found = await run_in_threadpool(tool, **arguments)
+        data = shorten(answers.dump_python(found, mode="json"))
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         content = [TextContent(type="text", text=text)]
         return CallToolResult(content=content, structured_content=data)
 
-    signature = inspect.signature(tool)
-    answers: TypeAdapter[Any] = TypeAdapter(signature.return_annotation)
     returned = Annotated[CallToolResult, signature.return_annotation]
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
         return_annotation=returned
@@ -142,7 +137,7 @@ def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_agent_server(service: Service) -> MCPServer:
-    """Return a server with the tools and resources of a service.
+    """Return a server with the tools and the resource of a service.
 
     Args:
         service: Started.
@@ -160,24 +155,8 @@ def make_agent_server(service: Service) -> MCPServer:
 
     @server.resource(KB_ADDRESS, mime_type="application/json")
     def knowledge_base() -> str:
-        """What the knowledge base has: counts, sources, vocabularies of codes."""
-        manifest = service.kb.manifest
-        described = {
-            "digest": manifest.digest,
-            "counts": manifest.counts.model_dump(mode="json"),
-            "sources": manifest.sources,
-            "codes": service.kb.store.sources_of_codes,
-            "threshold": manifest.threshold,
-        }
-        return json.dumps(described)
-
-    @server.resource(CONCEPT_ADDRESS, mime_type="application/json")
-    def concept(id: str) -> str:
-        """A concept: names, definition, codes, parents, children."""
-        try:
-            return json.dumps(make_card(service.kb, id))
-        except SapbertError as error:
-            raise ResourceNotFoundError(str(error)) from None
+        """What the knowledge base has: counts, sources, threshold, calibration."""
+        return get_kb(service, None).model_dump_json()
 
     return server
 

@@ -128,8 +128,8 @@ def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> Reque
 def wrong_request(expected: str, status: int = INVALID) -> RequestError:
     return RequestError(
         "E457",
-        f"Expected {expected}, but got something else. See /openapi.json, or the "
-        "schema of the tool.",
+        f"Expected {expected}, but got something else. Correct it as the schema of the "
+        "request says.",
         status,
     )
 

@@ -98,33 +98,33 @@ def test_every_tool_is_listed_with_schemas(linking: Service) -> None:
 def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
     linking: Service,
 ) -> None:
-    found = call(linking, "link_text", text=NOTE, alternatives=1)
+    found = call(linking, "link_text", text=NOTE, candidates=1)
     assert found["kb"] == linking.kb.manifest.digest
     shown = [(NOTE[m["start"] : m["end"]], m["cui"]) for m in found["mentions"]]
     assert shown == [("heart attack", "C0000001"), ("fever", "C0000004")]
     assert found["mentions"][0]["certainty"] == "sure"
     assert found["mentions"][0]["name"] == "Myocardial infarction"
-    assert len(found["mentions"][0]["alternatives"]) == 1
-    assert found["mentions"][0]["alternatives"][0]["cui"] != "C0000001"
+    (candidate,) = found["mentions"][0]["candidates"]
+    assert candidate["cui"] == "C0000001"
     first = call(linking, "link_text", text=NOTE, limit=1)
     assert (first["total"], first["next"], len(first["mentions"])) == (2, 1, 1)
     rest = call(linking, "link_text", text=NOTE, first=first["next"])
     assert rest["next"] is None
-    assert first["mentions"][0]["alternatives"] == []
+    assert first["mentions"][0]["candidates"] == []
     assert [m["cui"] for m in rest["mentions"]] == ["C0000004"]
     assert call(linking, "link_text", text="")["total"] == 0
 
 
 def test_a_name_of_two_concepts_is_not_certain(linking: Service) -> None:
-    (mention,) = call(linking, "link_text", text="An MI.", alternatives=2)["mentions"]
+    (mention,) = call(linking, "link_text", text="An MI.")["mentions"]
     assert mention["certainty"] == "tied"
 
 
 def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
     text = ("heart attack, fever and headache. " * 3_000)[:100_000]
     assert len(text) == 100_000
-    found = call(linking, "link_text", text=text, limit=100, alternatives=5)
-    assert 40 < len(found["mentions"]) < 100
+    found = call(linking, "link_text", text=text, limit=50, candidates=5)
+    assert 10 < len(found["mentions"]) < 50
     assert found["next"] == len(found["mentions"])
     assert found["total"] > 8_000
     words = fail(linking, "link_text", text="a " * LONGEST_NOTE)
@@ -132,17 +132,19 @@ def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
 
 
 def test_link_terms_says_what_to_review(linking: Service) -> None:
-    found = call(linking, "link_terms", terms=["Pyrexia", "MI", "heart attacc", "§"])
-    by_term = {one["term"]: one for one in found["terms"]}
-    assert by_term["Pyrexia"]["cui"] == "C0000004"
-    assert by_term["Pyrexia"]["status"] == "exact"
-    assert by_term["Pyrexia"]["name"] == "Fever"
-    assert by_term["Pyrexia"]["certainty"] == "sure"
-    assert by_term["MI"]["certainty"] == "tied"  # a name of two concepts
-    ids = [one["cui"] for one in by_term["MI"]["alternatives"]]
-    assert {"C0000001", "C0000002"} <= {*ids, by_term["MI"]["cui"]}
-    assert by_term["heart attacc"]["status"] == "review"
-    assert by_term["§"]["cui"] is None
+    terms = ["Pyrexia", "MI", "heart attacc", "§"]
+    found = call(linking, "link_terms", terms=terms)["found"]
+    pyrexia, infarct, misspelt, nothing = found
+    assert (pyrexia["cui"], pyrexia["status"]) == ("C0000004", "exact")
+    assert pyrexia["candidates"][0]["name"] == "Fever"
+    assert pyrexia["certainty"] == "sure"
+    assert infarct["certainty"] == "tied"  # a name of two concepts
+    ids = {one["cui"] for one in infarct["candidates"]}
+    assert {"C0000001", "C0000002"} <= ids
+    assert misspelt["status"] == "review"
+    assert nothing["cui"] is None
+    (bare,) = call(linking, "link_terms", terms=["MI"], candidates=0)["found"]
+    assert (bare["certainty"], bare["candidates"]) == ("tied", [])
 
 
 def test_concepts_are_searched_and_read(linking: Service) -> None:
@@ -231,7 +233,7 @@ NAME = "Zqxwvut Patientname"
     [
         ("link_text", {"text": [NAME]}, "text as in the schema (string_type)"),
         ("link_text", {"text": "a", "limit": NAME}, "limit as in the schema"),
-        ("link_text", {"text": "a", "limit": 101}, "limit to be less than or equal to"),
+        ("link_text", {"text": "a", "limit": 51}, "limit to be less than or equal to"),
         ("link_text", {NAME: NAME}, "text, which is required"),
         ("link_terms", {"terms": NAME}, "terms as in the schema (list_type)"),
         ("link_terms", {"terms": [{NAME: 1}]}, "terms.0 as in the schema"),
@@ -249,6 +251,7 @@ def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(
 ) -> None:
     error = fail(linking, tool, **arguments)
     assert expected in error
+    assert not re.search(r"`?/[a-z]", error)  # no path of HTTP
     assert not {"Zqxwvut", "Patientname"} & {*re.findall(r"\w+", error)}
 
 
@@ -307,25 +310,18 @@ def test_a_failure_of_the_service_has_no_text(
     def crash(*_: Any, **__: Any) -> Any:
         raise RuntimeError("a line of a note")
 
-    monkeypatch.setattr("spacy_sapbert.serve.agent_tools.map_batch", crash)
+    monkeypatch.setattr("spacy_sapbert.serve.api.columns.map_batch", crash)
     assert "note" not in fail(linking, "link_terms", terms=["fever"])
 
 
-def test_resources_are_the_knowledge_base_and_its_concepts(linking: Service) -> None:
+def test_the_resource_is_the_knowledge_base(linking: Service) -> None:
     async def run(client: Client) -> Any:
         listed = (await client.list_resources()).resources
-        templates = (await client.list_resource_templates()).resource_templates
-        kb = await client.read_resource(str(listed[0].uri))
-        concept = await client.read_resource("sapbert://concept/C0000001")
-        with pytest.raises(MCPError):
-            await client.read_resource("sapbert://concept/C1")
-        return listed, templates, kb.contents[0], concept.contents[0]
+        return listed, (await client.read_resource(str(listed[0].uri))).contents[0]
 
-    listed, templates, kb, concept = talk(linking, run)
+    listed, kb = talk(linking, run)
     assert [str(one.uri) for one in listed] == ["sapbert://knowledge-base"]
-    assert [one.uri_template for one in templates] == ["sapbert://concept/{id}"]
     assert json.loads(kb.text)["digest"] == linking.kb.manifest.digest
-    assert json.loads(concept.text)["name"] == "Myocardial infarction"
 
 
 def test_a_call_that_is_cancelled_is_not_linked(linking: Service) -> None:

@@ -6,12 +6,14 @@ from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...evaluation.explain import Explanation
+from ...formats.entities import LinkedEntity
 from ...linking.certainty import judge_link
 from ..depends import ServiceDep
 from ..explaining import explain as explanation_of
 from ..problems import describe_problem, wrong_request
 from ..requests import (
     ExplainRequest,
+    JudgedEntity,
     LinkAnswer,
     LinkedMention,
     LinkRequest,
@@ -26,6 +28,14 @@ from .answers import encode
 router = APIRouter(tags=["linking"])
 
 
+def judge_entity(entity: LinkedEntity) -> JudgedEntity:
+    """Return an entity with how far its link can be trusted."""
+    certainty = judge_link(
+        entity["text"], entity["cui"], entity["candidates"], note=entity["note"]
+    )
+    return {**entity, "certainty": certainty}
+
+
 def write_answer(kb: str, results: Sequence[TextResult]) -> Response:
     """Return the results of texts as JSON.
 
@@ -35,17 +45,7 @@ def write_answer(kb: str, results: Sequence[TextResult]) -> Response:
     parts: list[str] = []
     for result in results:
         error = describe_problem(result.error)["error"] if result.error else None
-        entities = [
-            encode(
-                {
-                    **one,
-                    "certainty": judge_link(
-                        one["text"], one["cui"], one["candidates"], note=one["note"]
-                    ),
-                }
-            )
-            for one in result.entities
-        ]
+        entities = [encode(judge_entity(one)) for one in result.entities]
         text = f'{{"entities":[{",".join(entities)}],"error":{encode(error)}}}'
         parts.append(text)
     text = f'{{"kb":{encode(kb)},"documents":[{",".join(parts)}]}}'
