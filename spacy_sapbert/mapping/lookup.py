@@ -1,6 +1,7 @@
 """Terms → their links: the best of the readings of each term."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,8 @@ TERMS_AT_ONCE = 256
 NO_THRESHOLD = "no_threshold"  # a note
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """What was found for a term; `note` says why there is no concept, see `Linked`.
 
     Only what is sure has the status `EXACT` or `LINKED`; see `judge_link`.

@@ -157,8 +157,9 @@ class AgentTools:
         """
         body = columns.TermsRequest(terms=terms, k=MOST_CANDIDATES)
         answer = await columns.map_column(self.service, body)
-        for found in answer.found:
-            del found.candidates[candidates:]
+        answer.found = [
+            replace(one, candidates=one.candidates[:candidates]) for one in answer.found
+        ]
         return answer
 
     async def search_concepts(

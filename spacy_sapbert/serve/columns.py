@@ -1,12 +1,14 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
@@ -19,7 +21,15 @@ from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
 from ..mapping.tables import ENDINGS, read_rows, write_table
 from .encodings import BINARY, to_utf8
-from .problems import INVALID, MISSING, RequestError, check_format, too_much_in_request
+from .problems import (
+    INVALID,
+    MISSING,
+    RequestError,
+    check_format,
+    too_much_in_request,
+    wrong_request,
+)
+from .requests import LONGEST_VALUE
 
 MOST_ROWS = 20_000  # more are for the command `map`
 SSSOM_FORMAT = "sssom.tsv"
@@ -31,6 +41,7 @@ FORMATS: dict[str, str] = {
 # What holds: the choice of a person, else a sure link; and how it is meant.
 FINAL, PREDICATE = "match_final", "match_predicate"
 TEXTS = (".csv", ".tsv", ".txt")
+Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
 
 
 class DateCell(TypedDict):
@@ -50,19 +61,43 @@ class Table:
     rows: list[list[JsonCell]]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a person chose for a row.
+class MappedTable(BaseModel):
+    """A table, the term of each row, what was shown for it, and what was chosen.
 
     Attributes:
-        chosen: An id, "NIL", or "" = nothing.
-        predicate: One of `sssom.PREDICATES`, or "".
-        subject: The id of the row, or "".
+        terms, chosen, predicates: Of each row. A choice is an id, "NIL", or "".
+        found: What /column/map found, by the term; nothing is looked up again.
+        kb: The digest of the knowledge base, as /column/map answers it.
+        subject: The column with the ids of the rows, for SSSOM; "" = none.
+        reviewer: Who chose, for SSSOM.
     """
 
-    chosen: str
-    predicate: str
-    subject: str
+    model_config = ConfigDict(extra="forbid")
+
+    header: list[str]
+    rows: list[list[JsonCell]]
+    terms: list[str]
+    found: dict[str, Found]
+    kb: Text
+    chosen: list[Text]
+    predicates: list[Literal["", "exact", "broad", "narrow", "related"]]
+    subject: Text = ""
+    reviewer: Text = ""
+
+    def check(self) -> None:
+        """Check that the parts fit each other.
+
+        Raises:
+            RequestError: If they do not.
+        """
+        parts = (self.rows, self.terms, self.chosen, self.predicates)
+        widths = {len(self.header), *map(len, self.rows)}
+        if len({len(part) for part in parts}) > 1 or len(widths) > 1:
+            raise wrong_request("as many `rows`, `terms`, `chosen` and `predicates`")
+        if not self.found.keys() >= {*self.terms}:
+            raise wrong_request("each of `terms` in `found`")
+        if self.subject and self.subject not in self.header:
+            raise wrong_request("`subject` to be one of `header`")
 
 
 def read_table(name: str, data: bytes) -> Table:
@@ -107,72 +142,75 @@ def to_json(cell: Cell) -> JsonCell:
 
 
 def from_json(cell: JsonCell) -> Cell:
-    """Return a cell that a browser sends back.
-
-    Raises:
-        ValueError: If a date is none.
-    """
+    """Return a cell that a browser sends back."""
     if not isinstance(cell, dict):
         return cell
     text = cell["date"]
-    return (datetime if "T" in text else date).fromisoformat(text)
+    try:
+        return (datetime if "T" in text else date).fromisoformat(text)
+    except ValueError:
+        raise wrong_request("dates of ISO 8601 in `rows`") from None
 
 
 def write_mapped(
-    kb: KnowledgeBase,
-    format: str,
-    header: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    terms: Sequence[str],
-    found: Mapping[str, Found],
-    choices: Sequence[Choice],
-    *,
-    digest: str,
-    reviewer: str = "",
+    kb: KnowledgeBase, format: str, table: MappedTable, *, reviewer: str = ""
 ) -> bytes:
     """Return a mapped table as a file.
 
     Args:
         format: A key of `FORMATS`.
-        rows, terms, choices: Equally many.
-        found: What was shown for each term; nothing is looked up again.
-        digest: Of the knowledge base in which it was found.
-        reviewer: Who chose.
+        reviewer: Who chose, if the table does not say it.
 
     Raises:
-        SapbertError: If the format is unknown, or a library is missing.
+        SapbertError: If the format is unknown, the parts of the table do not fit, or a
+            library is missing.
     """
     check_format(format, FORMATS)
+    table.check()
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"mapped.{format}"
         if format == SSSOM_FORMAT:
-            today = datetime.now(tz=UTC).date()
-            mappings = (
-                sssom.list_cells(
-                    term,
-                    apply_choice(kb, found[term], choice.chosen),
-                    today,
-                    reviewer,
-                    subject=choice.subject,
-                    predicate=choice.predicate,
-                )
-                for term, choice in zip(terms, choices, strict=True)
-            )
+            mappings = list_mappings(kb, table, table.reviewer or reviewer)
             with path.open("wb") as file:
-                sssom.write_sssom(file, mappings, digest)
+                sssom.write_sssom(file, mappings, table.kb)
         else:
-            k = max((len(one.candidates) for one in found.values()), default=1)
-            added = list_columns(max(k, 1))
-            place = added.index(CHOSEN)
-            table: list[list[Cell]] = []
-            for row, term, choice in zip(rows, terms, choices, strict=True):
-                new = list_cells(term, found[term], max(k, 1))
-                is_exact = choice.predicate in ("", "exact")
-                new[place] = choice.chosen if is_exact else ""  # `teach` reads it
-                final = choice.chosen or found[term].final
-                table.append([*row, *new, final, choice.predicate])
-            write_table(path, [*header, *added, FINAL, PREDICATE], table)
+            k = max([1, *(len(one.candidates) for one in table.found.values())])
+            header = [*table.header, *list_columns(k), FINAL, PREDICATE]
+            write_table(path, header, list_rows(table, k))
         return path.read_bytes()
+
+
+def list_rows(table: MappedTable, k: int) -> Iterator[list[Cell]]:
+    """Yield the rows with what was found, as `map` writes them."""
+    place = list_columns(k).index(CHOSEN)
+    for row, term, chosen, predicate in zip(
+        table.rows, table.terms, table.chosen, table.predicates, strict=True
+    ):
+        cells = list_cells(term, table.found[term], k)
+        if predicate in ("", "exact"):  # `teach` reads it
+            cells[place] = chosen
+        final = chosen or table.found[term].final
+        yield [*map(from_json, row), *cells, final, predicate]
+
+
+def list_mappings(
+    kb: KnowledgeBase, table: MappedTable, reviewer: str
+) -> Iterator[list[Cell] | None]:
+    """Yield the mapping of each row, as SSSOM has it."""
+    today = datetime.now(tz=UTC).date()
+    subjects = [""] * len(table.rows)
+    if table.subject:
+        prefix = sssom.name_subjects(table.subject)
+        place = table.header.index(table.subject)
+        ids = [text_of(from_json(row[place])).strip() for row in table.rows]
+        subjects = [sssom.make_curie(id, prefix) if id else "" for id in ids]
+    for term, chosen, predicate, subject in zip(
+        table.terms, table.chosen, table.predicates, subjects, strict=True
+    ):
+        found = apply_choice(kb, table.found[term], chosen)
+        yield sssom.list_cells(
+            term, found, today, reviewer, subject=subject, predicate=predicate
+        )
 
 
 def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
@@ -180,7 +218,7 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
     if not chosen:
         return found
     if chosen == NIL:
-        return found._replace(cui=None, note=None, status=sssom.NO_CONCEPT)
+        return replace(found, cui=None, note=None, status=sssom.NO_CONCEPT)
     same = [one for one in found.candidates if one["cui"] == chosen]
     concept = kb.concept(chosen)
     if not same and concept is not None:
@@ -198,4 +236,4 @@ def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
             }
         ]
     status = sssom.CHOSEN
-    return found._replace(cui=chosen, status=status, note=None, candidates=same)
+    return replace(found, cui=chosen, status=status, note=None, candidates=same)

@@ -12,6 +12,7 @@ import pytest
 from spacy_sapbert import load_kb
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.candidates import Candidate
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping import sssom
@@ -24,7 +25,7 @@ from spacy_sapbert.mapping.lookup import (
     Query,
     map_queries,
 )
-from spacy_sapbert.serve.columns import Choice, apply_choice, write_mapped
+from spacy_sapbert.serve.columns import MappedTable, apply_choice, write_mapped
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TODAY = date(2026, 1, 2)
@@ -99,17 +100,26 @@ def map_terms(sample_kb: Path, reviewer: str) -> bytes:
     ]
     chosen = ["", "", "C0000004", "NIL", "", "C0000001"]
     terms = [f"term {number}" for number in range(6)]
-    return write_mapped(
-        load_kb(sample_kb),
-        "sssom.tsv",
-        ["term"],
-        [[term] for term in terms],
-        terms,
-        dict(zip(terms, results, strict=True)),
-        [Choice(one, "", "") for one in chosen],
-        digest="digest",
-        reviewer=reviewer,
+    return write_table(load_kb(sample_kb), terms, results, chosen, reviewer)
+
+
+def write_table(
+    kb: KnowledgeBase,
+    terms: list[str],
+    results: list[Found],
+    chosen: list[str],
+    reviewer: str = "",
+) -> bytes:
+    table = MappedTable(
+        header=["term"],
+        rows=[[term] for term in terms],
+        terms=terms,
+        found=dict(zip(terms, results, strict=True)),
+        kb="digest",
+        chosen=chosen,
+        predicates=[""] * len(terms),
     )
+    return write_mapped(kb, "sssom.tsv", table, reviewer=reviewer)
 
 
 def test_rows_say_who_decided(sample_kb: Path) -> None:
@@ -147,9 +157,7 @@ def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
     kb = add_concepts(load_kb(own_kb), [fever])
     options = LinkOptions(threshold=-1)
     (result,) = map_queries(kb, [Query("ward fever")], options)
-    choices = [Choice("", "", "")]
-    table = ["t"], [["x"]], ["x"], {"x": result}, choices
-    data = write_mapped(kb, "sssom.tsv", *table, digest="digest")
+    data = write_table(kb, ["x"], [result], [""])
     _, (row,) = read_rows(data)
     assert (row["predicate_id"], row["object_id"]) == (
         "skos:exactMatch",
