@@ -244,7 +244,7 @@ async def read_document(
     document = await run_in_threadpool(find_document, store, id)
     kb = service.kb.manifest.digest
     mentions = [*await link_document(service, store, document)]
-    decisions = await run_in_threadpool(store.latest, document=id, shown=True)
+    decisions = await run_in_threadpool(store.latest, documents=[id], shown=True)
     known = {(one["start"], one["end"]) for one in mentions}
     marks = [
         one

@@ -204,7 +204,8 @@ def find_differences(
     """
     found: list[Difference] = []
     read = cache(store.document)
-    for id, judged in judge_places(store.latest(document=document), store.done()):
+    only = None if document is None else [document]
+    for id, judged in judge_places(store.latest(documents=only), store.done()):
         for one, choices, agreed, differs in judged:
             meant = differs and (reviewer is None or reviewer in choices)
             if meant and (note := read(id)) is not None:

@@ -11,7 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
 from ...kb.knowledge_base import KnowledgeBase
-from ...linking.certainty import CLEAR_MARGIN, Certainty, judge_link
+from ...linking.certainty import Certainty, judge_link
+from ..lookup import FoundConcept
 from ..service import Service
 from .decisions import Decision
 from .store import ReviewedDocument, ReviewStore, Span
@@ -20,15 +21,10 @@ SHOWN = 9  # candidates, one for each digit of the keyboard
 TOGETHER = 16  # documents of a request that links those that are not linked yet
 
 
-class ShownConcept(TypedDict):
+class ShownConcept(FoundConcept):
     """A candidate as the page shows it."""
 
-    cui: str
-    name: str
-    alias: str
-    score: float | None
     probability: float | None
-    types: list[str]
     tie: str | None
 
 
@@ -185,26 +181,3 @@ async def link_some(service: Service, store: ReviewStore) -> int:
         if document is not None:
             await link_document(service, store, document)
     return max(0, len(ids) - TOGETHER)
-
-
-def measure_doubt(mention: ShownMention) -> float:
-    """Return how uncertain a link is: 0 = certain, 1 = equal candidates.
-
-    With probabilities it is 1 minus that of the first candidate, else it falls with the
-    margin of the first two scores.
-    """
-    if not mention["candidates"]:
-        return 0.0
-    if mention["certainty"] == "tied":
-        return 1.0
-    first, *others = mention["candidates"]
-    if mention["proposed"]:
-        return 0.1 if mention["certainty"] == "sure" else 0.9
-    if first["probability"] is not None:
-        chance = first["probability"]
-        return 1 - chance if mention["cui"] else min(1.0, 2 * chance)
-    score = first["score"] or 0.0
-    if mention["cui"] is None:
-        return max(0.0, score) / 2  # the nearer a concept is, the more it may be meant
-    margin = score - max((one["score"] or 0.0 for one in others), default=0.0)
-    return max(0.0, 1 - margin / CLEAR_MARGIN) * 0.9 if score < 1 else 0.05

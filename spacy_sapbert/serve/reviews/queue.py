@@ -6,8 +6,9 @@ from functools import cache
 
 import regex
 
+from ...linking.certainty import Certainty
 from .decisions import OPEN, Decision, Spot
-from .mentions import ShownMention, measure_doubt
+from .mentions import ShownMention
 from .store import ReviewedDocument, ReviewStore
 
 AROUND = 80  # characters of the text before and after a mention
@@ -15,6 +16,7 @@ MOST_GROUPS = 50
 MOST_FOUND = 100  # places of a text or a concept
 MOST_PLACES = 500  # of a group that one key decides
 MOST_OCCURRENCES = 1_000
+DOUBT: tuple[Certainty, ...] = ("tied", "unsure", "none", "sure")  # order of the queue
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,9 @@ class Place:
 
 @dataclass
 class Group:
-    """Open mentions with equal text and proposal; `doubt`: see `measure_doubt`."""
+    """Open mentions with equal text and proposal."""
 
     mention: ShownMention
-    doubt: float
     documents: int = 0
     places: list[Place] = field(default_factory=list)
 
@@ -68,14 +69,10 @@ class Occurrences:
     """Where a text stands that a reviewer has not decided there.
 
     Attributes:
-        here, elsewhere: Number in the document, and in others.
-        documents: Number of these others.
-        places: The first of all, those in the document before others.
+        total: Number of all places.
+        places: The first ones, those in the document of the request before others.
     """
 
-    here: int
-    elsewhere: int
-    documents: int
     total: int
     places: list[Place]
 
@@ -111,9 +108,8 @@ def find_places(
     return DecidedPlaces(len(places), [*places.values()][:MOST_FOUND])
 
 
-def is_open(mention: ShownMention, decided: Collection[Decision]) -> bool:
-    """Return whether a mention has no decision, and overlaps no decided mention."""
-    start, end = mention["start"], mention["end"]
+def is_open(start: int, end: int, decided: Collection[Decision]) -> bool:
+    """Return whether a span has no decision, and overlaps no decided mention."""
     return not any(
         one.chosen != OPEN if (one.start, one.end) == (start, end) else one.is_mention
         for one in decided
@@ -144,29 +140,41 @@ def make_queue(
     decided = group_by_document(store.latest(reviewer=reviewer))
     groups: dict[tuple[str, str], Group] = {}
     total = 0
-    for id in store.to_do(reviewer):
-        links: list[ShownMention] = store.links(id, kb) or []
-        document = store.document(id)
-        if document is None:
-            continue
-        own = decided.get(id, [])
-        mentions = [one for one in links if is_open(one, own)]
-        known = {(one["start"], one["end"]) for one in mentions}
-        mentions += [
-            one for one in marked.get(id, ()) if (one["start"], one["end"]) not in known
-        ]
+    for document in store.to_do(reviewer):
+        found: list[ShownMention] = store.links(document.id, kb) or []
+        own = decided.get(document.id, [])
+        open_ones = [one for one in found if is_open(one["start"], one["end"], own)]
+        mentions = {
+            (one["start"], one["end"]): one
+            for one in (*marked.get(document.id, ()), *open_ones)
+        }
         total += len(mentions)
-        for mention in mentions:
+        for (start, end), mention in mentions.items():
             words = " ".join(mention["text"].casefold().split())
-            key = words, mention["cui"] or ""
-            group = groups.setdefault(key, Group(mention, measure_doubt(mention)))
+            group = groups.setdefault((words, mention["cui"] or ""), Group(mention))
             if len(group.places) < MOST_PLACES:
-                place = (mention["start"], mention["end"], mention["label"])
-                group.places.append(show_place(document, *place))
+                place = show_place(document, start, end, mention["label"])
+                group.places.append(place)
     for group in groups.values():
         group.documents = len({place.document for place in group.places})
-    ordered = sorted(groups.values(), key=lambda one: (-one.doubt, -len(one.places)))
+    ordered = sorted(groups.values(), key=doubt)
     return Queue(kb, total, len(groups), ordered[:MOST_GROUPS])
+
+
+def doubt(group: Group) -> tuple[int, float, int]:
+    """Return the sort key of a group: what most needs a person comes first.
+
+    Of equal certainty, that is the least probable link, and the mention without a link
+    to which a concept is nearest.
+    """
+    mention = group.mention
+    first = next(iter(mention["candidates"]), None)
+    chance = (first["probability"] or first["score"] or 0.0) if first else 0.0
+    return (
+        DOUBT.index(mention["certainty"]),
+        chance if mention["cui"] else -chance,
+        -len(group.places),
+    )
 
 
 def find_occurrences(
@@ -182,34 +190,32 @@ def find_occurrences(
         here: Id of the document that comes first.
     """
     words = r"\s+".join(map(regex.escape, text.split()))
-    if not words:
-        return Occurrences(0, 0, 0, 0, [])
     pattern = regex.compile(rf"(?<!\w){words}(?!\w)", regex.IGNORECASE)
-    decided = group_by_document(store.latest(reviewer=reviewer))
+    matching = [
+        document
+        for document in store.to_do(reviewer)
+        if words and pattern.search(document.text)
+    ]
+    matching.sort(key=lambda one: one.id != here)
+    ids = [document.id for document in matching]
+    decided = group_by_document(store.latest(documents=ids, reviewer=reviewer))
     places: list[Place] = []
-    counts: dict[str, int] = {}
-    ids = sorted(store.to_do(reviewer), key=lambda id: id != here)
-    for id in ids:
-        document = store.document(id)
-        matches = [*pattern.finditer(document.text)] if document else []
-        if not matches or document is None:
-            continue
-        spans = [
-            (one.start, one.end, one.chosen == OPEN) for one in decided.get(id, [])
+    total = 0
+    for document in matching:
+        found: list[ShownMention] = store.links(document.id, kb) or []
+        spans = [(one["start"], one["end"], True) for one in found]
+        spans += [
+            (one.start, one.end, one.chosen == OPEN)
+            for one in decided.get(document.id, [])
         ]
-        links: list[ShownMention] = store.links(id, kb) or []
-        spans += [(one["start"], one["end"], True) for one in links]
-        for match in matches:
+        for match in pattern.finditer(document.text):
             start, end = match.span()
             free = all(
                 undecided and (first, last) == (start, end)
                 for first, last, undecided in spans
                 if first < end and start < last
             )
-            if free:
-                counts[id] = counts.get(id, 0) + 1
-                if len(places) < MOST_OCCURRENCES:
-                    places.append(show_place(document, start, end, ""))
-    total, own = sum(counts.values()), counts.get(here, 0)
-    others = len(counts.keys() - {here})
-    return Occurrences(own, total - own, others, total, places)
+            total += free
+            if free and len(places) < MOST_OCCURRENCES:
+                places.append(show_place(document, start, end, ""))
+    return Occurrences(total, places)

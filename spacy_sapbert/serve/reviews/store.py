@@ -1,9 +1,10 @@
-"""The decisions of reviewers, in a file of SQLite to which is only appended.
+"""The documents to review and the decisions on them, in a file of SQLite.
 
 A decision is on the disk before its request is answered (`synchronous=EXTRA`), so a
-process that is killed loses none that was accepted. The file has the texts of the
-documents; only its owner can read it. A document is removed only as a whole, with all
-that was decided on it, when a patient asks for it.
+process that is killed loses none that was accepted. Decisions are only added; the last
+one counts. The file has the texts of the documents; only its owner can read it. A
+document is removed only as a whole, with all that was decided on it, when a patient
+asks for it.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,53 +28,37 @@ from .decisions import OPEN, Decision, Shown, WrittenDecision
 
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
-VERSION = 4  # of the tables
-# `same` is equal for equal texts. `proposals` has the mentions that a document came
-# with, `links` what the knowledge base says of its mentions: it is computed again for
-# another version.
-SCHEMA = """
+AT_ONCE = 1_000  # documents that are read together
+VERSION = 5  # of the tables
+OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
+# `same` is equal for equal texts. `done` and `assigned` have who has done a document,
+# and who is to do it. `proposals` has the mentions that a document came with, `links`
+# what the knowledge base says of its mentions: it is computed again for another
+# version.
+SCHEMA = f"""
 CREATE TABLE documents (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, same TEXT NOT NULL,
-    time TEXT NOT NULL
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+    text TEXT NOT NULL, same TEXT NOT NULL, time TEXT NOT NULL
 );
 CREATE INDEX documents_by_text ON documents (same);
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
-    reviewer TEXT NOT NULL, document TEXT NOT NULL REFERENCES documents (id),
+    reviewer TEXT NOT NULL, document {OF},
     "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL,
     chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL, settles INTEGER NOT NULL
 );
 CREATE INDEX decisions_by_document ON decisions (document, reviewer);
 CREATE TABLE done (
-    number INTEGER PRIMARY KEY, time TEXT NOT NULL, reviewer TEXT NOT NULL,
-    document TEXT NOT NULL REFERENCES documents (id), done INTEGER NOT NULL
-);
+    document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
+) WITHOUT ROWID;
 CREATE TABLE assigned (
-    document TEXT REFERENCES documents (id), reviewer TEXT,
-    PRIMARY KEY (document, reviewer)
+    document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
-CREATE TABLE proposals (
-    document TEXT PRIMARY KEY REFERENCES documents (id), spans TEXT NOT NULL
-) WITHOUT ROWID;
+CREATE TABLE proposals (document {OF} PRIMARY KEY, spans TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE links (
-    document TEXT PRIMARY KEY REFERENCES documents (id), kb TEXT NOT NULL,
-    mentions TEXT NOT NULL
+    document {OF} PRIMARY KEY, kb TEXT NOT NULL, mentions TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-REMAIN = (
-    "CREATE TRIGGER documents_remain BEFORE DELETE ON documents "
-    "BEGIN SELECT raise(ABORT, 'documents are only added'); END;",
-    "CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions "
-    "BEGIN SELECT raise(ABORT, 'decisions are only added'); END;",
-)
-TRIGGERS = f"""
-CREATE TRIGGER documents_stay BEFORE UPDATE ON documents
-    BEGIN SELECT raise(ABORT, 'documents are only added'); END;
-CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
-    BEGIN SELECT raise(ABORT, 'decisions are only added'); END;
-{"".join(REMAIN)}
-"""
-OF_DOCUMENTS = ("done", "assigned", "proposals", "links", "decisions")  # tables
 COLUMNS = ", ".join(f'"{name}"' for name in WrittenDecision.model_fields)
 WRITTEN = ", ".join(f'"{name}"' for name in Decision.model_fields)
 VALUES = ", ".join(f":{name}" for name in Decision.model_fields)
@@ -81,6 +66,8 @@ VALUES = ", ".join(f":{name}" for name in Decision.model_fields)
 LATEST = f"""
 SELECT {COLUMNS} FROM decisions WHERE number IN (
     SELECT max(number) FROM decisions
+    WHERE (:reviewer IS NULL OR (reviewer = :reviewer AND NOT settles))
+    AND (:documents IS NULL OR document IN (SELECT value FROM json_each(:documents)))
     GROUP BY iif(settles, NULL, reviewer), settles, document, "start", "end"
 ) AND chosen IS NOT NULL
 """
@@ -213,7 +200,7 @@ class ReviewStore:
         ((tables,),) = run("SELECT count(*) FROM sqlite_master").fetchall()
         if not tables:
             self.connection.executescript(
-                f"BEGIN; {SCHEMA} {TRIGGERS} PRAGMA user_version = {VERSION}; COMMIT;"
+                f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
             )
         elif version != VERSION:
             raise sqlite3.DatabaseError("it was made by another version")
@@ -290,44 +277,44 @@ class ReviewStore:
             RequestError: If there are too many.
         """
         added = Added()
-        names: set[str] = set()
+        ids: set[str] = set()
         with self.transaction() as connection:
-            ((kept,),) = connection.execute("SELECT count(*) FROM documents")
             for note in notes:
-                added.read += 1
                 same = hash_text(note.text)
                 # Two notes that are equal in all have two names.
                 tries = (f"{note.name} ({n})" if n > 1 else note.name for n in count(1))
                 name, id = next(
                     (name, id)
                     for name in tries
-                    if (id := hash_text(name, note.text)) not in names
+                    if (id := hash_text(name, note.text)) not in ids
                 )
-                names.add(id)
+                ids.add(id)
+                is_new = connection.execute(
+                    "INSERT OR IGNORE INTO documents (id, name, text, same, time) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    (id, name, note.text, same, current_time()),
+                ).rowcount
+                ((equal,),) = connection.execute(
+                    "SELECT count(*) FROM documents WHERE same = ?", (same,)
+                )
                 added.documents.append(id)
-                known = connection.execute(
-                    "SELECT id FROM documents WHERE same = ?", (same,)
-                ).fetchall()
-                added.skipped += (id,) in known
-                added.equal_texts += len({*known, (id,)}) > 1
-                if (id,) not in known:
-                    kept += 1
-                    if kept > self.most_documents:
-                        raise too_many_documents(self.most_documents)
-                    row = (id, name, note.text, same, current_time())
-                    connection.execute(
-                        "INSERT INTO documents VALUES (?, ?, ?, ?, ?)", row
-                    )
+                added.read += 1
+                added.skipped += not is_new
+                added.equal_texts += equal > 1
                 if note.spans is not None:
                     added.mentions += len(note.spans)
-                    if note.spans != self.proposals(id):
+                    changed = connection.execute(
+                        "INSERT INTO proposals VALUES (?, ?) ON CONFLICT DO UPDATE "
+                        "SET spans = excluded.spans WHERE spans != excluded.spans",
+                        (id, json.dumps(note.spans)),
+                    ).rowcount
+                    if changed:
                         connection.execute(
                             "DELETE FROM links WHERE document = ?", (id,)
                         )
-                        connection.execute(
-                            "INSERT OR REPLACE INTO proposals VALUES (?, ?)",
-                            (id, json.dumps(note.spans)),
-                        )
+            ((kept,),) = connection.execute("SELECT count(*) FROM documents")
+            if kept > self.most_documents:
+                raise too_many_documents(self.most_documents)
         return added
 
     def document(self, id: str) -> ReviewedDocument | None:
@@ -351,26 +338,22 @@ class ReviewStore:
     def latest(
         self,
         *,
-        document: str | None = None,
+        documents: Collection[str] | None = None,
         reviewer: str | None = None,
         shown: bool = False,
     ) -> list[WrittenDecision]:
         """Return the decisions that count, by document, reviewer and place.
 
         Args:
+            documents: Ids of those that are meant; None = all.
             reviewer: Whose answers are returned; None = those of all, and what settles.
             shown: With the candidates that were shown, else without.
         """
-        sql, values = LATEST, []
-        if reviewer is not None:
-            sql += " AND NOT settles"
-        for column, value in (("document", document), ("reviewer", reviewer)):
-            if value is not None:
-                sql += f" AND {column} = ?"
-                values.append(value)
+        ids = None if documents is None else json.dumps([*documents])
         found = []
         for row in self.query(
-            f'{sql} ORDER BY document, reviewer, "start", "end"', values
+            f'{LATEST} ORDER BY document, reviewer, "start", "end"',
+            {"documents": ids, "reviewer": reviewer},
         ):
             fields = dict(zip(WrittenDecision.model_fields, row, strict=True))
             seen = json.loads(fields["shown"]) if shown else []
@@ -385,16 +368,14 @@ class ReviewStore:
         Args:
             reviewer: Whose documents and decisions are meant; None = all.
         """
-        who = {"reviewer": reviewer}
-        mine = "AND reviewer = :reviewer AND NOT settles" if reviewer else ""
-        sql = f"SELECT document FROM ({LATEST}) WHERE chosen != '{OPEN}' {mine}"
+        who = {"reviewer": reviewer, "documents": None}
+        sql = f"SELECT document FROM ({LATEST}) WHERE chosen != '{OPEN}'"
         counts = Counter(id for (id,) in self.query(sql, who))
-        done = self.done()
-        assigned = group_names(self.query("SELECT document, reviewer FROM assigned"))
+        done, assigned = self.names("done"), self.names("assigned")
         sql = (
             "SELECT id, name, length(text), time, json_array_length(mentions) FROM "
             f"documents LEFT JOIN links ON document = id WHERE {VISIBLE} "
-            "ORDER BY documents.rowid"
+            "ORDER BY number"
         )
         return [
             DocumentCount(
@@ -403,12 +384,22 @@ class ReviewStore:
             for row in self.query(sql, who)
         ]
 
-    def to_do(self, reviewer: str) -> list[str]:
-        """Return the ids of the documents that a reviewer sees and has not done."""
-        done = self.done()
-        sql = f"SELECT id FROM documents WHERE {VISIBLE} ORDER BY documents.rowid"
-        ids = (id for (id,) in self.query(sql, {"reviewer": reviewer}))
-        return [id for id in ids if reviewer not in done.get(id, ())]
+    def to_do(self, reviewer: str) -> Iterator[ReviewedDocument]:
+        """Yield the documents that a reviewer sees and has not done, the oldest first.
+
+        They are read some at a time, so that others can write meanwhile.
+        """
+        sql = (
+            "SELECT id, name, text FROM documents "
+            f"WHERE number > :first AND number <= :last AND {VISIBLE} AND NOT EXISTS "
+            "(SELECT 1 FROM done WHERE document = id AND reviewer = :reviewer) "
+            "ORDER BY number"
+        )
+        ((last,),) = self.query("SELECT ifnull(max(number), 0) FROM documents")
+        for first in range(0, last, AT_ONCE):
+            values = {"reviewer": reviewer, "first": first, "last": first + AT_ONCE}
+            for row in self.query(sql, values):
+                yield ReviewedDocument(*row)
 
     def reviewers(self) -> list[str]:
         """Return the names of those who have answered."""
@@ -429,19 +420,23 @@ class ReviewStore:
 
     def set_done(self, document: str, reviewer: str, done: bool) -> None:
         """Note that a reviewer has done a document, or has to go on."""
+        sql = "DELETE FROM done WHERE document = ? AND reviewer = ?"
+        if done:
+            sql = "INSERT OR IGNORE INTO done VALUES (?, ?)"
         with self.transaction() as connection:
-            connection.execute(
-                "INSERT INTO done (time, reviewer, document, done) VALUES (?, ?, ?, ?)",
-                (current_time(), reviewer, document, done),
-            )
+            connection.execute(sql, (document, reviewer))
 
     def done(self) -> dict[str, list[str]]:
         """Return who has done each document."""
-        sql = (
-            "SELECT document, reviewer FROM done WHERE done AND number IN "
-            "(SELECT max(number) FROM done GROUP BY reviewer, document)"
-        )
-        return group_names(self.query(sql))
+        return self.names("done")
+
+    def names(self, table: str) -> dict[str, list[str]]:
+        """Return the reviewers of each document in a table, sorted."""
+        found: dict[str, list[str]] = {}
+        sql = f"SELECT document, reviewer FROM {table} ORDER BY document, reviewer"
+        for document, name in self.query(sql):
+            found.setdefault(document, []).append(name)
+        return found
 
     def proposals(self, document: str) -> list[Span] | None:
         """Return the mentions that a document came with; None = it came without."""
@@ -473,7 +468,7 @@ class ReviewStore:
         """Return the ids of the documents without links to a knowledge base."""
         sql = (
             "SELECT id FROM documents LEFT JOIN links ON document = id AND kb = ? "
-            "WHERE document IS NULL ORDER BY documents.rowid"
+            "WHERE document IS NULL ORDER BY number"
         )
         return [id for (id,) in self.query(sql, (kb,))]
 
@@ -486,14 +481,8 @@ class ReviewStore:
             kb: Digest of the knowledge base in use; links to others are removed.
         """
         with self.transaction() as connection:
-            connection.execute("DROP TRIGGER documents_remain")
-            connection.execute("DROP TRIGGER decisions_remain")
-            for table in OF_DOCUMENTS:
-                connection.execute(f"DELETE FROM {table} WHERE document = ?", (id,))
             connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
             connection.execute("DELETE FROM documents WHERE id = ?", (id,))
-            for trigger in REMAIN:
-                connection.execute(trigger)
 
     def forget_links(self, *, kb: str) -> None:
         """Remove what other knowledge bases say; see `delete_document`."""
@@ -504,14 +493,6 @@ class ReviewStore:
         """Close the file."""
         with self.lock:
             self.connection.close()
-
-
-def group_names(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the names of each document, sorted."""
-    found: dict[str, list[str]] = {}
-    for document, name in sorted(rows):
-        found.setdefault(document, []).append(name)
-    return found
 
 
 def too_many_documents(most: int) -> RequestError:
