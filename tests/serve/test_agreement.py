@@ -11,10 +11,9 @@ from spacy_sapbert import load_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.serve.reviews.agreement import find_differences, judge_places
 from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, Decision
-from spacy_sapbert.serve.reviews.export import export_reviews
+from spacy_sapbert.serve.reviews.export import annotate_reviews, export_reviews
 from spacy_sapbert.serve.reviews.quality import list_mentions
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
-from spacy_sapbert.serve.reviews.taught import annotate_reviews
 
 FEVER, INFARCT, MITRAL = "C0000004", "C0000001", "C0000002"
 NOTE = "Fever, heart failure, MI."
@@ -70,7 +69,7 @@ def check_everywhere(
     lines = export_reviews(store, kb, "jsonl", "agreed").splitlines()
     entities = [one for line in lines for one in json.loads(line)["entities"]]
     assert sorted((one["text"], one["cui"]) for one in entities) == expected
-    taught = [one for _, gold in annotate_reviews(store) for one in gold.mentions]
+    taught = [one for gold in annotate_reviews(store) for one in gold.mentions]
     assert sorted((one.mention, one.parts[0][0]) for one in taught) == expected
     counted = [(one.text, one.chosen) for one in list_mentions(store, kb)]
     assert sorted(one for one in counted if one[1] != NO_MENTION) == expected

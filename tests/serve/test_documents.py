@@ -27,7 +27,7 @@ from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import Client, LocalClient, OpenLocal, Start
+from .conftest import Client, LocalClient, OpenLocal, Start, use_newest
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -259,7 +259,8 @@ def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
     store.set_done(id, "secret-person", True)
     store.assign(id, ["secret-person"])
     store.set_links(keep, [{"alias": "secret-name"}], "a version that learned it")
-    store.delete_document(id, kb="kb")
+    store.delete_document(id)
+    store.forget_links(kb="kb")
     assert store.document(keep) is not None
     assert store.document(id) is None
     store.close()
@@ -456,8 +457,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
         return cui
 
     before = first(client)
-    (version,) = client.post("/reviews/switch", {}).json()["versions"]
-    assert (version["mentions"], version["used"]) == (60, True)
+    assert use_newest(client)["mentions"] == 60
     assert (before != "C0000008", first(client)) == (True, "C0000008")
     client.process.kill()
     client = start_service(*options)  # what was in use is in use again

@@ -13,7 +13,7 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import Client, LocalClient, OpenLocal, Start
+from .conftest import Client, LocalClient, OpenLocal, Start, use_newest
 
 FEVER, WARD = "C0000004", "C0000008"  # the second has a word of the ward
 WORD = "vwkj zzz"
@@ -136,7 +136,7 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(
     assert (version["documents"], version["mentions"]) == (12, 24)
     assert not version["older_base"]
     before = link(client, WORD)
-    assert client.post("/reviews/switch", {}).json()["used"]
+    use_newest(client)
     assert (before == WORD, link(client, WORD)) == (False, WORD)
     quality = client.post("/reviews/quality", {}).json()
     assert (quality["mentions"], quality["no_mentions"]) == (24, 1)
@@ -164,14 +164,14 @@ def test_a_new_version_of_the_base_is_followed_while_a_taught_one_is_used(
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     add_notes(client)
     teach(client)
-    assert client.post("/reviews/switch", {}).json()["used"]
+    use_newest(client)
     add_concepts(load_kb(own_kb), [Concept("L0000001", ["Ward rounds"])])
     (version,) = client.get("/reviews/teach").json()["versions"]
     assert (version["used"], version["older_base"]) == (True, True)
     assert client.get("/concepts/L0000001").status == 404
     new, old = teach(client)["versions"]
     assert (new["older_base"], old["older_base"]) == (False, True)
-    client.post("/reviews/switch", {})
+    use_newest(client)
     assert client.get("/concepts/L0000001").status == 200
     assert link(client, WORD) == WORD
     client.post("/reviews/switch", {"number": 1})
@@ -191,7 +191,7 @@ def test_a_deletion_reaches_all_versions_and_all_processes(
     ids = add_notes(client)
     for _ in range(2):
         teach(client)
-    client.post("/reviews/switch", {})
+    use_newest(client)
     client.stop()
     client = start_service(*options, "--workers", 2)
     client.wait_for("listening")  # the second one
@@ -213,8 +213,8 @@ def test_what_a_killed_deletion_left_is_removed(
     client = open_local(own_kb, store)
     ids = add_notes(client)
     teach(client)
-    client.post("/reviews/switch", {})
-    store.delete_document(ids[0], kb="")
+    use_newest(client)
+    store.delete_document(ids[0])
     again = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     assert again.get("/reviews/teach").json()["versions"] == []
     assert link(again, WORD) != WORD

@@ -50,7 +50,7 @@ from ..reviews.store import (
     ReviewedDocument,
     ReviewStore,
 )
-from ..reviews.taught import TeachingState, nothing_taught
+from ..reviews.taught import TeachingState
 from ..service import Service
 from .answers import describe_file, to_file
 
@@ -110,12 +110,9 @@ class NewFiles(Request):
 
 
 class Version(Request):
-    """A taught version; null = the knowledge base that the service was started with.
+    """A taught version; null = the knowledge base that the service was started with."""
 
-    Without `number` it is the version that was made last.
-    """
-
-    number: Annotated[int, Field(ge=1)] | None = None
+    number: Annotated[int, Field(ge=1)] | None
 
 
 class Teach(Request):
@@ -442,12 +439,7 @@ def teach(teacher: TeacherDep, body: Teach) -> TeachingState:
 @router.post("/switch")
 async def switch_version(teacher: TeacherDep, body: Version) -> TeachingState:
     """Use a taught version from the next request on."""
-    number = body.number
-    if "number" not in body.model_fields_set:
-        number = teacher.last
-        if number is None:
-            raise nothing_taught()
-    await run_in_threadpool(teacher.use, number)
+    await run_in_threadpool(teacher.use, body.number)
     return teacher.describe()
 
 

@@ -188,6 +188,27 @@ def judge_places(
         yield id, judged
 
 
+def list_agreed(store: ReviewStore) -> dict[str, list[Decision]]:
+    """Return what holds in each document: mentions, and spans that are not mentions.
+
+    A document is left out as long as nothing in it holds, unless it was done and nobody
+    differs.
+    """
+    done = store.done()
+    found: dict[str, list[Decision]] = {id: [] for id in done}
+    for id, judged in judge_places(store.latest(), done):
+        held = [
+            decision.model_copy(update={"chosen": agreed})
+            for decision, _, agreed, _ in judged
+            if agreed is not None
+        ]
+        if held:
+            found[id] = held
+        else:
+            found.pop(id, None)
+    return found
+
+
 def find_differences(
     store: ReviewStore,
     kb: KnowledgeBase,

@@ -15,7 +15,7 @@ from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
-from .agreement import judge_places
+from .agreement import list_agreed
 from .decisions import NO_CONCEPTS, NO_MENTION
 from .store import ReviewStore
 
@@ -108,12 +108,12 @@ def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]
         return concept.cui if concept else chosen
 
     counts: Counter[tuple[str, str, str]] = Counter()
-    for id, judged in judge_places(store.latest(), store.done()):
+    for id, decisions in list_agreed(store).items():
         document = store.document(id)
-        for one, _, agreed, _ in judged:
-            if document is not None and agreed is not None:
+        if document is not None:
+            for one in decisions:
                 text = document.text[one.start : one.end]
-                counts[text, one.label, find(agreed)] += 1
+                counts[text, one.label, find(one.chosen or NIL)] += 1
     return [DecidedMention(*key, count) for key, count in counts.items()]
 
 

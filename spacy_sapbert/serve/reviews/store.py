@@ -472,20 +472,13 @@ class ReviewStore:
         )
         return [id for (id,) in self.query(sql, (kb,))]
 
-    def delete_document(self, id: str, *, kb: str) -> None:
-        """Remove a document for good, with all that was decided on it.
-
-        Links of other documents may have its texts as names that were taught.
-
-        Args:
-            kb: Digest of the knowledge base in use; links to others are removed.
-        """
+    def delete_document(self, id: str) -> None:
+        """Remove a document for good, with all that was decided on it."""
         with self.transaction() as connection:
-            connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
             connection.execute("DELETE FROM documents WHERE id = ?", (id,))
 
     def forget_links(self, *, kb: str) -> None:
-        """Remove what other knowledge bases say; see `delete_document`."""
+        """Remove the links to all knowledge bases but the one of a digest."""
         with self.transaction() as connection:
             connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
 

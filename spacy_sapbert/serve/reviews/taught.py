@@ -2,43 +2,31 @@
 
 Each teaching starts from the newest version of the knowledge base that the service was
 started with, the base, and makes a version of its own in `FILE.taught/N`.
-`version.json` in it says what it learned from; `FILE.taught/USED` names the one in use,
-also after a restart and for other processes.
+`version.json` in it says what it learned from, and is written last;
+`FILE.taught/USED` names the version in use, also after a restart and for other
+processes.
 """
 
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from ...errors import SapbertError
-from ...formats.gold import GoldDocument
 from ...io.writing import remove_leftovers, write_atomically, write_json
 from ...kb.folder.versions import read_version
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.teach import FEWEST, teach_documents
-from ...pipeline.teaching import annotate
 from ..logs import EventLog, describe_exception
 from ..problems import RequestError, describe_problem, failed
 from ..service import Service
-from .decisions import AGREED
-from .export import group_decisions, make_gold
+from .export import SOURCE, annotate_reviews
 from .store import ReviewStore, current_time
 
-SOURCE = "reviews"
-NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"
 ABOUT, USED = "version.json", "USED"
-
-
-def annotate_reviews(store: ReviewStore) -> Iterator[tuple[str, GoldDocument]]:
-    """Yield the id and what holds of each document; see `judge_places`."""
-    for _, document, decisions in group_decisions(store, AGREED):
-        gold = make_gold(document.id, document, decisions)
-        yield document.id, annotate(gold, SOURCE)
 
 
 class TaughtVersion(TypedDict):
@@ -68,15 +56,12 @@ class TeachingState(TypedDict):
 
     Attributes:
         report: Of `TeachingReport`, of the last teaching.
-        folder: The version that it made; `used` = the service uses it.
         fewest: Mentions from which an order of candidates can be learned.
     """
 
-    state: str
+    state: Literal["none", "running", "done", "failed"]
     report: dict[str, Any] | None
     error: dict[str, str] | None
-    folder: str | None
-    used: bool
     fewest: int
     versions: list[TaughtVersion]
 
@@ -95,9 +80,8 @@ class Teacher:
         self.base = service.kb
         self.parent = store.path.with_name(f"{store.path.name}.taught")
         self.number: int | None = None  # of the version in use
-        self.refused: int | None = 0  # of a version that cannot be opened
-        self.last: int | None = None  # of the version that was made last
-        self.state = NONE
+        self.refused: int | None = None  # of a version that cannot be opened
+        self.state: Literal["none", "running", "done", "failed"] = "none"
         self.report: dict[str, Any] | None = None
         self.learned: list[str] = []  # documents of the report
         self.error: dict[str, Any] | None = None
@@ -111,73 +95,47 @@ class Teacher:
         for part in self.parent.glob(".*.tmp"):
             remove_leftovers(self.parent / part.name.split(".")[1])
         self.remove_unfinished()
-        self.remove_learned(self.is_gone)
+        self.remove_gone()
         self.follow()
+        self.forget_links()
 
     def follow(self) -> None:
         """Use the version that USED names, which another process may have written."""
         with self.lock:
             number = self.read_used()
-            if number in (self.number, self.refused):
+            if number == self.number or (number and number == self.refused):
                 return
             try:
                 self.open(number)
-                self.refused = 0
-                self.store.forget_links(kb=self.service.kb.manifest.digest)
-                self.log.write("kb_switched", digest=self.service.kb.manifest.digest)
             except SapbertError as error:
                 self.refused = number
                 self.log.write("taught_not_used", **describe_exception(error))
 
     def read_used(self) -> int | None:
-        """Return the version that is to be used."""
+        """Return the number of the version that is to be used; None = the base."""
         try:
             return int((self.parent / USED).read_text())
         except (OSError, ValueError):
             return None
 
+    def read_versions(self) -> dict[int, dict[str, Any]]:
+        """Return what is known of the versions, by number, the newest first."""
+        found = {
+            int(path.parent.name): json.loads(path.read_text("utf8"))
+            for path in self.parent.glob(f"[0-9]*/{ABOUT}")
+        }
+        return dict(sorted(found.items(), reverse=True))
+
     def describe(self) -> TeachingState:
         """Return how far it is, and the versions."""
-        last = self.last
-        return {
-            "state": self.state,
-            "report": self.report,
-            "error": self.error,
-            "folder": None if last is None else str(self.parent / str(last)),
-            "used": last is not None and last == self.number,
-            "fewest": FEWEST,
-            "versions": self.list_versions(),
-        }
-
-    def read_about(self, number: int) -> dict[str, Any]:
-        """Return what is known of a version; of one that was not finished nothing."""
-        try:
-            text = (self.parent / str(number) / ABOUT).read_text("utf8")
-        except OSError:
-            return {}
-        about: dict[str, Any] = json.loads(text)
-        return about
-
-    def numbers(self) -> list[int]:
-        """Return the numbers of the folders, the newest first."""
-        if not self.parent.is_dir():
-            return []
-        every = [path for path in self.parent.iterdir() if path.name.isdecimal()]
-        return sorted((int(path.name) for path in every), reverse=True)
-
-    def list_versions(self) -> list[TaughtVersion]:
-        """Return the versions, the newest first."""
         digest = self.base.manifest.digest
         with suppress(SapbertError):  # it is told when it is to be used
             digest = read_version(self.base.folder).manifest.digest
-        found: list[TaughtVersion] = []
-        for number in self.numbers():
-            about = self.read_about(number)
-            if not about:
-                continue
+        versions: list[TaughtVersion] = []
+        for number, about in self.read_versions().items():
             report = about["report"]
             best = report["after"] or report["names"]
-            found.append(
+            versions.append(
                 {
                     "number": number,
                     "time": about["time"],
@@ -190,7 +148,13 @@ class Teacher:
                     "older_base": about["base"] != digest,
                 }
             )
-        return found
+        return {
+            "state": self.state,
+            "report": self.report,
+            "error": self.error,
+            "fewest": FEWEST,
+            "versions": versions,
+        }
 
     def start(self, *, force: bool) -> None:
         """Start to teach.
@@ -199,23 +163,18 @@ class Teacher:
             force: Make the version also if nothing gets better.
         """
         with self.lock:
-            if self.state == RUNNING:
+            if self.state == "running":
                 raise RequestError(
                     "E468",
                     "Expected one teaching at a time, but one is running. GET "
                     "/reviews/teach returns how far it is.",
                     409,
                 )
-            self.state, self.report, self.error = RUNNING, None, None
+            self.state, self.report, self.error = "running", None, None
         thread = threading.Thread(
             target=self.run, args=(force,), name="teacher", daemon=True
         )
         thread.start()
-
-    def find_base(self) -> KnowledgeBase:
-        """Return the newest version of the base; it may be newer than one in use."""
-        self.base = self.service.kb if self.number is None else self.base.newest()
-        return self.base
 
     def run(self, force: bool) -> None:
         """Teach, again if a document was deleted meanwhile, and keep the report."""
@@ -228,11 +187,9 @@ class Teacher:
             told = error if isinstance(error, SapbertError) else failed()
             self.error = describe_problem(told)["error"]
             self.remove_unfinished()
-            self.state = FAILED
-            if isinstance(error, SapbertError):
-                self.log.write("not_taught", code=error.code)
-            else:
-                self.log.write("not_taught", **describe_exception(error))
+            self.state = "failed"
+            where = describe_exception(error)
+            self.log.write("not_taught", code=told.code, **where)
 
     def teach(self, force: bool) -> bool:
         """Teach what holds now.
@@ -240,8 +197,8 @@ class Teacher:
         Returns:
             Whether all that was learned is still there; if not, nothing of it is kept.
         """
-        folder = self.parent / str(max(self.numbers(), default=0) + 1)
-        decided = dict(annotate_reviews(self.store))
+        folder = self.parent / str(max(self.read_versions(), default=0) + 1)
+        decided = {str(gold.id): gold for gold in annotate_reviews(self.store)}
         base = self.find_base()
         _, report = teach_documents(
             base,
@@ -270,22 +227,28 @@ class Teacher:
                         path.chmod(0o700)
                     elif path.stat().st_nlink == 1:  # others are of the base too
                         path.chmod(0o600)
-                self.last = int(folder.name)
-            self.state = DONE
+            self.state = "done"
         self.log.write("taught", changed=report.changed)
         return True
+
+    def find_base(self) -> KnowledgeBase:
+        """Return the newest version of the base; it may be newer than one in use."""
+        self.base = self.service.kb if self.number is None else self.base.newest()
+        return self.base
 
     def open(self, number: int | None) -> None:
         """Use a version in the service; None = the base."""
         if number is None:
             kb = self.find_base()
-        elif number in self.numbers() and self.read_about(number):
+        elif number in self.read_versions():
             folder = self.parent / str(number)
             kb = load_kb(folder, encoder=self.base.encoder_config)
         else:
-            raise nothing_taught()
+            raise no_version()
         self.service.switch(kb)
-        self.number = number
+        self.number, self.refused = number, None
+        self.forget_links()
+        self.log.write("kb_switched", digest=kb.manifest.digest)
 
     def use(self, number: int | None) -> None:
         """Use a version from now on, also after a restart; None = the base."""
@@ -298,33 +261,34 @@ class Teacher:
                 with write_atomically(used) as file:
                     file.write(str(number).encode())
                 used.chmod(0o600)
-        self.log.write("kb_switched", digest=self.service.kb.manifest.digest)
 
     def remove(self, number: int) -> None:
         """Remove a version for good; one in use is left before."""
         with self.lock:
-            if number not in self.numbers():
-                raise nothing_taught()
+            if number not in self.read_versions():
+                raise no_version()
             if number in (self.number, self.read_used()):
                 self.use(None)
-            if number == self.last:
-                self.last = None
             shutil.rmtree(self.parent / str(number))
         self.log.write("taught_removed")
 
     def remove_unfinished(self) -> None:
         """Remove folders that a teaching has not finished."""
-        for number in self.numbers():
-            if not self.read_about(number):
-                shutil.rmtree(self.parent / str(number), ignore_errors=True)
+        for path in self.parent.glob("[0-9]*"):
+            if not (path / ABOUT).is_file():
+                shutil.rmtree(path, ignore_errors=True)
 
-    def remove_learned(self, is_gone: Callable[[str], bool]) -> int:
-        """Remove the versions that learned from some documents, and return how many."""
+    def remove_gone(self) -> int:
+        """Remove the versions that learned from documents that were removed.
+
+        Returns:
+            How many versions.
+        """
         numbers = [
             number
-            for number in self.numbers()
+            for number, about in self.read_versions().items()
             if self.parent / str(number) != self.base.folder
-            and any(map(is_gone, self.read_about(number).get("documents", ())))
+            and any(map(self.is_gone, about["documents"]))
         ]
         for number in numbers:
             self.remove(number)
@@ -333,6 +297,13 @@ class Teacher:
     def is_gone(self, document: str) -> bool:
         """Return whether a document was removed."""
         return self.store.document(document) is None
+
+    def forget_links(self) -> None:
+        """Remove links to other knowledge bases, which may have names that were taught.
+
+        Those names are texts of documents that may be removed.
+        """
+        self.store.forget_links(kb=self.service.kb.manifest.digest)
 
     def forget(self, document: str) -> int:
         """Remove a document for good, and the versions that have learned from it.
@@ -344,17 +315,18 @@ class Teacher:
             How many versions.
         """
         with self.lock:
-            removed = self.remove_learned(lambda id: id == document)
-            self.store.delete_document(document, kb=self.service.kb.manifest.digest)
+            self.store.delete_document(document)
+            removed = self.remove_gone()
+            self.forget_links()
             if document in self.learned:
                 self.report = None
-            return removed + self.remove_learned(self.is_gone)  # made meanwhile
+            return removed
 
 
-def nothing_taught() -> RequestError:
+def no_version() -> RequestError:
     return RequestError(
         "E469",
-        "Expected a taught knowledge base, but there is none. Send a request to "
-        "/reviews/teach first.",
+        "Expected the number of a taught version, but got another. GET /reviews/teach "
+        "lists them.",
         409,
     )
