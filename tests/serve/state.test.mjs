@@ -4,11 +4,28 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
 
+// What the field of the search needs of a browser; the person who acts gives time and network.
+let acting = null;
+class Field extends EventTarget {
+  value = "";
+  readOnly = false;
+  children = [];
+  replaceChildren(...children) { this.children = children; }
+  setAttribute() {}
+}
+globalThis.document = { createElement: () => new Field(), getElementById: (id) => (id === "answers" ? { textContent: "{}" } : null) };
+globalThis.sessionStorage = { getItem: () => null };
+globalThis.window = { setTimeout: (work, time) => acting.later(work, time) };
+const { clearTimeout: clearReal } = globalThis;
+globalThis.clearTimeout = (timer) => { if (timer?.stop) timer.stop(); else clearReal(timer); };
+globalThis.fetch = (path) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${decodeURIComponent(path.split("q=")[1])}`, null)] }) }));
+
 const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
 const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
   await load("state.js");
 const { COMMANDS, press } = await load("keys.js");
 const { noteBench, queueBench } = await load("deciding.js");
+const { searchField } = await load("search.js");
 
 const candidate = (cui, score, more = {}) =>
   ({ cui, name: cui, alias: cui, score, probability: null, types: [], tie: null, ...more });
@@ -214,6 +231,11 @@ function person(latency, where, isDecided = false) {
   const waiting = [];
   const written = [];
   const answer = (value) => new Promise((done) => waiting.push({ at: now + latency, done: () => done(value()) }));
+  const later = (work, time) => {
+    const timer = { at: now + time, done: work };
+    waiting.push(timer);
+    return { stop() { if (waiting.includes(timer)) waiting.splice(waiting.indexOf(timer), 1); } };
+  };
   const texts = new Map();
   const all = { a: [tied(2, 5), sure(10, 12, "C10"), sure(14, 16, "C11"), sure(20, 22, "C12")], b: [sure(1, 3, "C20"), sure(6, 8, "C21")] };
   const noteNamed = (id) => {
@@ -262,27 +284,38 @@ function person(latency, where, isDecided = false) {
   const screen = () => {
     const item = bench?.item();
     if (!item) return [];
-    return item.places ? item.places.map((one) => `${one.document} ${one.start}`) : [`${item.document} ${item.mention.start}-${item.mention.end}`];
+    return item.places ? item.places.filter((one) => one.chosen === null).map((one) => `${one.document} ${one.start}`) : [`${item.document} ${item.mention.start}-${item.mention.end}`];
   };
-  // As searchField: the item is that of the key, and other keys do nothing until it is there.
-  let choosing = false;
-  const search = async () => {
-    if (choosing || !bench) return;
-    const [own, item] = [bench, bench.item()];
-    choosing = true;
-    own.search(true);
-    await answer(() => null);
-    choosing = false;
-    own.search(false);
-    field = false;
-    own.choose(item, "C99", candidate("C99", null));
+  const search = searchField({
+    id: "search", label: "", item: () => bench?.item(), onfound() {}, onleave() { field = false; },
+    onsearch: (running) => own.search(running),
+    onchoose(concept, item) { own.choose(item, concept.cui, concept); field = false; },
+  });
+  let own = bench;  // the panel is that of a bench
+  const event = (name, more) => search.field.dispatchEvent(Object.assign(new Event(name, { cancelable: true }), more));
+  /** What a key does in the field, which has the focus. */
+  const inField = (key, repeat) => {
+    event("keydown", { key, repeat });
+    if (key.length > 1 || search.field.readOnly) return;
+    search.field.value += key;
+    event("input");
   };
+  const me = { answer, later };
+  const idle = { item: () => null, busy: () => "", say() {}, more: {}, move() {}, choose() {} };
   return {
-    ready, written, screen, state: () => state, said: () => said,
+    ready, written, screen, state: () => state, said: () => said, isSearching: () => field,
     select(which) { span = SPANS[which]; },
+    /** Presses a key; "/pain⏎" stands for a search with its Enter. */
     key(key, repeat = false) {
-      if (field) { if (key === "Enter" && !repeat) search(); return; }
-      if (bench) press({ key, repeat }, bench, { inList: true, onButton: false });
+      acting = me;
+      if (!field) own = bench;
+      if (key === SEARCH && repeat) inField("Enter", true);
+      else if (key === SEARCH && !field) {
+        press({ key: "/" }, bench ?? idle, { inList: true, onButton: false });
+        if (field) for (const one of [..."pain", "Enter"]) inField(one, false);
+      } else if (key === SEARCH) inField("Enter", false);
+      else if (field) inField(key, repeat);
+      else if (bench) press({ key, repeat }, bench, { inList: true, onButton: false });
     },
     async pass(time) {
       const until = now + time;
@@ -292,6 +325,7 @@ function person(latency, where, isDecided = false) {
         if (!waiting.length || waiting[0].at > until) break;
         const next = waiting.shift();
         now = Math.max(now, next.at);
+        acting = me;
         next.done();
       }
       now = until;
@@ -299,7 +333,8 @@ function person(latency, where, isDecided = false) {
   };
 }
 
-const KEYS = COMMANDS.flatMap((one) => (one.keys.length === 9 ? ["1", "2"] : one.keys.filter((key) => !key.startsWith("Arrow"))));
+const SEARCH = "/pain⏎";
+const KEYS = [SEARCH, "Escape", ...COMMANDS.flatMap((one) => (one.keys.length === 9 ? ["1", "2"] : one.keys.filter((key) => !key.startsWith("Arrow"))))];
 
 /** Where a key may write: the screen, the selection, what everywhere or undo say. */
 async function checkPair(first, second, { latency, gap, where, select, held, isDecided = false }) {
@@ -374,13 +409,21 @@ test("keys that are held decide once", async () => {
 });
 
 test("a search decides the mention of its key, and keys do nothing until then", async () => {
-  for (const latency of [0, 150, 500]) {
-    const one = await checkPair("n", "/", { latency, gap: 0, where: "note", select: "none", held: false });
-    const [place] = one.screen();
-    one.key("Enter");
-    one.key("Enter");
-    await one.pass(10_000);
-    assert.deepEqual(one.written.map((write) => `${write.document} ${write.start}-${write.end} ${write.chosen}`), [`${place} C99`]);
+  for (const where of ["note", "queue"]) {
+    for (const latency of [0, 150, 500]) {
+      const one = person(latency, where);
+      await one.pass(2000);
+      const [place] = one.screen();
+      for (const key of [SEARCH, "Enter", "Enter", "x", "1"]) one.key(key);
+      await one.pass(10_000);
+      assert.deepEqual(new Set(one.written.map(({ chosen }) => chosen)), new Set(["found for pain"]));
+      assert.ok(`${one.written[0].document} ${one.written[0].start}-${one.written[0].end}`.startsWith(place));
+      assert.equal(one.isSearching(), false);
+      one.key(SEARCH);
+      one.key("Escape");  // it is left before the answer
+      await one.pass(10_000);
+      assert.equal(one.state().undo.length, 1);
+    }
   }
 });
 

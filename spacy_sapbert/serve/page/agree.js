@@ -1,18 +1,19 @@
 // Agree: where reviewers differ, what they agree on, and files of the decisions.
 
-import { attempt, get, hasName, randomKey, reviewer, send } from "./api.js";
-import { download, fill, growingTable, make, say, select, table } from "./dom.js";
-import { searchButton } from "./search.js";
-import { dispatch, flush, getState } from "./session.js";
-import { NIL, NO_MENTION, changeOf, newMention } from "./state.js";
+import { attempt, get, hasName, reviewer, saveFile } from "./api.js";
+import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
+import { listBench, nameOf, writeStep } from "./deciding.js";
+import { fill, make, say, select, table } from "./dom.js";
+import { around, where } from "./places.js";
+import { flush } from "./session.js";
+import { NIL, NO_MENTION, changeOf, isOpen, newMention } from "./state.js";
 
 const AGREED = "agreed";  // in exports: what holds
 let filter = { document: "", reviewer: "", open: "true" };
 
-/** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Agree"));
-  if (info.why) { main.append(make("p", {}, info.why)); return; }
+  if (info.why) { main.append(make("p", {}, info.why)); return null; }
   await flush();
   const found = await attempt("Reading …", async () => {
     const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
@@ -20,99 +21,82 @@ export async function render(main, info) {
       ["reviews/documents", "reviews/agreement", `reviews/differences?${query}`].map(get));
     return { ...listed, ...agreement, differences };
   });
-  if (!found) return;
-  const people = found.reviewers;
-  const choose = (/** @type {keyof typeof filter} */ key, /** @type {string} */ text, /** @type {[string, string][]} */ options) =>
-    select(`of-${key}`, text, options, filter[key], (value) => { filter = { ...filter, [key]: value }; render(main, info); });
-  fill(main,
-    make("h2", {}, "Where reviewers differ"),
-    make("div", { class: "row" },
-      ...choose("open", "Show", [["true", "what is not settled"], ["", "all"]]),
-      ...choose("document", "Note", [["", "all"], ...found.documents.map((/** @type {any} */ one) => [one.id, one.name])]),
-      ...choose("reviewer", "Reviewer", [["", "all"], ...people.map((/** @type {string} */ name) => [name, name])])),
-    ...drawDifferences(found.differences, info.digest),
-    make("h2", {}, "Agreement"),
-    found.pairs.length ? table(["Reviewers", "Mentions of both", "Agree", "Cohen’s kappa", "F1 with spans"],
-      found.pairs.map((/** @type {any} */ one) => [one.reviewers.join(" and "), one.mentions, one.agree, one.kappa, one.f1]),
-      "Agreement") : make("p", {}, people.length > 1 ? "No note has decisions of two reviewers yet."
-      : "When two people decide on the same notes, you see here how far they agree."),
-    make("h2", {}, "Download the decisions"),
-    drawDownload(found, people));
-}
-
-/** @param {any} found @param {string} kb digest of the knowledge base */
-function drawDifferences(found, kb) {
-  if (!found.places.length) return [make("p", {}, "Nowhere.")];
-  const people = [...new Set(found.places.flatMap((/** @type {any} */ one) => Object.keys(one.choices)))].sort();
-  const name = (/** @type {string|null} */ cui) => (cui === null || cui === NO_MENTION ? "not a mention"
-    : cui === NIL ? "no concept" : found.names[cui] ?? cui);
-  const left = make("span", { role: "status" });
-  let open = found.open;
-  const count = () => fill(left, `${open} of ${found.total} are not settled. `);
-  /** @type {{step: any, back: () => void}[]} */
-  const settled = [];
-  const undo = () => {
-    const last = settled.pop();
-    if (!last || getState().undo.at(-1) !== last.step) { say("Nothing to undo."); return; }
-    dispatch({ type: "undone", key: randomKey() });
-    last.back();
-    say("Undone.");
-  };
-  const draw = (/** @type {any} */ one) => {
-    const { place, choices } = one;
-    const cell = make("div", { class: "choices" });
-    const set = (/** @type {string|null} */ cui) => {
-      open += Number(cui === null) - Number(one.agreed === null);
-      one.agreed = cui;
-      show();
-      count();
-    };
-    const settle = (/** @type {string} */ cui) => {
-      const before = one.agreed;
-      if (!hasName() || cui === before) return;
-      const item = { document: place.document, name: place.name, mention: newMention(place, before) };
-      dispatch({ type: "changed", changes: [changeOf(item, cui)], about: { reviewer: reviewer(), kb, settles: true }, key: randomKey() });
-      settled.push({ step: getState().undo.at(-1), back: () => set(before) });
-      set(cui);
-    };
-    const show = () => fill(cell, ...[...new Set([...Object.values(choices).map((each) => each ?? NO_MENTION), one.agreed].filter(Boolean))]
-      .map((cui) => make("button", {
-        type: "button", class: "chip", "aria-pressed": String(one.agreed === cui), onclick: () => settle(cui),
-      }, name(cui))),
-    searchButton(place.text, `other-${place.document}-${place.start}`, (concept) => {
-      found.names[concept.cui] = concept.name;
-      settle(concept.cui);
-    }));
-    show();
-    const where = make("span", { dir: "auto" }, make("a", { href: `#note/${place.document}/${place.start}` }, place.name), ": ",
-      place.before.slice(-40).replace(/\s+/g, " "), make("strong", {}, place.text), place.after.slice(0, 40).replace(/\s+/g, " "));
-    return [where, ...people.map((who) => (who in choices ? name(choices[who]) : "–")), cell];
-  };
-  count();
-  const list = growingTable(["Where", ...people, "Agreed"], draw, "Differences");
-  list.draw(found.places);
-  return [make("p", {}, left, make("button", { type: "button", id: "undo", onclick: undo }, "Undo")), list.element];
-}
-
-/** @param {any} found @param {string[]} people */
-function drawDownload(found, people) {
-  let [who, kind] = [AGREED, found.formats[0]];
-  return make("div", { class: "row" },
-    ...select("who", "Of", [[AGREED, "what is agreed"], ["", "all reviewers, one by one"], ...people.map((name) => [name, name])],
-      who, (value) => { who = value; }),
-    ...select("kind", "as", found.formats.map((/** @type {string} */ name) => [name, name]), kind, (value) => { kind = value; }),
-    make("button", { id: "export", onclick: () => save(kind, who) }, "Download"));
-}
-
-/** @param {string} format @param {string} who */
-async function save(format, who) {
-  const path = `reviews/export?format=${format}${who ? `&reviewer=${encodeURIComponent(who)}` : ""}`;
-  const found = await attempt("Writing …", async () => {
-    const answer = await send(path);
-    const name = answer.headers.get("content-disposition")?.match(/"(.+)"/)?.[1] ?? "reviews";
-    return { data: await answer.blob(), name };
+  if (!found) return null;
+  const { differences, reviewers, pairs } = found;
+  const items = differences.places.map((one) => itemOf(one, differences.names));
+  const people = [...new Set(items.flatMap((one) => Object.keys(one.choices)))].sort();
+  const bench = listBench({
+    say,
+    draw(changed) {
+      const open = items.filter((one) => isOpen(one.mention)).length;
+      fill(left, items.length ? `${open} of ${differences.total} are not settled` : "Nowhere.");
+      place.panel.draw(bench.item());
+      list.draw(changed);
+    },
+    focusSearch: () => place.panel.search.focus(),
+    decide(item, chosen, candidate) {
+      if (!hasName() || item.mention.chosen === chosen) return null;
+      const { mention, words } = item;
+      const changed = changeOf(item, chosen, candidate);
+      const back = writeStep(PAGE, [changed], { reviewer: reviewer(), kb: info.digest, settles: true });
+      Object.assign(item, { mention: { ...changed.mention, chosen }, words: "Settled." });
+      return () => back() && Boolean(Object.assign(item, { mention, words }));
+    },
+    more: { noMention: (item) => item && bench.choose(item, NO_MENTION) },
   });
-  if (!found) return;
-  download(found.data, found.name);
-  say("Downloaded.");
+  const list = makeList(bench, ["Where", ...people, "Agreed"], "Differences", ({ place: one, choices, mention }) => [
+    make("span", {}, where(one), ": ", around(one)),
+    ...people.map((who) => (who in choices ? nameOf(choices[who] ?? NO_MENTION, mention) : "")),
+    isOpen(mention) ? "" : `${nameOf(mention.chosen, mention)} ✓`]);
+  const left = make("span", { role: "status" });
+  /** @type {[keyof typeof filter, string, string[][]][]} */
+  const filters = [
+    ["open", "Show", [["true", "what is not settled"], ["", "all"]]],
+    ["document", "Note", [["", "all"], ...found.documents.map((one) => [one.id, one.name])]],
+    ["reviewer", "Reviewer", [["", "all"], ...reviewers.map((name) => [name, name])]],
+  ];
+  const narrow = (key, value) => {
+    filter = { ...filter, [key]: value };
+    dispatchEvent(new Event("hashchange"));
+  };
+  const place = workbench(main, bench, {
+    bar: [make("h2", {}, "Where reviewers differ"), left, ...filters.map(([key, text, options]) =>
+      select(`of-${key}`, text, options, filter[key], (value) => narrow(key, value))), menu("Keys", listKeys(bench))],
+    pane: [list.element,
+      make("h2", {}, "Agreement"),
+      pairs.length ? table(["Reviewers", "Mentions of both", "Agree", "Cohen’s kappa", "F1 with spans"],
+        pairs.map((one) => [one.reviewers.join(" and "), one.mentions, one.agree, one.kappa ?? "–", one.f1 ?? "–"]),
+        "Agreement") : make("p", {}, reviewers.length > 1 ? "No note has decisions of two reviewers yet."
+        : "When two people decide on the same notes, you see here how far they agree."),
+      make("h2", {}, "Download the decisions"), drawDownload(found.formats, reviewers)],
+    focus: list.focus, threshold: info.threshold,
+  });
+  bench.fill(items);
+  return place;
+}
+
+/** A difference whose candidates are what people chose. */
+function itemOf({ place, choices, agreed }, names) {
+  const cuis = [...new Set([...Object.values(choices), agreed])].filter((cui) => cui && cui !== NIL && cui !== NO_MENTION);
+  const candidates = cuis.map((cui) => ({
+    cui, name: names[cui] ?? cui, types: [], score: null, probability: null, tie: null,
+    alias: Object.keys(choices).filter((who) => choices[who] === cui).join(", "),
+  }));
+  return {
+    document: place.document, name: place.name, place, choices,
+    mention: newMention({ ...place, certainty: "tied", candidates }, agreed, false),
+    words: agreed === null ? "They differ: choose what holds." : "Settled.",
+  };
+}
+
+function drawDownload(formats, people) {
+  let [who, kind] = [AGREED, formats[0]];
+  return make("div", { class: "row" },
+    select("who", "Of", [[AGREED, "what is agreed"], ["", "all reviewers, one by one"], ...people.map((name) => [name, name])],
+      who, (value) => { who = value; }),
+    select("kind", "as", formats.map((name) => [name, name]), kind, (value) => { kind = value; }),
+    make("button", { id: "export", onclick: () => {
+      const query = new URLSearchParams({ format: kind, ...(who && { reviewer: who }) });
+      saveFile(`reviews/export?${query}`);
+    } }, "Download"));
 }

@@ -1,28 +1,15 @@
 // Requests to the service of this page.
 
-import { said, say } from "./dom.js";
+import { make, said, say } from "./dom.js";
 
 let token = sessionStorage.getItem("token");
 /** Answers that came with the page, which are used once. @type {Map<string, any>} */
 const given = new Map(Object.entries(JSON.parse(/** @type {any} */ (document.getElementById("answers")).textContent)));
 
-/** An answer that is not a success; `status` is 0 if there was no answer. */
-export class ServiceError extends Error {
-  /**
-   * @param {string} message
-   * @param {number} status
-   */
-  constructor(message, status) {
-    super(message);
-    this.status = status;
-  }
-}
+/** An answer that is not a success; the status is 0 if there was no answer. */
+const failure = (message, status) => Object.assign(new Error(message), { status });
 
-/**
- * @param {string} path
- * @param {RequestInit} options
- * @returns {Promise<Response>}
- */
+/** @param {RequestInit} options @returns {Promise<Response>} */
 export async function send(path, options = {}) {
   const headers = new Headers(options.headers);
   const used = token;
@@ -31,7 +18,7 @@ export async function send(path, options = {}) {
   try {
     answer = await fetch(path, { ...options, headers });
   } catch {
-    throw new ServiceError("The service does not answer. Is it still running?", 0);
+    throw failure("The service does not answer. Is it still running?", 0);
   }
   if (answer.status === 401) {
     if (token !== used) return send(path, options);  // another request has asked for it
@@ -46,47 +33,29 @@ export async function send(path, options = {}) {
     let text = `The service answered with ${answer.status}.`;
     try { text = (await answer.json()).error.message; } catch { /* no JSON */ }
     // Options of the commands are no help here.
-    throw new ServiceError(text.replace(/,? or pass `--[^.]*\./, "."), answer.status);
+    throw failure(text.replace(/,? or pass `--[^.]*\./, "."), answer.status);
   }
   return answer;
 }
 
-/** @param {string} path */
 export async function get(path) {
   const answer = given.get(path);
   if (given.delete(path)) return answer;
   return (await send(path)).json();
 }
 
-/**
- * @param {string} path
- * @param {unknown} data
- */
+/** A request that has data. */
+export const withJson = (data) => ({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(data) });
+
 export async function post(path, data) {
-  return (await postFor(path, data)).json();
+  return (await send(path, withJson(data))).json();
 }
 
-/**
- * @param {string} path
- * @param {unknown} data
- */
-export function postFor(path, data) {
-  const headers = { "content-type": "application/json" };
-  return send(path, { method: "POST", headers, body: JSON.stringify(data) });
-}
-
-/** @param {string} path */
 export async function remove(path) {
   return (await send(path, { method: "DELETE" })).json();
 }
 
-/**
- * Runs a function; an error is shown in the status line, and null is returned.
- * @template T
- * @param {string} doing what is shown meanwhile
- * @param {() => Promise<T>} work
- * @returns {Promise<T|null>}
- */
+/** Runs a function, and shows meanwhile what it does; an error is shown too, and null is returned. */
 export async function attempt(doing, work) {
   if (doing) say(doing);
   try {
@@ -99,14 +68,22 @@ export async function attempt(doing, work) {
   }
 }
 
-/** The name at the top. */
-export function reviewer() {
-  return nameField().value.trim();
+/** Downloads a file that the service writes, and returns whether it did. */
+export async function saveFile(path, options = {}) {
+  const answer = await attempt("Writing …", () => send(path, options));
+  if (!answer) return false;
+  const name = answer.headers.get("content-disposition")?.match(/"(.+)"/)?.[1];
+  const address = URL.createObjectURL(await answer.blob());
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  say("Downloaded.");
+  return true;
 }
 
-export function nameField() {
-  return /** @type {HTMLInputElement} */ (document.getElementById("reviewer"));
-}
+/** The name at the top. */
+export const reviewer = () => nameField().value.trim();
+
+export const nameField = () => /** @type {HTMLInputElement} */ (document.getElementById("reviewer"));
 
 /** Whether a name is there; if not, it is asked for. */
 export function hasName() {

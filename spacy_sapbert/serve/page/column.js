@@ -1,108 +1,123 @@
-// Column: a table with a column of terms, mapped, corrected and downloaded. It stays in
-// this browser until it is cleared. What was shown is what is written.
+// Column: a table with a column of terms, mapped, corrected and downloaded. What was shown
+// is what is written. It is kept while the page is open, and nowhere else.
 
-import { attempt, get, post, postFor, reviewer, send } from "./api.js";
-import { nameOf } from "./deciding.js";
-import { countOf, download, dropZone, fill, growingTable, make, say, select, strength } from "./dom.js";
-import { commandsOf } from "./keys.js";
-import { searchButton } from "./search.js";
-import { NIL } from "./state.js";
-import { nameTypes } from "./words.js";
+import { attempt, get, post, reviewer, saveFile, send, withJson } from "./api.js";
+import { listKeys, makeList, menu, workbench } from "./bench.js";
+import { listBench, nameOf } from "./deciding.js";
+import { countOf, fileField, fill, make, say, select, strength } from "./dom.js";
+import { NIL, changeOf, isOpen, newMention } from "./state.js";
 
 const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
-const DATABASE = "column", TABLE = "tables", KEY = "last", FOUND = "found";
 const STATES = { decided: "decided ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 const RELATIONS = ["exact", "broad", "narrow", "related"];
+const ALL = { state: "", words: "", sort: "" };
+/** How rows are sorted. @type {{[name: string]: (a: any, b: any) => number}} */
+const SORTS = {
+  term: (a, b) => a.mention.text.localeCompare(b.mention.text),
+  certainty: (a, b) => chanceOf(b) - chanceOf(a),
+};
 
 /**
- * @typedef {object} Column
- * @property {string[]} header
- * @property {any[][]} rows cells as the service has read them
- * @property {number} place of the column of the terms
- * @property {string} subject name of the column of ids, or nothing
- * @property {string} kb digest of the knowledge base that was asked
- * @property {string[]} terms each once
- * @property {any[]} found for each term
- * @property {string[]} chosen for each term: an id, "NIL" or nothing
- * @property {string[]} relations of each term to what is chosen
- * @property {{[cui: string]: any}} concepts that were found by a search
- * @property {string} draft
+ * @typedef {object} Item a term, which may be in several rows
+ * @property {import("./state.js").Mention} mention
+ * @property {any} found what the service said of it
+ * @property {number} times
+ * @property {string} relation of the term to what is chosen
  */
 
-/** @type {Column} */
-const EMPTY = { header: [], rows: [], place: 0, subject: "", kb: "", terms: [], found: [], chosen: [], relations: [], concepts: {}, draft: "" };
-let state = EMPTY;
-/** @type {Pick<Column, "chosen"|"relations">[]} */
-let undone = [];
-let filter = { state: "", words: "", sort: "", down: false };
-let current = 0;  // term that keys are for
+/** Header and rows, the place of the column of the terms, and the name of that of ids. @type {any} */
+let table = null;
+let kb = "";  // digest of the knowledge base that was asked
+/** @type {Item[]} */
+let items = [];
+let filter = ALL;
+let draft = "";
+let kept = true;  // what was decided was downloaded
 /** @type {any} */
 let view = null;
-let read = false;
 
-/** @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest} work */
-function keep(mode, work) {
-  return new Promise((done) => {
-    const opening = indexedDB.open(DATABASE, 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore(TABLE);
-    opening.onerror = () => done(undefined);
-    opening.onsuccess = () => {
-      const request = work(opening.result.transaction(TABLE, mode).objectStore(TABLE));
-      request.onsuccess = () => done(request.result);
-      request.onerror = () => done(undefined);
-    };
-  });
-}
-
-/** @param {Partial<Column>} values */
-function change(values) {
-  state = { ...state, ...values };
-  const { found, ...rest } = state;  // what was found is large, and does not change
-  if (values.found) keep("readwrite", (store) => store.put(found, FOUND));
-  keep("readwrite", (store) => store.put(rest, KEY));
-}
-
-/** @param {HTMLElement} main @param {any} info */
-export async function render(main, info) {
-  const offered = await attempt("Reading …", () => get("column/formats"));
-  if (!offered) return;
-  if (!read) {
-    const kept = await keep("readonly", (store) => store.get(KEY));
-    const found = await keep("readonly", (store) => store.get(FOUND));
-    if (kept) state = { ...EMPTY, ...kept, ...(found?.length === kept.terms.length ? { found } : { terms: [], found: [] }) };
-    read = true;
-  }
-  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4, value: state.draft });
-  text.addEventListener("input", () => change({ draft: text.value }));
-  const file = make("input", { type: "file", id: "table", accept: offered.endings.join(), hidden: true });
-  const take = (/** @type {File} */ one) => readFile(one, offered);
-  file.addEventListener("change", async () => { if (file.files.length) await take(file.files[0]); file.value = ""; });
-  const paste = () => {
-    const lines = text.value.split(/\r?\n/).filter((/** @type {string} */ line) => line.trim());
-    if (!lines.length) { say("Paste some terms first.", true); return; }
-    if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms at a time.`, true); return; }
-    map({ header: ["term"], rows: lines.map((/** @type {string} */ line) => [line]), place: 0, subject: "" });
-  };
-  view = {
-    main, info, offered, table: make("div", { class: "keys" }), tools: make("div", { class: "row" }), ask: make("div", { class: "row" }),
-    intro: make("details", { class: "intro", open: !state.terms.length }, make("summary", {}, "Terms, one a line, or a table"),
-      dropZone(make("div", {}, make("label", { for: "terms" }, "Terms"), text), ([one]) => take(one)),
-      make("div", { class: "row" },
-        make("button", { class: "main", id: "map", onclick: paste }, "Map"),
-        make("button", { onclick: () => file.click() }, "Open a table …"), file,
-        make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays in this browser until you clear it.`))),
-  };
-  fill(main, make("h2", {}, "Map a column of terms"), view.intro, view.ask, view.tools, view.table);
-  if (state.terms.length) draw();
-}
-
-/** @param {any} cell */
+const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? first?.score ?? -1;
+const stateOf = ({ mention, found }) => (isOpen(mention) ? found.status : "decided");
 const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
 
-/** @param {File} one @param {any} offered */
+const bench = listBench({
+  say, draw,
+  focusSearch: () => view.panel.search.focus(),
+  decide: (item, chosen, candidate) => change([item], () => ({
+    mention: { ...changeOf(item, chosen, candidate).mention, chosen }, relation: chosen === NIL ? "" : "exact",
+  })),
+  more: {
+    sure() {
+      const sure = items.filter(({ mention }) => isOpen(mention) && mention.certainty === "sure");
+      if (!sure.length) { say("Nothing that is open is sure."); return; }
+      bench.record(bench.item(), change(sure, ({ mention }) => ({ mention: { ...mention, chosen: mention.cui }, relation: "exact" })));
+      draw();
+      say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
+    },
+    relate(item) {
+      if (!item?.relation) { say("Choose a concept first."); return; }
+      const relation = RELATIONS[(RELATIONS.indexOf(item.relation) + 1) % RELATIONS.length];
+      bench.record(item, change([item], () => ({ relation })));
+      draw([item]);
+      say(`“${item.mention.text}”: ${relation}.`);
+    },
+  },
+});
+
+/** Changes items, and returns what takes it back. @param {Item[]} changed @param {(item: Item) => Partial<Item>} values */
+function change(changed, values) {
+  const before = changed.map(({ mention, relation }) => ({ mention, relation }));
+  for (const item of changed) Object.assign(item, values(item));
+  kept = false;
+  return () => {
+    changed.forEach((item, at) => Object.assign(item, before[at]));
+    return true;
+  };
+}
+
+addEventListener("beforeunload", (event) => { if (!kept) event.preventDefault(); });
+
+export async function render(main, info) {
+  const offered = await attempt("Reading …", () => get("column/formats"));
+  if (!offered) return null;
+  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4, value: draft });
+  text.addEventListener("input", () => { draft = text.value; });
+  const paste = () => {
+    const lines = text.value.split(/\r?\n/).filter((line) => line.trim());
+    if (!lines.length) { say("Paste some terms first.", true); return; }
+    if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms at a time.`, true); return; }
+    map({ header: ["term"], rows: lines.map((line) => [line]), place: 0, subject: "" });
+  };
+  const intro = make("details", { class: "intro" }, make("summary", {}, "Terms, one a line, or a table"),
+    make("label", { for: "terms" }, "Terms"), text,
+    make("div", { class: "row" },
+      make("button", { class: "main", id: "map", onclick: paste }, "Map"),
+      fileField("table", "or a table", {}, ([one]) => readFile(one, offered)),
+      make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays until this page is closed.`)));
+  const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
+  words.addEventListener("input", () => narrow({ words: words.value }));
+  const list = makeList(bench, ["Term", "Concept", "Certainty", "State"], "Terms", cellsOf);
+  const [ask, facets] = [make("div", { class: "row" }), make("span", { class: "facets" })];
+  const tools = make("div", { class: "row" },
+    make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure"),
+    make("label", {}, "Search ", words),
+    select("sort", "Sort by", [["", "row"], ...Object.keys(SORTS).map((one) => [one, one])], filter.sort, (sort) => narrow({ sort })),
+    facets,
+    menu("Download", ...offered.formats.map((format) => make("button", { onclick: () => save(format) }, format))),
+    menu("Keys", listKeys(bench)));
+  view = {
+    ...workbench(main, bench, {
+      bar: [make("h2", {}, "Map a column of terms"), tools], pane: [intro, ask, list.element], focus: list.focus, threshold: info.threshold,
+    }),
+    list, intro, ask, tools, facets, leave() { view = null; },
+  };
+  show();
+  return view;
+}
+
 async function readFile(one, offered) {
-  if (!offered.endings.some((/** @type {string} */ ending) => one.name.toLowerCase().endsWith(ending))) {
+  if (!offered.endings.some((ending) => one.name.toLowerCase().endsWith(ending))) {
     say(`“${one.name}” is not a table that can be read: save it as ${offered.endings.join(", ")}.`, true);
     return;
   }
@@ -112,252 +127,93 @@ async function readFile(one, offered) {
   });
   if (!found) return;
   if (!found.rows.length) { say(`“${one.name}” has no rows.`, true); return; }
-  const names = (/** @type {string[]} */ header) => header.map((column, place) => column || `column ${place + 1}`);
+  const names = (header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
   let [place, subject] = ["0", ""];
   const columns = names(found.header).map((name, at) => [String(at), name]);
-  fill(view.ask, ...select("which", "Column of the terms", columns, place, (value) => { place = value; }),
-    ...select("subject", "Column of ids", [["", "none"], ...columns], subject, (value) => { subject = value; }),
-    first, make("label", { for: "headless" }, "the first row is no header"),
+  fill(view.ask, select("which", "Column of the terms", columns, place, (value) => { place = value; }),
+    select("subject", "Column of ids", [["", "none"], ...columns], subject, (value) => { subject = value; }),
+    make("label", {}, first, " the first row is no header"),
     make("button", { class: "main", onclick: () => {
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
       const header = first.checked ? names(found.header.map(() => "")) : found.header;
       map({ header, rows, place: Number(place), subject: subject && header[Number(subject)] });
     } }, "Map it"));
-  fill(view.table);
-  fill(view.tools);
   say(`${countOf(found.rows.length, "row")}.`);
 }
 
-/** @param {Pick<Column, "header"|"rows"|"place"|"subject">} table */
-async function map(table) {
-  const terms = [...new Set(table.rows.map((row) => textOf(row[table.place])))];
-  /** @type {any[]} */
-  const found = [];
-  let kb = "";
+async function map(given) {
+  const times = Map.groupBy(given.rows, (row) => textOf(row[given.place]));
+  const terms = [...times.keys()];
+  /** @type {Item[]} */
+  const mapped = [];
   for (let place = 0; place < terms.length; place += AT_ONCE) {
     say(`Mapping ${place} of ${terms.length} …`);
     const part = terms.slice(place, place + AT_ONCE);
     const answer = await attempt("", () => post("column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
-    found.push(...answer.found);
+    mapped.push(...answer.found.map((found, at) => ({
+      found, mention: newMention({ ...found, text: part[at], start: 0, end: 0 }), times: times.get(part[at])?.length, relation: "",
+    })));
     kb = answer.kb;
   }
-  undone = [];
-  filter = { state: "", words: "", sort: "", down: false };
-  current = 0;
-  change({ ...table, kb, terms, found, chosen: terms.map(() => ""), relations: terms.map(() => ""), concepts: {} });
-  const repeated = table.rows.length - terms.length;
-  say(`${countOf(terms.length, "term")}${repeated ? `, ${repeated} repeated` : ""}.`);
-  fill(view.ask);
-  view.intro.open = false;
-  draw();
+  [table, items, filter, kept] = [given, mapped, ALL, true];
+  say(`${countOf(terms.length, "term")} in ${countOf(table.rows.length, "row")}.`);
+  if (view) fill(view.ask);
+  show();
 }
 
-/** @param {Partial<Column>} values */
-function decide(values) {
-  const { chosen, relations } = state;
-  undone.push({ chosen, relations });
-  change(values);
+/** Shows what was mapped. */
+function show() {
+  if (view) view.intro.open = !items.length;
+  if (view) view.tools.hidden = !items.length;
+  narrow({});
 }
 
-/** What a term is shown as. @param {number} number */
-const stateOf = (number) => (state.chosen[number] ? "decided" : state.found[number].status);
-/** @param {number} number */
-const scoreOf = (number) => state.found[number].candidates[0]?.probability ?? state.found[number].candidates[0]?.score ?? -1;
-/** @template T @param {T[]} list @param {number} place @param {T} value */
-const replaced = (list, place, value) => list.map((one, at) => (at === place ? value : one));
-
-/** The terms that are shown, in their order. */
-function numbers() {
+/** Shows other items, or in another order. @param {Partial<typeof ALL>} values */
+function narrow(values) {
+  filter = { ...filter, ...values };
   const words = filter.words.toLowerCase();
-  const values = { Term: (/** @type {number} */ number) => state.terms[number].toLowerCase(), Certainty: scoreOf, State: stateOf };
-  const value = values[/** @type {keyof typeof values} */ (filter.sort)];
-  const chosen = state.terms.map((_, number) => number).filter((number) =>
-    (!filter.state || stateOf(number) === filter.state) && state.terms[number].toLowerCase().includes(words));
-  const sign = filter.down ? -1 : 1;
-  return value ? chosen.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a - b)) : chosen;
+  const shown = items.filter((item) =>
+    (!filter.state || stateOf(item) === filter.state) && item.mention.text.toLowerCase().includes(words));
+  bench.fill(filter.sort ? shown.sort(SORTS[filter.sort]) : shown);
 }
 
-/** A term as the keys see it. @param {number} number */
-function itemOf(number) {
-  const one = state.found[number];
-  return one && { number, mention: { text: state.terms[number], chosen: state.chosen[number] || null, ...one } };
-}
-
-/** @type {import("./keys.js").Bench} */
-const terms = {
-  item: () => itemOf(current),
-  busy: () => "",
-  say,
-  arrows: ["ArrowDown", "ArrowUp"],
-  move(step) {
-    const shown = numbers();
-    show(shown[Math.max(0, Math.min(shown.length - 1, shown.indexOf(current) + step))] ?? current);
-  },
-  choose({ number, mention }, chosen, candidate) {
-    const isTaken = state.chosen[number] === chosen && candidate;  // a second click takes it back
-    const concepts = candidate?.types ? { ...state.concepts, [candidate.cui]: candidate } : state.concepts;
-    decide({ concepts, chosen: replaced(state.chosen, number, isTaken ? "" : chosen),
-      relations: replaced(state.relations, number, chosen === NIL || isTaken ? "" : "exact") });
-    say(`“${mention.text}” is ${nameOf(chosen, mention, candidate)}.`);
-    const shown = numbers();
-    const next = shown.slice(shown.indexOf(number) + 1).find((one) => !state.chosen[one]) ?? number;
-    drawCounts();
-    redraw(number);
-    show(next);
-  },
-  more: {
-    search: () => rowOf(current)?.querySelector(".quiet")?.click(),
-    undo() {
-      const before = undone.pop();
-      if (!before) { say("Nothing to undo."); return; }
-      const at = state.chosen.findIndex((one, number) => one !== before.chosen[number] || state.relations[number] !== before.relations[number]);
-      change(before);
-      current = Math.max(0, at);
-      drawRows();
-      show(current);
-      say("Undone.");
-    },
-    relate: (/** @type {any} */ item) => item && relate(item.number),
-  },
-};
-
-/** Another relation of a term to its concept. @param {number} number */
-function relate(number) {
-  if (!state.chosen[number] || state.chosen[number] === NIL) { say("Choose a concept first."); return; }
-  const next = RELATIONS[(RELATIONS.indexOf(state.relations[number]) + 1) % RELATIONS.length];
-  decide({ relations: replaced(state.relations, number, next) });
-  redraw(number);
-  show(number);
-  say(`“${state.terms[number]}”: ${next}.`);
-}
-
-/** @param {number} number */
-const rowOf = (number) => view?.list.body.querySelector(`[data-number="${number}"]`)?.closest("tr");
-
-/** @param {number} number */
-function redraw(number) {
-  rowOf(number)?.replaceWith(view.list.row(number));
-}
-
-/** Makes a term the one that keys are for. @param {number} number */
-function show(number) {
-  const before = rowOf(current);
-  before?.classList.remove("current");
-  before?.removeAttribute("tabindex");
-  current = number;
-  const row = rowOf(number);
-  row?.classList.add("current");
-  row?.setAttribute("tabindex", "0");
-  row?.focus({ preventScroll: true });
-  row?.scrollIntoView({ block: "nearest" });
-}
-
-function draw() {
-  const accept = () => {
-    const chosen = state.chosen.map((one, number) => one || (state.found[number].certainty === "sure" ? state.found[number].cui : ""));
-    const count = chosen.filter((one, number) => one !== state.chosen[number]).length;
-    decide({ chosen, relations: state.relations.map((one, number) => (chosen[number] && !state.chosen[number] ? "exact" : one)) });
-    drawRows();
-    say(`${count} accepted.`);
-  };
-  const clear = async () => {
-    state = EMPTY;
-    undone = [];
-    keep("readwrite", (store) => store.clear());
-    await render(view.main, view.info);
-    say("Cleared.");
-  };
-  const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
-  words.addEventListener("input", () => { filter = { ...filter, words: words.value }; drawRows(); });
-  view.kinds = make("span", { class: "facets" });
-  fill(view.tools,
-    make("button", { id: "accept", class: "main", onclick: accept }, "Accept what is sure"),
-    make("button", { id: "undo", onclick: terms.more.undo }, "Undo ", make("kbd", {}, "u")),
-    ...view.offered.formats.map((/** @type {string} */ format) => make("button", { onclick: () => save(format) }, `Download ${format}`)),
-    make("button", { class: "quiet", onclick: clear }, "Clear"),
-    make("label", { for: "filter" }, "Search"), words, view.kinds,
-    make("details", { class: "menu" }, make("summary", {}, "Keys"), make("div", {}, make("p", {},
-      ...commandsOf(terms).flatMap((one) => [make("kbd", {}, one.shown), ` ${one.text}  `])))));
-  const head = (/** @type {string} */ text) => make("button", { type: "button", onclick: (/** @type {any} */ event) => {
-    filter = { ...filter, sort: text, down: filter.sort === text && !filter.down };
-    for (const other of event.target.closest("tr").children) other.removeAttribute("aria-sort");
-    event.target.parentElement.setAttribute("aria-sort", filter.down ? "descending" : "ascending");
-    drawRows();
-  } }, text);
-  view.list = growingTable([head("Term"), "Concept", head("Certainty"), head("State")], cellsOf, "Terms", { class: "terms" });
-  fill(view.table, view.list.element);
-  drawRows();
-}
-
-function drawRows() {
-  view.times = Map.groupBy(state.rows, (row) => textOf(row[state.place]));
-  drawCounts();
-  const shown = numbers();
-  view.list.draw(shown);
-  if (!shown.includes(current)) current = shown[0] ?? 0;
-  const row = rowOf(current);
-  row?.classList.add("current");
-  row?.setAttribute("tabindex", "0");
-}
-
-function drawCounts() {
-  const kinds = Object.keys(STATES).map((kind) => [kind, state.terms.filter((_, number) => stateOf(number) === kind).length]);
-  fill(view.kinds, ...kinds.filter(([, count]) => count).map(([kind, count]) => make("button", {
+function draw(changed) {
+  if (!view) return;
+  const item = bench.item();
+  view.panel.draw(item, item?.relation ? [make("button", {
+    type: "button", id: "relation", onclick: () => bench.more.relate(item),
+  }, `It is the ${item.relation} concept `, make("kbd", {}, "r"))] : []);
+  view.list.draw(changed);
+  const kinds = Object.entries(STATES).map(([kind, name]) => ({ kind, name, count: items.filter((one) => stateOf(one) === kind).length }));
+  fill(view.facets, ...kinds.filter(({ count }) => count).map(({ kind, name, count }) => make("button", {
     type: "button", class: "chip", "aria-pressed": String(filter.state === kind),
-    onclick: () => { filter = { ...filter, state: filter.state === kind ? "" : String(kind) }; drawRows(); },
-  }, `${STATES[/** @type {keyof typeof STATES} */ (kind)]} ${count}`)));
+    onclick: () => narrow({ state: filter.state === kind ? "" : kind }),
+  }, `${name} ${count}`)));
 }
 
-/** @param {number} number */
-function cellsOf(number) {
-  const one = state.found[number];
-  const [term, chosen] = [state.terms[number], state.chosen[number]];
-  const times = view.times.get(term)?.length ?? 1;
-  const chip = (/** @type {string} */ key, /** @type {any} */ concept) => make("button", {
-    type: "button", class: `chip${concept.cui === one.cui ? " proposed" : ""}`, "data-cui": concept.cui, dir: "auto",
-    "aria-pressed": String(chosen === concept.cui), "aria-label": [key && `${key}: `, concept.name, concept.types ? `, ${nameTypes(concept.types)}` : ""].join(""),
-    title: concept.types ? `${concept.cui}, ${nameTypes(concept.types)}` : null, onclick: () => terms.choose(itemOf(number), concept.cui, concept),
-  }, key && make("kbd", {}, key), concept.name);
-  const other = one.candidates.some((/** @type {any} */ each) => each.cui === chosen) ? null : state.concepts[chosen];
-  const status = stateOf(number);
-  const related = chosen && chosen !== NIL && make("button", {
-    type: "button", class: "quiet", "aria-label": `Relation of ${term}: ${state.relations[number]}`, onclick: () => relate(number),
-  }, state.relations[number]);
+function cellsOf(item) {
+  const { mention, found: { candidates: [first] }, times, relation } = item;
+  const cui = mention.chosen ?? mention.cui;
   return [
-    make("span", { dir: "auto", "data-number": number }, term, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
-    make("div", {}, ...one.candidates.map((/** @type {any} */ each, /** @type {number} */ place) => chip(String(place + 1), each)),
-      other && chip("", other), chip("0", { cui: NIL, name: "no concept" }),
-      searchButton(term, `search-${number}`, (concept) => terms.choose(itemOf(number), concept.cui, concept)), related),
-    one.certainty === "tied" ? "several fit" : one.candidates.length ? strength(one.candidates[0]) : "–",
-    STATES[/** @type {keyof typeof STATES} */ (status)] ?? status,
+    make("span", { dir: "auto" }, mention.text, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
+    cui ? make("span", { dir: "auto" }, nameOf(cui, mention)) : first && make("span", { dir: "auto", class: "dim" }, `${first.name} ?`),
+    mention.certainty === "tied" ? "several fit" : first ? strength(first) : "",
+    `${STATES[stateOf(item)] ?? stateOf(item)}${relation && relation !== "exact" ? `, ${relation}` : ""}`,
   ];
 }
 
-/** @param {string} format */
 async function save(format) {
-  const { header, subject, kb } = state;
-  const places = new Map(state.terms.map((term, number) => [term, number]));
-  const rows = state.rows.map((row) => textOf(row[state.place]));
-  const of = (/** @type {any[]} */ list) => rows.map((term) => list[places.get(term) ?? 0]);
-  const found = Object.fromEntries(state.terms.map((term, number) => [term, state.found[number]]));
-  const body = { header, rows: state.rows, terms: rows, found, kb, subject, chosen: of(state.chosen),
-    predicates: of(state.relations), reviewer: reviewer() };
-  const blob = await attempt("Writing …", async () => (await postFor(`column/write?format=${format}`, body)).blob());
-  if (!blob) return;
-  download(blob, `mapped.${format}`);
-  say("Downloaded.");
+  if (!table) return;
+  const { header, rows, place, subject } = table;
+  const byTerm = new Map(items.map((item) => [item.mention.text, item]));
+  const terms = rows.map((row) => textOf(row[place]));
+  const body = {
+    header, rows, terms, kb, subject, reviewer: reviewer(),
+    found: Object.fromEntries(items.map(({ mention, found }) => [mention.text, found])),
+    chosen: terms.map((term) => byTerm.get(term)?.mention.chosen ?? ""),
+    predicates: terms.map((term) => byTerm.get(term)?.relation ?? ""),
+  };
+  kept = await saveFile(`column/write?format=${format}`, withJson(body)) || kept;
 }
-
-export function leave() {
-  view = null;
-}
-
-export function focus() {
-  rowOf(current)?.focus({ preventScroll: true });
-}
-
-/** Where keys act. */
-export const bench = () => (view && state.terms.length && view.list ? terms : null);
-export { press } from "./keys.js";

@@ -1,4 +1,4 @@
-// What the commands do in a note and in the queue. What they need of the browser and of the
+// What the commands do in a note and in a list, such as the queue. What they need of the browser and of the
 // service is given to them.
 
 import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
@@ -10,33 +10,18 @@ const PAUSE = 200;  // milliseconds without a decision before it is asked where 
  * @typedef {import("./state.js").Item} Item
  * @typedef {import("./state.js").Span & {text: string}} Selected
  *
- * @typedef {object} Service
- * @property {(text: string) => Promise<any>} link what is found for a text
- * @property {(text: string, item: Item, reviewer: string) => Promise<any>} occurrences
- * @property {(document: string, reviewer: string, done: boolean) => Promise<unknown>} done
- * @property {(reviewer: string) => Promise<string|null>} next id of a note that is not done
- * @property {(reviewer: string) => Promise<any>} queue
- *
- * @typedef {object} Page
- * @property {() => import("./state.js").State} getState
- * @property {(event: import("./state.js").Event) => void} dispatch
- * @property {Service} service
- * @property {(text: string, bad?: boolean) => void} say
- * @property {() => string} reviewer the name; it is asked for if there is none
- * @property {() => string} key a new one
- * @property {(milliseconds: number) => Promise<unknown>} pause
- * @property {() => void} draw
+ * @typedef {typeof import("./bench.js").PAGE} Page
  */
 
-/** @param {string} chosen @param {any} mention @param {any} [candidate] */
-export function nameOf(chosen, mention, candidate) {
+/** A choice in words. */
+export function nameOf(chosen, mention) {
   if (chosen === NIL) return "no concept";
   if (chosen === NO_MENTION) return "not a mention";
-  return (candidate ?? mention.candidates.find((/** @type {any} */ one) => one.cui === chosen))?.name ?? chosen;
+  return mention.candidates.find((one) => one.cui === chosen)?.name ?? chosen;
 }
 
 /**
- * @param {Page & {selected: () => Selected|null, missed: () => Selected|null,
+ * @param {Page & {selected: () => Selected|null, missed: () => Selected|null, draw: () => void,
  *   focusSearch: () => void, go: (document: string|null) => void}} page
  */
 export function noteBench(page) {
@@ -45,8 +30,8 @@ export function noteBench(page) {
   let searching = false;
   let asked = "";  // the note that has open mentions, and is done all the same
   let decisions = 0;
-  /** Where the last choice fits too. @type {any} */
-  let offer = null;
+  let offer = null;  // where the last choice fits too
+  const asking = new Set();  // marks whose candidates are on their way
 
   const about = () => ({ reviewer: page.reviewer(), kb: getState().note?.kb ?? "" });
   /** Whether a decision can be written. @returns {import("./state.js").Note|null} */
@@ -60,19 +45,29 @@ export function noteBench(page) {
     offer = null;
     decisions += 1;
     dispatch({ type: "changed", changes, about: about(), key: page.key(), show });
+    fill();
   };
 
-  /** Asks for the candidates of a mark, which is on the screen already. @param {Mention} mention */
-  const fill = async (mention) => {
-    const document = getState().note?.id ?? null;
-    let found = { certainty: "unsure" };  // it can be searched for
-    try { found = await service.link(mention.text); } catch (error) { say(error.message, true); }
-    const { start, end } = mention;
-    dispatch({ type: "filled", document, span: { start, end }, found: /** @type {any} */ (found) });
+  /** Asks for the candidates of marks, which are on the screen already. */
+  const fill = () => {
+    const { note } = getState();
+    for (const { start, end, text, pending } of note?.mentions ?? []) {
+      const key = `${note?.id} ${start}-${end}`;
+      if (!pending || asking.has(key)) continue;
+      asking.add(key);
+      const answered = (found) => {
+        asking.delete(key);
+        dispatch({ type: "filled", document: note?.id ?? null, span: { start, end }, found });
+      };
+      service.link(text).then(answered, (error) => {
+        say(error.message, true);
+        answered({ certainty: "unsure" });  // it can be searched for
+      });
+    }
   };
 
-  /** Asks where else a choice fits. @param {Item} item @param {string} chosen @param {any} candidate */
-  const findMore = async (item, chosen, candidate) => {
+  /** Asks where else a choice fits. @param {Item} item @param {string} chosen */
+  const findMore = async (item, chosen) => {
     const own = decisions;
     const { reviewer } = about();
     await page.pause(PAUSE);
@@ -81,24 +76,18 @@ export function noteBench(page) {
     try { found = await service.occurrences(item.mention.text, item, reviewer); } catch { return; }
     if (own !== decisions || !found?.places.length) return;
     const { note } = getState();
-    const places = found.places.filter((/** @type {any} */ one) => one.document !== note?.id || (note && isFree(note, one)
+    const places = found.places.filter((one) => one.document !== note?.id || (note && isFree(note, one)
       && (chosen !== NO_MENTION || placeOf(note, one) >= 0)));
-    const elsewhere = places.filter((/** @type {any} */ one) => one.document !== note?.id);
-    offer = {
-      places, item, chosen, name: nameOf(chosen, item.mention, candidate), here: places.length - elsewhere.length,
-      elsewhere: elsewhere.length, documents: new Set(elsewhere.map((/** @type {any} */ one) => one.document)).size,
-    };
-    if (!places.length) offer = null;
+    offer = places.length ? { places, item, chosen, name: nameOf(chosen, item.mention) } : null;
     page.draw();
   };
 
-  /** @param {Item|null} item @param {string} chosen @param {any} [candidate] */
   const choose = (item, chosen, candidate) => {
     if (!item || !mayWrite()) return;
     say("");
     const changed = changeOf(item, chosen, candidate);
     change([changed]);
-    if (changed.after !== null) findMore({ ...item, mention: changed.mention }, chosen, candidate);
+    if (changed.after !== null) findMore({ ...item, mention: changed.mention }, chosen);
   };
 
   /** Whether nothing is decided at a place. @param {import("./state.js").Note} note @param {any} place */
@@ -111,42 +100,31 @@ export function noteBench(page) {
     return note && mention ? { document: note.id, name: note.name, mention } : null;
   };
 
-  /** @param {Selected|null} span */
-  const mark = (span) => {
+  /** Marks a span; in place of a mention, it is one step. @param {Selected|null} span @param {Mention} [old] */
+  const mark = (span, old) => {
     const note = mayWrite();
     if (!note) return;
-    if (!span) { say("Select words in the text, or write them under “Missed words”."); return; }
+    if (!span) { say("Select words in the text that are not marked, or write them under “Missed words”."); return; }
+    const { id: document, name } = note;
     const place = placeOf(note, span);
     if (place >= 0 && note.mentions[place].chosen !== NO_MENTION) {
       dispatch({ type: "selected", place });
       say("It is marked already.");
       return;
     }
-    const mention = note.mentions[place] ?? newMention({ ...span, pending: true }, null, true);
-    change([{ document: note.id, name: note.name, mention, before: mention.chosen, after: OPEN }], span);
-    if (mention.pending) fill(mention);
-    say("Marked. Choose its concept, or undo.");
+    const mention = note.mentions[place] ?? newMention({ ...span, label: old?.label ?? "", pending: true }, null, true);
+    const left = old ? [changeOf({ document, name, mention: old }, NO_MENTION)] : [];
+    change([...left, { document, name, mention, before: mention.chosen, after: OPEN }], span);
+    say(`${old ? "Changed" : "Marked"}. Choose its concept, or undo.`);
   };
 
-  /** The mention that a selection would change. @param {Selected|null} span */
-  const touched = (span) => {
-    const { note, current } = getState();
-    const fits = (/** @type {Mention|undefined} */ one) => one && span && one.chosen !== NO_MENTION && overlaps(one, span);
-    return fits(note?.mentions[current]) ? note?.mentions[current] : note?.mentions.find(fits);
-  };
-
-  /** Another span in place of a mention: one step. @param {Selected|null} span */
+  /** Marks a span in place of the mention that it touches. @param {Selected|null} span */
   const moveTo = (span) => {
-    const note = mayWrite();
-    const old = touched(span);
-    if (!note || !span || !old) { if (note) say("Select the right words over a mention first."); return; }
-    const known = note.mentions[placeOf(note, span)];
-    if (known && known.chosen !== NO_MENTION) { say("It is marked already."); return; }
-    const mention = known ?? newMention({ ...span, label: old.label, pending: true }, null, true);
-    const { id: document, name } = note;
-    change([changeOf({ document, name, mention: old }, NO_MENTION), { document, name, mention, before: mention.chosen, after: OPEN }], span);
-    if (mention.pending) fill(mention);
-    say("Changed. Choose its concept, or undo.");
+    const { note, current } = getState();
+    const fits = (one) => one && span && one.chosen !== NO_MENTION && overlaps(one, span);
+    const old = fits(note?.mentions[current]) ? note?.mentions[current] : note?.mentions.find(fits);
+    if (old) mark(span, old);
+    else say("Select the right words over a mention first.");
   };
 
   const everywhere = () => {
@@ -154,14 +132,14 @@ export function noteBench(page) {
     if (!offer) { say("There are no other places that are known to be the same."); return; }
     const { places, chosen, item: { mention } } = offer;
     const { label, candidates, cui, certainty } = mention;
-    const changes = places.map((/** @type {any} */ { document, name, start, end, text }) => {
+    const changes = places.map(({ document, name, start, end, text }) => {
       const own = newMention({ start, end, text, label, candidates, cui, certainty }, null, true);
       const known = document === note?.id ? note?.mentions[placeOf(note, own)] : null;
       return { document, name, mention: known ?? own, before: known?.chosen ?? null, after: chosen };
     });
-    const { name } = offer;
+    const said = `${changes.length} more: “${mention.text}” is ${offer.name}. One undo takes all of them back.`;
     change(changes);
-    say(`${changes.length} more: “${mention.text}” is ${name}. One undo takes all of them back.`);
+    say(said);
   };
 
   const undo = () => {
@@ -200,10 +178,10 @@ export function noteBench(page) {
   };
 
   return {
-    item, choose, say, undo, fill,
+    item, choose, say, fill,
     arrows: ["ArrowRight", "ArrowLeft"],
     busy: () => (opening ? "the next note is opened." : searching ? "a concept is searched for." : ""),
-    move(/** @type {number} */ step) {
+    move(step) {
       const { note, current } = getState();
       if (!note) return;
       const count = note.mentions.length;
@@ -211,12 +189,10 @@ export function noteBench(page) {
       do { place = (place + step + count) % (count || 1); } while (place !== current && isReplaced(note, note.mentions[place]));
       dispatch({ type: "selected", place });
     },
-    search(/** @type {boolean} */ running) { searching = running; },
+    search(running) { searching = running; },
     offer: () => offer,
-    touched,
-    markSpan: mark,
     more: {
-      noMention: (/** @type {Item|null} */ one) => choose(one, NO_MENTION),
+      noMention: (one) => choose(one, NO_MENTION),
       search: page.focusSearch, everywhere, undo, done,
       mark: () => mark(page.selected() ?? page.missed()),
       change: () => moveTo(page.selected()),
@@ -225,87 +201,138 @@ export function noteBench(page) {
 }
 
 /**
+ * A list of items with a `mention` each, which are decided one after the other. `decide` returns what
+ * takes a decision back, or null if nothing was decided; `draw` gets the items that changed; `finished`
+ * is called when nothing that follows is open.
+ */
+export function listBench({ say, draw, decide, focusSearch, more = {}, finished = () => {} }) {
+  /** @type {any[]} */
+  let shown = [];
+  /** @type {any} */
+  let current = null;
+  let doing = "";
+  /** @type {{item: any, back: () => boolean}[]} */
+  const undos = [];
+
+  const show = (item) => {
+    const before = current;
+    current = item;
+    draw([before, item].filter(Boolean));
+  };
+  /** Keeps how an item, or several, is taken back. */
+  const record = (item, back) => undos.push({ item, back });
+
+  const undo = () => {
+    const last = undos.at(-1);
+    if (!last) { say("Nothing to undo."); return; }
+    if (!last.back()) { say("What was decided since then is undone first, in its note."); return; }
+    undos.pop();
+    if (!shown.includes(last.item)) shown = [last.item, ...shown];
+    current = last.item;
+    draw();
+    say("Undone.");
+  };
+
+  return {
+    item: () => current,
+    shown: () => shown,
+    busy: () => doing,
+    say, record, show,
+    arrows: ["ArrowDown", "ArrowUp"],
+    /** Shows other items. */
+    fill(items) {
+      shown = items;
+      if (!items.includes(current)) current = items[0] ?? null;
+      draw();
+    },
+    work(text) { doing = text; },
+    search(running) { doing = running ? "a concept is searched for." : ""; },
+    move(step) {
+      const place = shown.indexOf(current) + step;
+      show(shown[Math.max(0, Math.min(shown.length - 1, place))] ?? null);
+    },
+    choose(item, chosen, candidate) {
+      const back = decide(item, chosen, candidate);
+      if (!back) return;
+      record(item, back);
+      say(`“${item.mention.text}” is ${nameOf(chosen, item.mention)}.`);
+      const next = isOpen(item.mention) ? item : shown.slice(shown.indexOf(item) + 1).find((one) => isOpen(one.mention));
+      show(next ?? item);
+      if (!next) finished();
+    },
+    /** @type {any} */
+    more: { search: focusSearch, undo, ...more },
+  };
+}
+
+/**
+ * Writes decisions as one step, and returns what takes it back, unless something newer has to be
+ * taken back before.
+ */
+export function writeStep({ dispatch, getState, key }, changes, about) {
+  dispatch({ type: "changed", changes, about, key: key() });
+  const step = getState().undo.at(-1);
+  return () => {
+    const steps = getState().undo;
+    if (steps.at(-1) === step) dispatch({ type: "undone", key: key() });
+    else if (step && steps.includes(step)) return false;
+    return true;  // also if the service has refused it
+  };
+}
+
+/**
  * The queue: a group of equal mentions is an item, whose ticked places are decided together.
- * @param {Page & {focusSearch: () => void}} page
+ * @param {Page & {focusSearch: () => void, draw: (items?: any[]) => void}} page
  */
 export function queueBench(page) {
-  const { getState, dispatch, service, say } = page;
-  const view = { groups: /** @type {any[]} */ ([]), current: 0, kb: "", left: 0, rest: 0 };
-  let reading = false;
-  let searching = false;
-  /** What can be taken back, also after more was read. @type {any[]} */
-  const decided = [];
-  /** What was left for later stays at the end. @type {Set<string>} */
+  let about = { reviewer: "", kb: "" };
+  let left = 0;  // open mentions, also those that were not read
+  /** What was left for later stays at the end. */
   const skipped = new Set();
-  const keyOf = (/** @type {any} */ one) => `${one.mention.text.toLowerCase()}\n${one.mention.cui}`;
+  const keyOf = ({ mention }) => `${mention.text.toLowerCase()}\n${mention.cui}`;
 
   const load = async () => {
     const reviewer = page.reviewer();
     if (!reviewer) return;
-    reading = true;
+    bench.work("the queue is read.");
+    const known = bench.shown();
+    for (const one of known.slice(0, known.indexOf(bench.item()))) if (isOpen(one.mention)) skipped.add(keyOf(one));
     try {
-      const found = await service.queue(reviewer);
-      const later = (/** @type {any} */ one) => Number(skipped.has(keyOf(one)));
-      const groups = found.first.map((/** @type {any} */ one) => ({ ...one, mention: newMention(one.mention) }))
-        .sort((/** @type {any} */ a, /** @type {any} */ b) => later(a) - later(b));
-      Object.assign(view, { groups, current: 0, kb: found.kb, left: found.mentions, rest: found.groups });
-      say("");
-    } catch (error) { say(error.message, true); }
-    reading = false;
-    page.draw();
+      const found = await page.service.queue(reviewer);
+      about = { reviewer, kb: found.kb };
+      left = found.mentions;
+      const groups = found.first.map((one) => ({
+        ...one, mention: newMention(one.mention), places: one.places.map((place) => ({ ...place, chosen: null, taken: true })),
+      }));
+      bench.work("");
+      bench.fill(groups.sort((a, b) => Number(skipped.has(keyOf(a))) - Number(skipped.has(keyOf(b)))));
+    } catch (error) { page.say(error.message, true); }
+    bench.work("");
   };
 
-  const item = () => view.groups[view.current] ?? null;
-
-  /** @param {any} group @param {string} chosen @param {any} [candidate] */
-  const choose = (group, chosen, candidate) => {
-    const reviewer = page.reviewer();
-    if (!reviewer) return;
-    const [places, others] = [true, false].map((taken) =>
-      group.places.filter((/** @type {any} */ one) => (one.taken !== false) === taken));
-    if (!places.length) { say("Tick a place first."); return; }
-    const changes = places.map((/** @type {any} */ { document, name, start, end, label, text }) =>
-      changeOf({ document, name, mention: { ...group.mention, start, end, label, text } }, chosen, candidate));
-    dispatch({ type: "changed", changes, about: { reviewer, kb: view.kb }, key: page.key() });
-    const rest = others.length ? [{ ...group, places: others.map((/** @type {any} */ one) => ({ ...one, taken: true })) }] : [];
-    decided.push({ step: getState().undo.at(-1), group, rest, places });
-    view.groups = view.groups.flatMap((one) => (one === group ? rest : [one]));
-    view.left -= places.length;
-    view.rest -= 1 - rest.length;
-    say(`${places.length} ${places.length === 1 ? "decision" : "decisions"}: “${group.mention.text}” is ${nameOf(chosen, group.mention, candidate)}.`);
-    if (view.current >= view.groups.length) load();
-    page.draw();
+  const decide = (group, chosen, candidate) => {
+    const before = { places: group.places, mention: group.mention };
+    const open = before.places.filter((one) => one.chosen === null);
+    const places = (open.length ? open : before.places).filter((one) => one.taken);
+    if (!places.length) { page.say("Tick a place first."); return null; }
+    const changes = places.map(({ document, name, start, end, label, text, chosen: old }) =>
+      changeOf({ document, name, mention: { ...group.mention, start, end, label, text, chosen: old } }, chosen, candidate));
+    const back = writeStep(page, changes, about);
+    group.places = before.places.map((one) => (places.includes(one) ? { ...one, chosen } : { ...one, taken: true }));
+    const isDone = group.places.every((one) => one.chosen !== null);
+    group.mention = { ...changes[0].mention, text: before.mention.text, chosen: isDone ? chosen : null };
+    const count = open.length && places.length;
+    left -= count;
+    return () => {
+      if (!back()) return false;
+      Object.assign(group, before);
+      left += count;
+      return true;
+    };
   };
 
-  const undo = () => {
-    const step = getState().undo.at(-1);
-    if (!step) { say("Nothing to undo."); return; }
-    dispatch({ type: "undone", key: page.key() });
-    const last = decided.findLast((one) => one.step === step);
-    say(last ? "Undone." : `Undone in “${step.changes[0].name}”.`);
-    if (!last) { load(); return; }
-    decided.splice(decided.indexOf(last), 1);
-    view.left += last.places.length;
-    view.rest += 1 - last.rest.length;
-    view.groups = view.groups.filter((one) => !last.rest.includes(one));
-    view.current = Math.min(view.current, view.groups.length);
-    view.groups.splice(view.current, 0, last.group);
-    page.draw();
-  };
-
-  return {
-    item, choose, say, undo, load, view,
-    busy: () => (reading ? "the queue is read." : searching ? "a concept is searched for." : ""),
-    move(/** @type {number} */ step) {
-      const group = item();
-      if (group && step > 0) skipped.add(keyOf(group));
-      view.current = Math.max(0, Math.min(view.groups.length - 1, view.current + step));
-      page.draw();
-    },
-    search(/** @type {boolean} */ running) { searching = running; },
-    more: {
-      noMention: (/** @type {any} */ one) => one && choose(one, NO_MENTION),
-      search: page.focusSearch, undo,
-    },
-  };
+  const bench = listBench({
+    ...page, decide, finished: load, more: { noMention: (one) => one && bench.choose(one, NO_MENTION) },
+  });
+  return { ...bench, load, left: () => left };
 }

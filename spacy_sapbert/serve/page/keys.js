@@ -4,12 +4,8 @@
 import { NIL, shownChoice } from "./state.js";
 
 /**
- * @typedef {object} Command
- * @property {string} name
- * @property {string[]} keys
- * @property {string} shown
- * @property {string} text
- * @property {boolean} [moves] a key that is held goes on
+ * @typedef {{name: string, keys: string[], shown: string, text: string, moves?: boolean}} Command if it moves, a
+ *   key that is held goes on
  *
  * @typedef {object} Bench where keys act: a note, the queue, a column
  * @property {() => any} item what is on the screen, with its `mention`; null = nothing
@@ -18,6 +14,7 @@ import { NIL, shownChoice } from "./state.js";
  * @property {(item: any, chosen: string, candidate?: any) => void} choose
  * @property {(step: number) => void} move
  * @property {string[]} [arrows] keys that move in its list
+ * @property {(running: boolean) => void} search a concept is searched for, or no more
  * @property {{[command: string]: (item: any) => void}} more other commands that it has
  */
 
@@ -76,7 +73,6 @@ function run({ name, moves }, key, bench) {
   }
 }
 
-/** @param {any} item @param {Bench} bench */
 function accept(item, bench) {
   const { mention } = item;
   const chosen = shownChoice(mention);

@@ -1,21 +1,51 @@
-// Vocabulary: search, the hierarchy, and all about a concept.
+// Vocabulary: search, and all about a concept: names, definition, codes, what is above and
+// below it, what is near.
 
 import { attempt, get } from "./api.js";
-import { label, link, showConcept } from "./concept.js";
 import { fill, make, pairs } from "./dom.js";
 import { searchField } from "./search.js";
+import { nameTypes } from "./words.js";
 
-/** @param {HTMLElement} main @param {any} info @param {string} cui */
+function link({ cui, name }) {
+  return make("a", { href: `#look/${encodeURIComponent(cui)}` }, `${name ?? "not in the knowledge base"} (${cui})`);
+}
+
+/** Links to concepts, one a line. */
+function links(list, total = list.length) {
+  if (!list.length) return null;
+  return make("div", {}, ...list.map((one) => make("div", {}, link(one))),
+    total > list.length && make("div", { class: "dim" }, `and ${total - list.length} more: search for them`));
+}
+
+export async function showConcept(element, cui) {
+  const found = await attempt("Reading …", () => get(`concepts/${encodeURIComponent(cui)}`));
+  if (!found) { fill(element, make("p", {}, `There is no concept with the id “${cui}” in this vocabulary.`)); return; }
+  const codes = Object.entries(found.codes).map(([source, list]) => `${source} ${list.join(", ")}`);
+  const path = found.path.slice(0, -1).flatMap((one) => [link(one), " › "]);
+  fill(element,
+    make("h3", {}, found.name),
+    found.definition && make("p", {}, found.definition),
+    pairs([
+      ["Id", found.url ? make("a", { href: found.url, rel: "noreferrer noopener", target: "_blank" }, found.cui) : found.cui],
+      ["Kind", nameTypes(found.types)],
+      ["Codes", codes.join("; ")],
+      ["Names", found.names.join("; ")],
+      ["Place", path.length ? make("div", {}, ...path, found.name) : ""],
+      ["Above", links(found.parents)],
+      ["Below", links(found.children, found.children_total)],
+      ["Near", links(found.related.slice(0, 5))],
+      ["Earlier ids", found.retired.join(", ")],
+    ]));
+}
+
 export async function render(main, info, cui) {
-  const about = make("section", { class: "panel", "aria-label": "Concept" });
+  const about = make("section", { class: "panel", "aria-label": "Concept", hidden: !cui });
   const results = make("div", {});
-  const tree = make("div", {});
-  const open = (/** @type {string} */ id) => { location.hash = `#look/${encodeURIComponent(id)}`; };
+  const top = make("div", {});
   const search = searchField({
     id: "find", label: "Search",
-    onfound: (concepts) => fill(results, ...(concepts ?? []).map((one) => make("div", {}, link(one))),
-      concepts && !concepts.length && make("p", {}, "Nothing found.")),
-    onchoose: (one) => open(one.cui),
+    onfound: (concepts) => fill(results, concepts && (links(concepts) ?? make("p", {}, "Nothing found."))),
+    onchoose: (one) => { location.hash = `#look/${encodeURIComponent(one.cui)}`; },
   });
   fill(main,
     make("h2", {}, "The vocabulary"),
@@ -24,53 +54,10 @@ export async function render(main, info, cui) {
       ["Concepts", info.counts.concepts.toLocaleString("en")],
       ["Least score of a link", info.threshold],
       ["Least probability of a link", info.least_probability],
-      ["Learned from", info.taught ? `${info.taught.concepts} concepts of decisions` : ""],
     ]),
     make("div", { class: "row" }, search.element),
-    make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), tree), about));
-  about.hidden = !cui;
-  const path = cui ? await attempt("Reading …", () => get(`concepts/${encodeURIComponent(cui)}?related=5`)) : null;
-  if (cui && !path) fill(about, make("p", {}, `There is no concept with the id “${cui}” in this vocabulary.`));
-  if (path) await showConcept(about, cui, path);
+    make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), top), about));
+  if (cui) await showConcept(about, cui);
   const found = await attempt("Reading …", () => get("roots"));
-  if (!found) return;
-  const above = new Set((path?.path ?? []).map((/** @type {any} */ one) => one.cui));
-  const show = (/** @type {any} */ one) => {
-    history.replaceState(null, "", `#look/${encodeURIComponent(one.cui)}`);
-    about.hidden = false;
-    showConcept(about, one.cui);
-  };
-  const branches = found.concepts.map((/** @type {any} */ one) => branch(one, above, path?.cui, show));
-  fill(tree, ...(await Promise.all(branches)));
-  if (!found.concepts.length) fill(tree, make("p", { class: "dim" }, "It has no hierarchy."));
-  tree.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-}
-
-/**
- * A concept with those below it, opened on the way to the chosen one.
- * @param {any} one @param {Set<string>} above @param {string|undefined} chosen
- * @param {(one: any) => void} show
- * @returns {Promise<HTMLElement>}
- */
-async function branch(one, above, chosen, show) {
-  const inside = make("div", { class: "branch" });
-  const details = make("details", {}, make("summary", {
-    title: label(one), "aria-current": one.cui === chosen ? "true" : null, onclick: () => show(one),
-  }, one.name ?? one.cui), inside);
-  const load = async () => {
-    if (inside.childNodes.length) return;
-    const path = `concepts/${encodeURIComponent(one.cui)}?related=0`;
-    const found = await attempt("Reading …", () => get(path));
-    if (!found) return;
-    const below = await Promise.all(found.children.map((/** @type {any} */ child) => branch(child, above, chosen, show)));
-    const more = found.children_total - found.children.length;
-    fill(inside, ...below, more > 0 && make("p", { class: "dim" }, `and ${more} more: search for them`),
-      !below.length && make("p", { class: "dim" }, "Nothing below."));
-  };
-  details.addEventListener("toggle", () => details.open && load());
-  if (above.has(one.cui) && one.cui !== chosen) {
-    await load();
-    details.open = true;
-  }
-  return details;
+  if (found) fill(top, links(found.concepts) ?? make("p", { class: "dim" }, "It has no hierarchy."));
 }

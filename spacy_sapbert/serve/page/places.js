@@ -1,13 +1,22 @@
-// A list of decided mentions that opens them in their notes.
+// Places of mentions in notes: the words around them, and links to them.
 
 import { attempt, get } from "./api.js";
 import { countOf, fill, make } from "./dom.js";
 
-/**
- * A name that opens the places where it was decided.
- * @param {string} label
- * @param {{text?: string, chosen?: string}} query
- */
+const LONGEST = 40;  // characters before and after
+
+/** The words of a place with those around it. */
+export function around({ before, text, after }) {
+  const words = (part) => part.replace(/\s+/g, " ");
+  return make("span", { dir: "auto" }, words(before.slice(-LONGEST)), make("strong", {}, text), words(after.slice(0, LONGEST)));
+}
+
+/** A link to a place in its note. */
+export function where({ document, start, name }) {
+  return make("a", { href: `#note/${document}/${start}`, title: name }, name);
+}
+
+/** A name that opens the places where it was decided. */
 export function placesOf(label, query) {
   const inside = make("ul", { class: "found" });
   const details = make("details", {}, make("summary", { dir: "auto" }, label), inside);
@@ -16,10 +25,8 @@ export function placesOf(label, query) {
     const found = await attempt("Reading …", () => get(`reviews/places?${new URLSearchParams(query)}`));
     if (!found) return;
     const rest = found.total - found.places.length;
-    fill(inside, ...found.places.map((/** @type {any} */ one) => make("li", { dir: "auto" },
-      make("a", { href: `#note/${one.document}/${one.start}` }, one.name), ": ",
-      one.before.slice(-30).replace(/\s+/g, " "), make("strong", {}, one.text), one.after.slice(0, 30).replace(/\s+/g, " "))),
-    rest > 0 && make("li", { class: "dim" }, `and ${countOf(rest, "other")}`));
+    fill(inside, ...found.places.map((one) => make("li", {}, where(one), ": ", around(one))),
+      rest > 0 && make("li", { class: "dim" }, `and ${countOf(rest, "other")}`));
   });
   return details;
 }

@@ -1,29 +1,22 @@
 // Quality: how the knowledge base in use answers the mentions that were decided.
 
 import { attempt, post } from "./api.js";
-import { fill, make, pairs, say, table } from "./dom.js";
+import { fill, make, pairs, table } from "./dom.js";
 import { placesOf } from "./places.js";
-import { histogram, plot } from "./plot.js";
 
-const BIN = 0.1;  // width of a group of probabilities
-
-/** @param {HTMLElement} main @param {any} info */
 export async function render(main, info) {
   fill(main, make("h2", {}, "Quality"));
   if (info.why) { main.append(make("p", {}, info.why)); return; }
   const found = await attempt("Measuring …", () => post("reviews/quality", {}));
   if (!found) return;
-  say("");
   if (!found.mentions) {
     main.append(make("p", {}, "Nothing is decided yet. Decide some mentions under Notes or in the Queue."));
     return;
   }
-  const share = (/** @type {number|null} */ value) => (value === null ? "–" : value.toFixed(3));
+  const share = (value) => (value === null ? "–" : value.toFixed(3));
   main.append(
-    make("p", {}, "The answers of the knowledge base in use to all mentions that were decided, ",
-      "without their texts around. ",
-      info.taught ? "It has learned from decisions, so those figures are too good: " : null,
-      info.taught ? "Teach shows those of cross-validation." : null),
+    make("p", {}, "The answers of the knowledge base in use to all mentions that were decided, without their texts around. ",
+      info.taught && "It has learned from decisions, so those figures are too good: Teach shows those of cross-validation."),
     pairs([
       ["Mentions decided", found.mentions.toLocaleString("en")],
       ["Of them no concept", found.without_concept.toLocaleString("en")],
@@ -32,25 +25,18 @@ export async function render(main, info) {
       ["Links that are right", share(found.shares.precision)],
       ["Mentions that are linked right", share(found.shares.recall)],
       ["No concept, and not linked", share(found.shares.none)],
+      ["Expected calibration error", found.bins.length ? share(found.error) : ""],
     ]),
-    make("h3", {}, "Probabilities"),
-    ...(found.bins.length ? [
-      make("div", { class: "plots" }, histogram(
-        found.bins.map((/** @type {any} */ one) => ({ low: one.low, count: one.mentions })),
-        { width: BIN, title: "Decided mentions by probability of the first candidate", across: "probability" }),
-      plot([
-        { name: "as it should be", points: [[0, 0], [1, 1]], wanted: true },
-        { name: "decided mentions", points: found.bins.map((/** @type {any} */ one) => [one.probability, one.right]) },
-      ], { most: 1, title: "Share of right first candidates by probability", across: "probability" })),
-      make("p", {}, `Expected calibration error: ${share(found.error)}`),
-      table(["Probability", "Mentions", "Mean probability", "Right"],
-        found.bins.map((/** @type {any} */ one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
-        "Right first candidates by probability"),
-    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach.")]),
+    make("h3", {}, "Right first candidates by probability"),
+    found.bins.length
+      ? table(["Probability", "Mentions", "Mean probability", "Right"],
+        found.bins.map((one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
+        "Right first candidates by probability")
+      : make("p", {}, "The knowledge base has no probabilities. They come with Teach."),
     make("h3", {}, "Why first candidates are wrong"),
     found.causes.length
       ? table(["Cause", "Mentions", "Examples", "What helps"],
-        found.causes.map((/** @type {any} */ one) => [one.cause, one.mentions, make("div", {}, ...one.examples.map((/** @type {string} */ text) => placesOf(text, { text }))), one.advice]),
+        found.causes.map((one) => [one.cause, one.mentions, make("div", {}, ...one.examples.map((text) => placesOf(text, { text }))), one.advice]),
         "Causes of wrong first candidates")
       : make("p", {}, "None is wrong."));
 }

@@ -1,7 +1,7 @@
 // A search for concepts as one types; Enter takes the first.
 
 import { get } from "./api.js";
-import { fill, make, say } from "./dom.js";
+import { make, say } from "./dom.js";
 
 const PAUSE = 120;  // milliseconds after the last key
 
@@ -19,14 +19,19 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
   /** @type {Promise<any[]>|null} */
   let running = null;
   const field = make("input", {
-    id, type: "search", maxlength: 200, autocomplete: "off", spellcheck: "false",
-    placeholder: "words, id or code",
+    id, type: "search", maxlength: 200, autocomplete: "off", spellcheck: "false", placeholder: "words, id or code",
   });
-  const find = () => {
+  /** What is asked for is not wanted any more. */
+  const stop = () => {
     clearTimeout(timer);
-    const own = asked += 1;
+    asked += 1;
+    running = null;
+  };
+  const find = () => {
+    stop();
+    const own = asked;
     const text = field.value.trim();
-    if (!text) { running = null; onfound(null); return; }
+    if (!text) { onfound(null); return; }
     running = get(`search?k=9&q=${encodeURIComponent(text)}`)
       .then(({ concepts }) => {
         if (own === asked) onfound(concepts);
@@ -34,16 +39,14 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
       }, (error) => { say(error.message, true); return []; });
   };
   const reset = () => {
-    clearTimeout(timer);
-    asked += 1;
-    running = null;
+    stop();
     field.value = "";
     onfound(null);
   };
   const choose = async () => {
     const shown = item();
     const own = left;
-    const wait = (/** @type {boolean} */ value) => { choosing = field.readOnly = value; onsearch?.(value); };
+    const wait = (value) => { choosing = field.readOnly = value; onsearch?.(value); };
     if (!running) find();
     wait(true);
     const [first] = (await running) ?? [];
@@ -51,12 +54,10 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
     if (first && own === left) onchoose(first, shown);
   };
   field.addEventListener("input", () => {
-    running = null;
-    asked += 1;
-    clearTimeout(timer);
+    stop();
     timer = window.setTimeout(find, PAUSE);
   });
-  field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  field.addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
       event.preventDefault();
       if (!event.repeat && !choosing) choose();
@@ -68,25 +69,4 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
     }
   });
   return { field, reset, element: make("div", { class: "search" }, make("label", { for: id }, label), field) };
-}
-
-/**
- * A button that opens a search for one item, whose results are buttons.
- * @param {string} name what is searched for
- * @param {string} id
- * @param {(concept: any) => void} onchoose
- */
-export function searchButton(name, id, onchoose) {
-  const results = make("span", {});
-  const { element, field } = searchField({
-    id, label: "Other", onchoose,
-    onfound: (concepts) => fill(results, ...(concepts ?? []).map((each) => make("button", {
-      type: "button", class: "chip", "data-cui": each.cui, onclick: () => onchoose(each),
-    }, each.name))),
-  });
-  const button = make("button", {
-    type: "button", class: "quiet", "aria-label": `Search a concept for ${name}`,
-    onclick: () => { button.replaceWith(element, results); field.focus(); },
-  }, "search …");
-  return button;
 }

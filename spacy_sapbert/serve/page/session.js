@@ -1,29 +1,26 @@
 // The state of the page, and the decisions on their way to the disk of the service: they
 // are sent in order, all that wait together, and sent again until they are written.
 
-import { get, post } from "./api.js";
+import { get, post, reviewer } from "./api.js";
 import { say } from "./dom.js";
 import { EMPTY, update } from "./state.js";
 
 const TOGETHER = 500;  // decisions of a request
-const FIRST_WAIT = 500, LONGEST_WAIT = 15_000;  // milliseconds before it is tried again
+const FIRST_WAIT = 500, LONGEST_WAIT = 5000;  // milliseconds before it is tried again
 const SLOW = 1500;  // milliseconds after which decisions that are on their way are counted
 const KEPT = "writes";  // not saved before a reload, in this tab
 
 /** @type {import("./state.js").State} */
 let state = { ...EMPTY, writes: JSON.parse(sessionStorage.getItem(KEPT) ?? "[]") };
-/** @type {Set<(state: import("./state.js").State, before: import("./state.js").State) => void>} */
-const listeners = new Set();
+/** What looks at each new state. @param {import("./state.js").State} state @param {import("./state.js").State} before */
+let listener = (state, before) => {};
 const others = new BroadcastChannel("decisions");
 /** @type {Promise<void>|null} */
 let running = null;
-let wake = () => {};
 let slow = 0;  // timer
 let written = 0;  // requests of decisions that were answered
 
-export function getState() {
-  return state;
-}
+export const getState = () => state;
 
 /** @param {import("./state.js").Event} event */
 export function dispatch(event) {
@@ -34,13 +31,11 @@ export function dispatch(event) {
     showSaved();
     flush();
   }
-  for (const listener of listeners) listener(state, before);
+  listener(state, before);
 }
 
-/** @param {(state: import("./state.js").State, before: import("./state.js").State) => void} listener */
-export function listen(listener) {
-  listeners.add(listener);
-}
+/** @param {typeof listener} given */
+export const listen = (given) => { listener = given; };
 
 /** Says what is not saved; what is saved at once is not said again at each key. */
 function showSaved(problem = "") {
@@ -58,30 +53,13 @@ function showSaved(problem = "") {
   else draw();
 }
 
-/** @param {import("./state.js").Write[]} writes */
-function sendWrites(writes) {
-  const decisions = writes.map(({ before, ...one }) => one);
-  return post("reviews/decisions", { decisions });
-}
-
-/**
- * Reads what has decisions in it; again, if some were written meanwhile, which it may lack.
- * @param {string} path
- */
+/** Reads what has decisions in it; again, if some were written meanwhile, which it may lack. */
 export async function readDecisions(path) {
   for (;;) {
     const before = written;
     const found = await get(path);
     if (written === before) return found;
   }
-}
-
-/** @param {number} time in milliseconds; it ends sooner when the network is back */
-function pause(time) {
-  return new Promise((done) => {
-    const timer = setTimeout(done, time);
-    wake = () => { clearTimeout(timer); done(null); };
-  });
 }
 
 /** Sends what waits; the promise is fulfilled when nothing waits any more. */
@@ -98,7 +76,7 @@ async function sendAll() {
     const writes = state.writes.slice(0, most);
     const keys = writes.map((one) => one.key);
     try {
-      await sendWrites(writes);
+      await post("reviews/decisions", { decisions: writes.map(({ before, ...one }) => one) });
       written += 1;
       dispatch({ type: "written", keys });
       others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, label, chosen }) =>
@@ -114,7 +92,7 @@ async function sendAll() {
         say(`A decision was not taken: ${error.message}`, true);
       } else {
         showSaved(error.message);
-        await pause(wait);
+        await new Promise((done) => setTimeout(done, wait));
         wait = Math.min(2 * wait, LONGEST_WAIT);
       }
     }
@@ -122,15 +100,11 @@ async function sendAll() {
   running = null;
 }
 
-/** @param {() => string} reviewer */
-export function start(reviewer) {
-  others.addEventListener("message", ({ data }) => {
-    const own = data.filter((/** @type {any} */ one) => one.reviewer === reviewer());
-    if (own.length) dispatch({ type: "elsewhere", decisions: own });
-  });
-  document.body.dataset.unsaved = String(state.writes.length);
-  addEventListener("online", () => wake());
-  // The browser asks before it leaves with decisions that are not written.
-  addEventListener("beforeunload", (event) => { if (state.writes.length) event.preventDefault(); });
-  flush();
-}
+others.addEventListener("message", ({ data }) => {
+  const own = data.filter((one) => one.reviewer === reviewer());
+  if (own.length) dispatch({ type: "elsewhere", decisions: own });
+});
+document.body.dataset.unsaved = String(state.writes.length);
+// The browser asks before it leaves with decisions that are not written.
+addEventListener("beforeunload", (event) => { if (state.writes.length) event.preventDefault(); });
+flush();

@@ -37,30 +37,18 @@
  * @property {string[]} done who has done it
  * @property {Mention[]} mentions
  *
- * @typedef {object} Item a mention of a document, as it was on the screen
- * @property {string|null} document
- * @property {string} name of the document
- * @property {Mention} mention
+ * @typedef {{document: string|null, name: string, mention: Mention}} Item a mention of a document, as it was
+ *   on the screen
  *
- * @typedef {object} About a change: who makes it
- * @property {string} reviewer
- * @property {string} kb
- * @property {boolean} [settles] it says what holds, and is no answer of the reviewer
+ * @typedef {{reviewer: string, kb: string, settles?: boolean}} About a change: who makes it, and whether it
+ *   says what holds, and is no answer of the reviewer
  *
  * @typedef {Item & {before: string|null, after: string|null}} Change
  *
- * @typedef {object} Write a decision that is not written yet
- * @property {string} key
- * @property {string} reviewer
- * @property {string} document
- * @property {number} start
- * @property {number} end
- * @property {string} label
- * @property {string|null} chosen
- * @property {string|null} before
- * @property {string} kb
- * @property {boolean} settles
- * @property {{cui: string, score: number|null}[]} shown
+ * @typedef {{document: string, start: number, end: number, label: string, chosen: string|null}} Decision
+ *
+ * @typedef {Decision & {key: string, reviewer: string, before: string|null, kb: string, settles: boolean,
+ *   shown: {cui: string, score: number|null}[]}} Write a decision that is not written yet
  *
  * @typedef {{about: About, changes: Change[], keys: string[]}} Step what one undo takes back
  *
@@ -78,8 +66,6 @@
  *   | {type: "written", keys: string[]}
  *   | {type: "refused", keys: string[]}
  *   | {type: "elsewhere", decisions: Decision[]}} Event
- *
- * @typedef {{document: string, start: number, end: number, label?: string, chosen: string|null}} Decision
  */
 
 export const NIL = "NIL";
@@ -89,24 +75,15 @@ export const OPEN = "OPEN";
 /** @type {State} */
 export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
 
-/**
- * @param {Partial<Mention> & {start: number, end: number, text: string}} found
- * @param {string|null} chosen
- * @param {boolean} own
- * @returns {Mention}
- */
-export function newMention(found, chosen = null, own = found.marked ?? chosen === OPEN) {
+/** @param {Partial<Mention> & {start: number, end: number, text: string}} found @returns {Mention} */
+export function newMention(found, /** @type {string|null} */ chosen = null, own = found.marked ?? chosen === OPEN) {
   return { label: "", cui: null, note: null, certainty: "none", candidates: [], ...found, chosen, own };
 }
 
 /** @param {{chosen: string|null}} mention */
 export const isOpen = (mention) => mention.chosen === null || mention.chosen === OPEN;
 
-/**
- * What Enter means: what is shown. Null = a person has to say which.
- * @param {Mention} mention
- * @returns {string|null}
- */
+/** What Enter means: what is shown. Null = a person has to say which. @param {Mention} mention */
 export function shownChoice(mention) {
   if (!isOpen(mention)) return mention.chosen;
   if (mention.pending) return null;
@@ -131,11 +108,7 @@ export const overlaps = (a, b) => a.start < b.end && b.start < a.end;
 /** @param {Note|null} note @param {Span} span */
 export const placeOf = (note, span) => note?.mentions.findIndex((one) => same(one, span)) ?? -1;
 
-/**
- * Whether another span has taken the place of a mention that is none.
- * @param {Note} note
- * @param {Mention} mention
- */
+/** Whether another span has taken the place of a mention that is none. @param {Note} note @param {Mention} mention */
 export function isReplaced(note, mention) {
   return mention.chosen === NO_MENTION
     && note.mentions.some((one) => one.own && one.chosen !== NO_MENTION && overlaps(one, mention));
@@ -148,10 +121,7 @@ export function isUnsaved(state, mention) {
 
 /**
  * A note with a mention as it is chosen now: an own mark exists as long as it has a decision.
- * @param {Note} note
- * @param {Mention} mention
- * @param {string|null} chosen
- * @returns {Note}
+ * @param {Note} note @param {Mention} mention @param {string|null} chosen @returns {Note}
  */
 function put(note, mention, chosen) {
   const known = note.mentions[placeOf(note, mention)];
@@ -164,9 +134,7 @@ function put(note, mention, chosen) {
 
 /**
  * A note with decisions that it may not know; the candidates of its new marks are to come.
- * @param {Note} note
- * @param {Decision[]} decisions
- * @returns {Note}
+ * @param {Note} note @param {Decision[]} decisions @returns {Note}
  */
 export function addDecisions(note, decisions) {
   for (const { document, start, end, label = "", chosen } of decisions) {
@@ -179,35 +147,20 @@ export function addDecisions(note, decisions) {
   return note;
 }
 
-/**
- * The place of the next open mention: after a place, else from the beginning.
- * @param {Mention[]} mentions
- * @param {number} place
- */
+/** The place of the next open mention: after a place, else from the beginning. @param {Mention[]} mentions */
 export function nextOpen(mentions, place) {
   const after = mentions.findIndex((one, at) => at > place && isOpen(one));
   return after >= 0 ? after : mentions.findIndex(isOpen);
 }
 
-/**
- * The part of a text that is meant by a selection: without blanks around it.
- * @param {string[]} characters
- * @param {number} start
- * @param {number} end
- * @returns {[number, number]|null}
- */
+/** The part of a text that is meant by a selection: without blanks around it. @param {string[]} characters */
 export function trimSpan(characters, start, end) {
   while (start < end && !characters[start].trim()) start += 1;
   while (start < end && !characters[end - 1].trim()) end -= 1;
   return start < end ? [start, end] : null;
 }
 
-/**
- * Pieces of a text whose characters are in the same mentions, the innermost one last.
- * @param {number} length of the text
- * @param {Span[]} mentions
- * @returns {{start: number, end: number, inside: number[]}[]}
- */
+/** Pieces of a text whose characters are in the same mentions, the innermost one last. @param {Span[]} mentions */
 export function cutText(length, mentions) {
   const cuts = new Set([0, length]);
   for (const one of mentions) cuts.add(one.start).add(one.end);
@@ -230,9 +183,7 @@ export function cutText(length, mentions) {
 
 /**
  * The change of an item that a choice makes: an own mark that is not a mention goes.
- * @param {Item} item
- * @param {string|null} chosen
- * @param {Partial<Candidate>} [candidate] from a search
+ * @param {Item} item @param {string|null} chosen @param {Partial<Candidate>} [candidate] from a search
  * @returns {Change}
  */
 export function changeOf(item, chosen, candidate) {
@@ -242,10 +193,7 @@ export function changeOf(item, chosen, candidate) {
   return { ...item, mention, before: mention.chosen, after };
 }
 
-/**
- * @param {Candidate[]} candidates
- * @param {Candidate|undefined} candidate
- */
+/** @param {Candidate[]} candidates @param {Candidate|undefined} candidate */
 function withCandidate(candidates, candidate) {
   if (!candidate || candidates.some((one) => one.cui === candidate.cui)) return candidates;
   return [...candidates.slice(0, 8), candidate];
@@ -253,11 +201,7 @@ function withCandidate(candidates, candidate) {
 
 /**
  * Applies changes to the note that is open, and adds what is to be written.
- * @param {State} state
- * @param {Change[]} changes
- * @param {About} about
- * @param {string} key
- * @returns {{state: State, keys: string[]}}
+ * @param {State} state @param {Change[]} changes @param {About} about @param {string} key
  */
 function apply(state, changes, about, key) {
   let { note } = state;
@@ -280,23 +224,12 @@ function apply(state, changes, about, key) {
   return { state: { ...state, note, writes: [...state.writes, ...writes] }, keys: writes.map((one) => one.key) };
 }
 
-/**
- * @param {Note} note
- * @param {Span} span
- * @param {Partial<Mention>} found
- * @returns {Note}
- */
+/** @param {Note} note @param {Span} span @param {Partial<Mention>} found @returns {Note} */
 function fillMention(note, span, found) {
   return { ...note, mentions: note.mentions.map((one) => (same(one, span) ? { ...one, ...found } : one)) };
 }
 
-/**
- * A state that shows a mention; without it the one that was shown, or one near it.
- * @param {State} state
- * @param {Span|undefined} span
- * @param {State} before
- * @returns {State}
- */
+/** A state that shows a mention; without it one near the one that was shown. @param {State} state @returns {State} */
 function showAt(state, span, before) {
   const place = span ? placeOf(state.note, span) : -1;
   return { ...state, current: place >= 0 ? place : Math.min(before.current, (state.note?.mentions.length ?? 0) - 1) };
@@ -320,7 +253,7 @@ const EVENTS = {
     const { state, keys } = apply(before, changes, about, key);
     const next = { ...state, undo: [...state.undo, { about, changes, keys }] };
     const shown = before.note?.mentions[before.current];
-    const isDecided = shown && !about.settles && changes.some((/** @type {Change} */ one) =>
+    const isDecided = shown && !about.settles && changes.some((one) =>
       one.document === before.note?.id && same(one.mention, shown));
     if (show || !isDecided) return showAt(next, show ?? shown, before);
     const mentions = next.note?.mentions ?? [];
@@ -359,9 +292,9 @@ const EVENTS = {
     const writes = before.writes.filter((one) => !known.has(one.key));
     let { note } = before;
     for (const one of gone) {
-      const isNewer = writes.some((other) => other.document === one.document && same(other, one));
       const mention = note?.mentions[placeOf(note, one)];
-      if (note && mention && note.id === one.document && !one.settles && !isNewer) note = put(note, mention, one.before);
+      if (!note || !mention || note.id !== one.document || one.settles || isUnsaved({ ...before, writes }, one)) continue;
+      note = put(note, mention, one.before);
     }
     const undo = before.undo.filter((step) => !step.keys.some((key) => known.has(key)));
     return showAt({ ...before, note, writes, undo }, before.note?.mentions[before.current], before);
@@ -370,17 +303,12 @@ const EVENTS = {
   // What the same person decided in another tab.
   elsewhere(state, { decisions }) {
     if (!state.note) return state;
-    const note = addDecisions(state.note, decisions.filter((/** @type {Decision} */ one) => !isUnsaved(state, one)));
+    const note = addDecisions(state.note, decisions.filter((one) => !isUnsaved(state, one)));
     return showAt({ ...state, note }, state.note.mentions[state.current], state);
   },
 };
 
-/**
- * The state after an event.
- * @param {State} state
- * @param {Event} event
- * @returns {State}
- */
+/** The state after an event. @param {State} state @param {Event} event @returns {State} */
 export function update(state, event) {
   return EVENTS[event.type](state, event);
 }

@@ -1,13 +1,12 @@
 // The text of a note with its mentions, and what is selected in it.
 
-import { fill, make, withLineFeeds } from "./dom.js";
+import { fill, make } from "./dom.js";
 import { NIL, NO_MENTION, cutText, isOpen, isReplaced, trimSpan } from "./state.js";
 import { groupOf } from "./words.js";
 
 /** The concept that is shown for a mention. @param {import("./state.js").Mention} mention */
-export const shownCui = (mention) => (isOpen(mention) ? mention.cui : mention.chosen);
+const shownCui = (mention) => (isOpen(mention) ? mention.cui : mention.chosen);
 
-/** @param {import("./state.js").Mention} mention */
 function shownName(mention) {
   const cui = shownCui(mention);
   if (mention.pending) return "…";
@@ -16,7 +15,6 @@ function shownName(mention) {
   return mention.candidates.find((one) => one.cui === cui)?.name ?? cui;
 }
 
-/** @param {import("./state.js").Mention} mention */
 function classes(mention) {
   const cui = shownCui(mention);
   const candidate = mention.candidates.find((one) => one.cui === cui);
@@ -25,7 +23,6 @@ function classes(mention) {
   return `mention ${group} ${isOpen(mention) ? mention.certainty : "decided"}`;
 }
 
-/** @param {import("./state.js").Mention} mention @param {boolean} unsaved */
 function describe(mention, unsaved) {
   const words = { sure: "", unsure: "not sure", tied: "several concepts fit", none: "" };
   const state = isOpen(mention) ? words[mention.certainty] : "decided";
@@ -35,16 +32,14 @@ function describe(mention, unsaved) {
 
 /**
  * Draws the text; its elements can be focused by the arrow keys, one by Tab.
- * @param {HTMLElement} element
- * @param {import("./state.js").Note} note
- * @param {(place: number) => void} onselect
+ * @param {HTMLElement} element @param {import("./state.js").Note} note @param {(place: number) => void} onselect
  */
 export function drawText(element, note, onselect) {
   const characters = [...note.text];
   const named = new Set();
   const visible = note.mentions.map((one, place) => ({ ...one, place })).filter((one) => !isReplaced(note, one));
   const parts = cutText(characters.length, visible).map(({ start, end, inside }) => {
-    const text = withLineFeeds(characters.slice(start, end).join(""));
+    const text = characters.slice(start, end).join("");
     const place = visible[inside.at(-1) ?? -1]?.place;
     if (place === undefined) return make("span", { "data-start": start }, text);
     const first = !named.has(place);
@@ -59,12 +54,7 @@ export function drawText(element, note, onselect) {
   fill(element, ...parts);
 }
 
-/**
- * Shows what is decided, without making the elements again.
- * @param {HTMLElement} element
- * @param {import("./state.js").State} state
- * @param {(mention: import("./state.js").Mention) => boolean} unsaved
- */
+/** Shows what is decided, without making the elements again. @param {HTMLElement} element @param {import("./state.js").State} state */
 export function drawMarks(element, state, unsaved) {
   for (const part of /** @type {NodeListOf<HTMLElement>} */ (element.querySelectorAll("[data-number]"))) {
     const place = Number(part.dataset.number);
@@ -81,43 +71,18 @@ export function drawMarks(element, state, unsaved) {
   }
 }
 
-/**
- * How many characters of a text are before a place of what is shown of it.
- * @param {string[]} characters which may have \r\n for each \n
- * @param {number} shown
- */
-function findPlace(characters, shown) {
-  let found = 0;
-  for (; shown > 0; shown -= 1) {
-    found += characters[found] === "\r" && characters[found + 1] === "\n" ? 2 : 1;
-  }
-  return found;
-}
-
-/**
- * @param {HTMLElement} element
- * @param {Node} node
- * @param {number} offset
- * @param {string[]} characters
- */
-function placeOf(element, node, offset, characters) {
+/** The place in the text of a place in its elements. */
+function placeOf(element, node, offset, length) {
   if (node === element) {
-    const part = /** @type {HTMLElement|undefined} */ (element.children[offset]);
-    return part ? Number(part.dataset.start) : characters.length;
+    const part = element.children[offset];
+    return part ? Number(part.dataset.start) : length;
   }
-  const holder = /** @type {HTMLElement} */ (node.nodeType === Node.TEXT_NODE ? node.parentElement : node);
-  const start = Number(holder.dataset.start);
-  const before = node.nodeType === Node.TEXT_NODE ? (node.nodeValue ?? "").slice(0, offset)
-    : offset ? holder.textContent ?? "" : "";
-  return start + findPlace(characters.slice(start), [...before].length);
+  const holder = node.nodeType === Node.TEXT_NODE ? node.parentElement : node;
+  const before = node.nodeType === Node.TEXT_NODE ? node.nodeValue.slice(0, offset) : offset ? holder.textContent : "";
+  return Number(holder.dataset.start) + [...before].length;
 }
 
-/**
- * The span that is selected in the text, without blanks around it.
- * @param {HTMLElement} element
- * @param {string} text
- * @returns {{start: number, end: number, text: string, box: DOMRect}|null}
- */
+/** The span that is selected in the text, without blanks around it. */
 export function selectedSpan(element, text) {
   const selection = getSelection();
   if (!selection || selection.isCollapsed || !selection.rangeCount) return null;
@@ -125,28 +90,22 @@ export function selectedSpan(element, text) {
   if (!element.contains(range.startContainer) || !element.contains(range.endContainer)) return null;
   const characters = [...text];
   const span = trimSpan(characters,
-    placeOf(element, range.startContainer, range.startOffset, characters),
-    placeOf(element, range.endContainer, range.endOffset, characters));
+    placeOf(element, range.startContainer, range.startOffset, characters.length),
+    placeOf(element, range.endContainer, range.endOffset, characters.length));
   if (!span) return null;
   const [start, end] = span;
-  return { start, end, text: characters.slice(start, end).join(""), box: range.getBoundingClientRect() };
+  return { start, end, text: characters.slice(start, end).join("") };
 }
 
-/**
- * The next place of some words in a text that is not a mention yet.
- * @param {import("./state.js").Note} note
- * @param {string} words
- */
+/** The next place of some words in a text that is not a mention yet. @param {import("./state.js").Note} note */
 export function findWords(note, words) {
-  const wanted = [...words.trim().toLowerCase()];
-  if (!wanted.length) return null;
+  const wanted = words.trim().toLowerCase();
   const characters = [...note.text];
-  const lower = characters.map((one) => one.toLowerCase());
-  for (let start = 0; start + wanted.length <= lower.length; start += 1) {
-    if (!wanted.every((one, at) => one === lower[start + at])) continue;
-    const end = start + wanted.length;
-    if (note.mentions.some((one) => one.start === start && one.end === end)) continue;
-    return { start, end, text: characters.slice(start, end).join("") };
+  const { length } = [...wanted];
+  for (let start = 0; wanted && start + length <= characters.length; start += 1) {
+    const end = start + length;
+    const text = characters.slice(start, end).join("");
+    if (text.toLowerCase() === wanted && !note.mentions.some((one) => one.start === start && one.end === end)) return { start, end, text };
   }
   return null;
 }

@@ -1,21 +1,16 @@
 // Words for people: types, colours, and why there is no concept.
 
 /** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
-const { types, groups } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
+export const { types, groups } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
 
-/** The class of the colour of types. @param {string[]} of */
+/** The class of the colour of types. */
 export function groupOf(of) {
   return of.map((type) => types[type]?.key).find(Boolean) ?? "other";
 }
 
-/** @param {string[]} of */
+/** The names of types. */
 export function nameTypes(of) {
   return of.map((type) => types[type]?.name ?? type).join(", ");
-}
-
-/** The groups of the colours that some classes have. @param {Set<string>} keys */
-export function legendOf(keys) {
-  return groups.filter((one) => keys.has(one.key));
 }
 
 const NOTES = {
@@ -29,15 +24,10 @@ const NOTES = {
   reviewed: "A person said so.",
 };
 
-/**
- * Why a mention has no concept, in words.
- * @param {string|null} note
- * @param {{score?: number|null}|undefined} first candidate
- * @param {number|null} threshold
- */
+/** Why a mention has no concept, in words. */
 export function explainNote(note, first, threshold) {
   if (!note) return "";
-  const text = NOTES[/** @type {keyof NOTES} */ (note)] ?? note.replaceAll("_", " ");
+  const text = NOTES[note] ?? note.replaceAll("_", " ");
   const score = first?.score;
   const numbers = note === "below_threshold" && threshold !== null && typeof score === "number"
     ? ` (${score.toFixed(2)}, needs ${threshold.toFixed(2)})` : "";

@@ -1,0 +1,181 @@
+// Where items are decided: a text or a list, and beside it the panel with what is proposed
+// for the current item, other concepts, and the keys for them.
+
+import { get, hasName, post, randomKey, reviewer } from "./api.js";
+import { fill, growingTable, make, say, strength } from "./dom.js";
+import { commandsOf, press } from "./keys.js";
+import { showConcept } from "./look.js";
+import { searchField } from "./search.js";
+import { dispatch, flush, getState, readDecisions } from "./session.js";
+import { NIL, NO_MENTION, isOpen } from "./state.js";
+import { explainNote, nameTypes } from "./words.js";
+
+/** What the commands need of the page. */
+export const PAGE = {
+  getState, dispatch, say,
+  reviewer: () => (hasName() ? reviewer() : ""),
+  key: randomKey,
+  pause: (time) => new Promise((done) => setTimeout(done, time)),
+  service: {
+    link: async (text) => {
+      const { start, end, ...found } = (await post("mentions", { mentions: [text] })).mentions[0];
+      return found;
+    },
+    occurrences: (text, item, who) =>
+      readDecisions(`reviews/occurrences?${new URLSearchParams({ text, document: item.document, reviewer: who })}`),
+    done: (id, who, done) => post(`reviews/documents/${id}/done`, { reviewer: who, done }),
+    next: async (who) => {
+      const { documents } = await readDecisions(`reviews/documents?reviewer=${encodeURIComponent(who)}`);
+      return documents.find((one) => !one.done.includes(who))?.id ?? null;
+    },
+    queue: async (who) => {
+      await flush();  // what is on its way is not open any more
+      return get(`reviews/queue?reviewer=${encodeURIComponent(who)}`);
+    },
+  },
+};
+
+/** What is said of a mention in one sentence. @param {import("./state.js").Mention} mention */
+function sentence(mention, threshold) {
+  if (mention.chosen === NO_MENTION) return "You said: not a mention.";
+  if (mention.chosen === NIL) return "You said: no concept of this vocabulary.";
+  if (!isOpen(mention)) return "Decided.";
+  if (mention.pending) return "Its candidates are looked up …";
+  const [first, second] = mention.candidates;
+  const why = explainNote(mention.note, first, threshold);
+  if (mention.known === false) return `The file has ${mention.cui}, which this vocabulary does not have.`;
+  if (mention.certainty === "none") return `No match in this vocabulary. ${why}`;
+  if (mention.certainty === "sure") return mention.proposed ? "Proposed by the file." : "";
+  if (mention.certainty === "tied" && second) return `Several concepts fit: it also means ${second.name}.`;
+  return why ? `Not sure: ${why}` : "Not sure: choose with 1–9, or 0 for none.";
+}
+
+/** The one way in which candidates are shown; `leave` is called when the search ends. */
+function candidatesPanel(bench, leave, threshold) {
+  const about = make("div", { class: "about" });
+  const list = make("ol", { class: "candidates" });
+  const results = make("ul", { class: "candidates", "aria-label": "Found concepts" });
+  const head = make("h2", { dir: "auto" });
+  const words = make("p", { class: "words" });
+  const more = make("div", { class: "offer", role: "status" });
+  const element = make("section", { class: "panel", "aria-label": "Candidates" });
+  let item = null;
+  let shown = "";
+  const choose = (of, cui, candidate) => {
+    bench.choose(of, cui, candidate);
+    leave();
+  };
+
+  const button = (cui, key, label, candidate, ...children) => {
+    const of = item;
+    return make("button", {
+      type: "button", class: "choose", "data-cui": cui, "aria-label": [key, label].filter(Boolean).join(": "),
+      "aria-pressed": String(item.mention.chosen === cui), onclick: () => choose(of, cui, candidate),
+    }, key && make("kbd", {}, key), ...children);
+  };
+  const line = (one, key) => {
+    const chance = strength(one, key !== "" && typeof item.mention.candidates[0]?.probability === "number");
+    const alias = one.alias === one.name ? "" : one.alias;
+    const label = [one.name, alias, nameTypes(one.types), chance.textContent].filter(Boolean).join(", ");
+    return make("li", {},
+      button(one.cui, key, label, one,
+        make("span", { class: "name", dir: "auto" }, one.name), chance,
+        make("span", { class: "dim alias" }, make("bdi", {}, alias), alias && one.types.length ? " · " : "", nameTypes(one.types))),
+      make("button", {
+        type: "button", class: "quiet more", "aria-label": `About ${one.name}`, title: `About ${one.name}`,
+        onclick: () => showConcept(about, one.cui),
+      }, "…"));
+  };
+  const answer = (cui, key, text) =>
+    make("li", { class: "answer" }, button(cui, key, text, undefined, make("span", { class: "name" }, text)));
+  const search = searchField({
+    id: "search", label: "Other concept", item: () => item, onleave: leave, onsearch: bench.search,
+    onfound: (concepts) => {
+      list.hidden = concepts !== null;
+      fill(results, ...(concepts ?? []).map((one) => line(one, "")), concepts?.length === 0 && make("li", { class: "dim" }, "Nothing found."));
+    },
+    onchoose: (concept, of) => choose(of, concept.cui, concept),
+  });
+  const undo = make("button", { type: "button", onclick: bench.more.undo }, "Undo ", make("kbd", {}, "u"));
+  fill(element, head, words, more, search.element, results, list, make("div", { class: "row tools" }, undo), about);
+
+  return {
+    element, search: search.field,
+    /** @param {any} next @param {any[]} offer what can be done besides */
+    draw(next, offer = []) {
+      item = next;
+      element.hidden = !item;
+      fill(more, ...offer);
+      if (!item) return;
+      const { mention } = item;
+      const now = `${item.document} ${mention.start} ${mention.end} ${mention.text}`;
+      if (now !== shown) {
+        fill(about);
+        search.reset();
+      }
+      shown = now;
+      fill(head, mention.text);
+      fill(words, item.words ?? sentence(mention, threshold));
+      fill(list, ...mention.candidates.slice(0, 9).map((one, place) => line(one, String(place + 1))),
+        answer(NIL, "0", "no concept in this vocabulary"),
+        bench.more.noMention && answer(NO_MENTION, "x", "not a mention"));
+    },
+  };
+}
+
+/**
+ * Lays out what is decided, with the panel beside it; what it returns is where keys act.
+ * @param {HTMLElement} main @param {any} bench @param {{[part: string]: any}} parts
+ */
+export function workbench(main, bench, { bar, pane, side = [], focus, threshold }) {
+  const panel = candidatesPanel(bench, focus, threshold);
+  const element = make("div", { class: "bench" }, make("div", { class: "bar" }, ...bar),
+    make("div", { class: "pane" }, ...pane), make("div", { class: "side" }, panel.element, ...side));
+  panel.draw(null);
+  fill(main, element);
+  return { bench, element, panel, focus, press: (event, at) => press(event, bench, at) };
+}
+
+/** The keys of a part of the page, to be read. */
+export function listKeys(bench) {
+  return make("p", {}, ...commandsOf(bench).flatMap((one) => [make("kbd", {}, one.shown), ` ${one.text}  `]));
+}
+
+/** A menu that is opened by its name. */
+export const menu = (name, ...children) =>
+  make("details", { class: "menu" }, make("summary", {}, name), make("div", {}, ...children));
+
+/** The items of a `listBench` as rows, of which the current one has the focus. */
+export function makeList(bench, head, label, cellsOf) {
+  const rows = new Map();
+  const { element, row, draw } = growingTable(head, label, cellsOf, { class: "cards keys list" }, (made, item) => {
+    rows.set(item, made);
+    if (item === bench.item()) {
+      made.setAttribute("aria-current", "true");
+      made.tabIndex = 0;
+    }
+    made.addEventListener("click", ({ target }) => {
+      if (!(/** @type {Element} */ (target).closest("a, button, label"))) bench.show(item);
+    });
+  });
+  const focus = () => {
+    const item = bench.item();
+    for (let more; !rows.has(item) && (more = element.querySelector(".more button"));) more.click();
+    rows.get(item)?.focus({ preventScroll: true });
+    rows.get(item)?.scrollIntoView({ block: "nearest" });
+  };
+  return {
+    element, focus,
+    /** Draws some items again, or all. @param {any[]} [items] */
+    draw(items) {
+      const hasFocus = element.contains(document.activeElement);
+      for (const item of items ?? []) rows.get(item)?.replaceWith(row(item));
+      if (!items) {
+        rows.clear();
+        draw(bench.shown());
+      }
+      if (hasFocus) focus();
+      else rows.get(bench.item())?.scrollIntoView({ block: "nearest" });
+    },
+  };
+}
