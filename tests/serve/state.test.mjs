@@ -352,6 +352,10 @@ async function checkPair(first, second, { latency, gap, where, select, held, isD
     if (key === "c" && span) for (const state of [one.state()]) for (const mention of state.note?.mentions ?? []) {
       if (mention.start < span.end && span.start < mention.end) allowed.add(`${state.note.id} ${mention.start}-${mention.end}`);
     }
+    if (key === "a" && !one.isSearching()) {
+      const { note } = one.state();
+      for (const mention of note?.mentions ?? []) if (mention.certainty === "sure" && mention.chosen === null) allowed.add(`${note.id} ${mention.start}-${mention.end}`);
+    }
     if (key === "e") allowed.add("a 30-31").add("b 30-31");
     if (key === "u") for (const change of one.state().undo.at(-1)?.changes ?? []) undone.add(change.mention.start);
     one.key(key);
@@ -424,6 +428,28 @@ test("a search decides the mention of its key, and keys do nothing until then", 
       await one.pass(10_000);
       assert.equal(one.state().undo.length, 1);
     }
+  }
+});
+
+test("a key accepts all that is sure and open, in one step, and nothing else", async () => {
+  for (const latency of [0, 150, 500]) {
+    const one = person(latency, "note");
+    await one.pass(2000);
+    one.key("n");
+    one.key("0");  // one that is sure was decided otherwise
+    one.key("a");
+    one.key("a", true);
+    await one.pass(5000);
+    assert.match(one.said(), /2 accepted, u takes them back/);
+    assert.deepEqual(chosen(one.state()), [null, NIL, "C11", "C12"]);
+    one.key("a");
+    assert.match(one.said(), /Nothing that is open is sure/);
+    one.key("u");
+    assert.deepEqual(chosen(one.state()), [null, NIL, null, null]);
+    one.select("free");
+    one.key("m");
+    one.key("a");  // what is still looked up is not sure
+    assert.deepEqual(chosen(one.state()).slice(2), ["C11", "C12", OPEN]);
   }
 });
 

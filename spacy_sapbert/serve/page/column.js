@@ -100,7 +100,7 @@ export async function render(main, info) {
   const list = makeList(bench, ["Term", "Concept", "Certainty", "State"], "Terms", cellsOf);
   const [ask, facets] = [make("div", { class: "row" }), make("span", { class: "facets" })];
   const tools = make("div", { class: "row" },
-    make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure"),
+    make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure ", make("kbd", {}, "a")),
     make("label", {}, "Search ", words),
     select("sort", "Sort by", [["", "row"], ...Object.keys(SORTS).map((one) => [one, one])], filter.sort, (sort) => narrow({ sort })),
     facets,

@@ -1,7 +1,7 @@
 // What the commands do in a note and in a list, such as the queue. What they need of the browser and of the
 // service is given to them.
 
-import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
+import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf, shownChoice } from "./state.js";
 
 const PAUSE = 200;  // milliseconds without a decision before it is asked where else it fits
 
@@ -142,6 +142,17 @@ export function noteBench(page) {
     say(said);
   };
 
+  /** Accepts all that is sure and open in this note: one step. */
+  const acceptSure = () => {
+    const note = mayWrite();
+    if (!note) return;
+    const sure = note.mentions.filter((one) => isOpen(one) && one.certainty === "sure" && shownChoice(one) !== null);
+    if (!sure.length) { say("Nothing that is open is sure."); return; }
+    const { id: document, name } = note;
+    change(sure.map((mention) => changeOf({ document, name, mention }, mention.cui)));
+    say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
+  };
+
   const undo = () => {
     const { undo: steps, note } = getState();
     const step = steps.at(-1);
@@ -193,7 +204,7 @@ export function noteBench(page) {
     offer: () => offer,
     more: {
       noMention: (one) => choose(one, NO_MENTION),
-      search: page.focusSearch, everywhere, undo, done,
+      search: page.focusSearch, sure: acceptSure, everywhere, undo, done,
       mark: () => mark(page.selected() ?? page.missed()),
       change: () => moveTo(page.selected()),
     },

@@ -21,6 +21,7 @@ import { NIL, shownChoice } from "./state.js";
 /** @type {Command[]} */
 export const COMMANDS = [
   { name: "accept", keys: ["Enter"], shown: "Enter", text: "what is shown" },
+  { name: "sure", keys: ["a"], shown: "a", text: "accept all that are sure" },
   { name: "take", keys: [..."123456789"], shown: "1–9", text: "a candidate" },
   { name: "none", keys: ["0"], shown: "0", text: "no concept" },
   { name: "noMention", keys: ["x"], shown: "x", text: "not a mention" },

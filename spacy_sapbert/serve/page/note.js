@@ -5,7 +5,7 @@ import { PAGE, listKeys, menu, workbench } from "./bench.js";
 import { noteBench } from "./deciding.js";
 import { countOf, fill, later, make, say } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
-import { addDecisions, isUnsaved, newMention, progress } from "./state.js";
+import { addDecisions, isOpen, isUnsaved, newMention, progress } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
 import { groups } from "./words.js";
 
@@ -76,11 +76,12 @@ export async function render(main, info, id, start) {
   const parts = {
     shown,
     counts: make("span", { id: "counts" }),
+    sure: button("sure", "a", "Accept sure"),
     done: make("button", { type: "button", id: "done", onclick: bench.more.done }),
   };
   view = { ...parts, leave() { view = null; }, ...workbench(main, bench, {
     bar: [make("a", { href: "#notes", class: "back" }, "All notes"), make("h2", { dir: "auto" }, note.name),
-      parts.counts, note.id ? parts.done : make("span", { class: "dim" }, info.why),
+      parts.counts, parts.sure, note.id ? parts.done : make("span", { class: "dim" }, info.why),
       menu("Keys", listKeys(bench), make("h3", {}, "Colours"), colours())],
     pane: [shown],
     side: [make("div", { class: "row missed" }, make("label", {}, "Missed words ", missed),
@@ -108,9 +109,10 @@ function draw(whole = true) {
     drawText(view.shown, state.note, (place) => { dispatch({ type: "selected", place }); focusText(); });
   }
   drawMarks(view.shown, state, (mention) => isUnsaved(state, mention));
-  const { done } = state.note;
+  const { mentions, done } = state.note;
   const { decided, total, unsure } = progress(state.note);
   fill(view.counts, total ? `${decided} of ${total} decided${unsure ? `, ${unsure} unsure` : ""}` : "No mentions found");
+  view.sure.hidden = !mentions.some((one) => isOpen(one) && one.certainty === "sure");
   const isDone = done.includes(reviewer());
   fill(view.done, isDone ? "Done ✓" : "Done", " ", make("kbd", {}, "d"));
   view.done.setAttribute("aria-pressed", String(isDone));
