@@ -305,6 +305,14 @@ function person(latency, where, isDecided = false) {
   return {
     ready, written, screen, state: () => state, said: () => said, isSearching: () => field,
     select(which) { span = SPANS[which]; },
+    shown: () => bench.shown().map((one) => one.mention.text),
+    /** Looks at another mention by the mouse; the focus leaves the field. */
+    click(place) { page.dispatch({ type: "selected", place }); field = false; },
+    /** A decision that is made in a note, while the queue is open. */
+    decideElsewhere() {
+      const mention = newMention({ start: 90, end: 91, text: "x" });
+      page.dispatch({ type: "changed", changes: [changeOf({ document: "b", name: "b", mention }, "C1")], about: about(), key: "elsewhere" });
+    },
     /** Presses a key; "/pain⏎" stands for a search with its Enter. */
     key(key, repeat = false) {
       acting = me;
@@ -431,6 +439,20 @@ test("a search decides the mention of its key, and keys do nothing until then", 
   }
 });
 
+test("a search that runs decides its mention, also when another one is looked at", async () => {
+  for (const latency of [150, 500]) {
+    const one = person(latency, "note");
+    await one.pass(2000);
+    const [place] = one.screen();
+    one.key(SEARCH);
+    one.click(2);
+    for (const key of ["x", "1", "a", "Enter"]) one.key(key);
+    assert.match(one.said(), /This key did nothing: a concept is searched for/);
+    await one.pass(10_000);
+    assert.deepEqual(one.written.map((write) => `${write.document} ${write.start}-${write.end} ${write.chosen}`), [`${place} found for pain`]);
+  }
+});
+
 test("a key accepts all that is sure and open, in one step, and nothing else", async () => {
   for (const latency of [0, 150, 500]) {
     const one = person(latency, "note");
@@ -502,4 +524,18 @@ test("undo in the queue brings a group back, also after more was read", async ()
   one.key("u");
   assert.deepEqual(one.screen(), ["a 4", "a 6"]);
   assert.deepEqual(one.written.slice(5).map((write) => [write.start, write.chosen]), [[8, null], [6, null], [4, null]]);
+  assert.deepEqual(one.shown(), ["two", "three"]);
+});
+
+test("keys wait while the queue is read, and undo takes back only what was decided there", async () => {
+  const one = person(500, "queue");
+  one.key("0");
+  assert.match(one.said(), /This key did nothing: the queue is read/);
+  await one.pass(1000);
+  one.key("1");
+  one.decideElsewhere();
+  const count = one.written.length;
+  one.key("u");
+  assert.match(one.said(), /undone first, in its note/);
+  assert.equal(one.written.length, count);
 });

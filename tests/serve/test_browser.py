@@ -407,6 +407,37 @@ def test_one_key_decides_the_same_words_everywhere(page: Any, reviewed: Client) 
     assert decisions(reviewed, "everywhere-2") == []
 
 
+def test_one_key_accepts_what_is_sure_in_a_note(page: Any, reviewed: Client) -> None:
+    text = "Sure: MI, fever, aspirin and headache, with diabetes."
+    link(page, text, "sure")
+    expect_mentions(page, 5)
+    page.click(".text .mention:has-text('headache')")
+    page.keyboard.press("0")  # it is sure, and wrong
+    expect_saved(page)
+    sent: list[Any] = []
+    page.on(
+        "request",
+        lambda request: (
+            sent.append(request) if "/reviews/decisions" in request.url else None
+        ),
+    )
+    page.keyboard.down("a")
+    page.keyboard.down("a")  # it is held
+    page.keyboard.up("a")
+    say(page, "3 accepted, u takes them back")
+    expect_decided(page, 4)
+    assert len(sent) == 1
+    assert len(sent[0].post_data_json["decisions"]) == 3
+    page.wait_for_selector(".text .tied.current:has-text('MI')")
+    assert find(reviewed, "sure", text) == [
+        *(("fever", "C0000004"), ("aspirin", "C0000006")),
+        *(("headache", "NIL"), ("diabetes", "C0000005")),
+    ]
+    page.keyboard.press("u")
+    expect_decided(page, 1)
+    assert find(reviewed, "sure", text) == [("headache", "NIL")]
+
+
 def test_the_page_works_behind_a_path(page: Any, reviewed: Client) -> None:
     base = page.url.partition("#")[0]
     seen: list[str] = []
@@ -625,6 +656,36 @@ def test_another_tab_shows_what_was_decided(page: Any) -> None:
     page.wait_for_selector(".text .decided.nil:has-text('fever')")
 
 
+@pytest.mark.parametrize("delay", [0, 500])
+def test_two_tabs_decide_one_note_at_the_same_time(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    name, text = f"both-{delay}", f"{delay}, both: fever, aspirin, headache."
+    link(page, text, name)
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(CURRENT)
+    slow_down(page, delay)
+    page.keyboard.press("Enter")  # fever; if it is slow, it is on its way
+    if not delay:
+        expect_saved(page)
+    other.keyboard.press("0")  # fever too
+    other.keyboard.press("x")  # aspirin
+    expect_saved(other)
+    page.wait_for_selector(".text .decided.none:has-text('aspirin')")
+    page.keyboard.press("1")  # aspirin: it is still what is on the screen
+    for tab in (page, other):
+        expect_saved(tab)
+    page.wait_for_timeout(2 * delay)
+    found = dict(find(reviewed, name, text))
+    last = "C0000004" if delay else "NIL"  # what was written last
+    assert found == {"fever": last, "aspirin": "C0000006"}
+    for tab in (page, other):
+        for words, cui in found.items():
+            kind = {"NIL": ".nil", "NO_MENTION": ".none"}.get(cui or "", ":not(.nil)")
+            tab.wait_for_selector(f".text .decided{kind}:has-text('{words}')")
+
+
 def test_candidates_stay_on_the_screen_in_a_long_note(page: Any) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     link(page, "A line with fever and aspirin in it.\n" * 60)
@@ -679,6 +740,35 @@ def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
     assert decisions(reviewed, "queue-0.txt") == []
 
 
+def test_the_queue_comes_back_with_what_was_skipped_at_its_end(page: Any) -> None:
+    link(page, "Queued: fever, aspirin, headache.", "queued")
+    become(page, "Quentin")
+
+    def words() -> list[str]:
+        page.click("nav a[href='#queue']")
+        page.wait_for_selector("body[data-part='queue'] tr[aria-current]")
+        texts: list[str] = page.locator("tbody td:first-child").all_inner_texts()
+        return [text.partition("\n")[0] for text in texts]
+
+    before = words()
+    page.keyboard.press("n")  # the first is left for later
+    page.keyboard.press("0")  # the second is decided
+    say(page, "is no concept")
+    page.click("nav a[href='#notes']")
+    page.wait_for_selector("body[data-part='notes']")
+    after = words()
+    assert after[0] == before[2]
+    assert after[-1] == before[0]
+    assert before[1] not in after
+    page.keyboard.press("u")  # what was decided before can be taken back
+    say(page, "Undone")
+    playwright.expect(page.locator("tr[aria-current]")).to_contain_text(before[1])
+    expect_saved(page)
+    page.reload()
+    page.wait_for_selector("body[data-part='queue'] tr[aria-current]")
+    assert before[1] in page.locator("tbody").inner_text()
+
+
 def test_where_reviewers_differ_is_seen_and_settled(
     page: Any, reviewed: Client
 ) -> None:
@@ -712,6 +802,44 @@ def test_where_reviewers_differ_is_seen_and_settled(
     assert len(decisions(reviewed, "differ.txt")) == 3
     row.locator("a").click()
     page.wait_for_selector(".bench .text")
+
+
+def test_differences_are_filtered_by_note_reviewer_and_state(
+    page: Any, reviewed: Client
+) -> None:
+    def differ(name: str, *people: str) -> None:
+        given = {"name": name, "text": f"{name}: MI."}
+        id = reviewed.post("/reviews/documents", given).json()["document"]
+        place = {"document": id, "start": len(name) + 2, "end": len(name) + 4}
+        decided = [
+            {"key": f"{name}-{who}", "reviewer": who, "chosen": chosen, **place}
+            for who, chosen in zip(people, ("C0000001", "C0000002"), strict=True)
+        ]
+        reviewed.post("/reviews/decisions", {"decisions": decided})
+
+    differ("filter-1", "Fred", "Gina")
+    differ("filter-2", "Fred", "Hugo")
+    page.click("nav a[href='#agree']")
+    rows = page.locator("[aria-label=Differences] tbody tr")
+    playwright.expect(rows.filter(has_text="filter-")).to_have_count(2)
+    page.select_option("#of-document", label="filter-1")
+    playwright.expect(rows).to_have_count(1)
+    playwright.expect(rows).to_contain_text("filter-1")
+    page.select_option("#of-document", "")
+    page.select_option("#of-reviewer", "Hugo")
+    playwright.expect(rows).to_have_count(1)
+    playwright.expect(rows).to_contain_text("filter-2")
+    page.keyboard.press("1")
+    page.wait_for_selector("main:has-text('0 of')")
+    page.select_option("#of-reviewer", "Fred")
+    playwright.expect(rows).to_have_count(1)
+    playwright.expect(rows).to_contain_text("filter-1")
+    page.select_option("#of-open", "")
+    playwright.expect(rows).to_have_count(2)
+    page.click("nav a[href='#look']")
+    page.click("nav a[href='#agree']")  # the filters stay
+    playwright.expect(rows).to_have_count(2)
+    playwright.expect(page.locator("#of-reviewer")).to_have_value("Fred")
 
 
 TOKENS = {"reader": "r" * 20, "Ida": "i" * 20, "admin": "m" * 20}
@@ -840,6 +968,30 @@ def test_long_lists_show_more(enter: Any, guarded: Client) -> None:
     page.fill("#terms", "\n".join(f"term {number}" for number in range(205)))
     page.click("#map")
     grow("[aria-label=Terms]", 205)
+
+
+def test_candidates_are_read_with_their_keys_and_probabilities(enter: Any) -> None:
+    page = enter("Ida")
+    link(page, "Read: heart attack.", "read.txt")
+    buttons = page.locator(".panel .choose")
+    playwright.expect(buttons.first).to_have_accessible_name(
+        re.compile(r"^1: Myocardial infarction, .*\d+ %$")
+    )
+    playwright.expect(buttons.nth(1)).to_have_accessible_name(re.compile(r"^2: \w"))
+    for key, text in (("0", "no concept in this vocabulary"), ("x", "not a mention")):
+        button = page.get_by_role("button", name=f"{key}: {text}", exact=True)
+        playwright.expect(button).to_have_count(1)
+    page.keyboard.press("/")
+    page.keyboard.type("fever")
+    found = page.get_by_role("list", name="Found concepts").get_by_role("button")
+    playwright.expect(found.first).to_have_accessible_name(re.compile("^Fever"))
+    page.keyboard.press("Enter")
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "heart attack")
+    page.click("#map")
+    playwright.expect(buttons.first).to_have_accessible_name(
+        re.compile(r"^1: Myocardial infarction, .*\d+ %$")
+    )
 
 
 def test_scores_out_of_order_have_no_words(enter: Any) -> None:

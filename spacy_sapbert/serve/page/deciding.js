@@ -1,7 +1,7 @@
 // What the commands do in a note and in a list, such as the queue. What they need of the browser and of the
 // service is given to them.
 
-import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf, shownChoice } from "./state.js";
+import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
 
 const PAUSE = 200;  // milliseconds without a decision before it is asked where else it fits
 
@@ -146,7 +146,7 @@ export function noteBench(page) {
   const acceptSure = () => {
     const note = mayWrite();
     if (!note) return;
-    const sure = note.mentions.filter((one) => isOpen(one) && one.certainty === "sure" && shownChoice(one) !== null);
+    const sure = note.mentions.filter((one) => isOpen(one) && one.certainty === "sure");
     if (!sure.length) { say("Nothing that is open is sure."); return; }
     const { id: document, name } = note;
     change(sure.map((mention) => changeOf({ document, name, mention }, mention.cui)));
