@@ -606,6 +606,35 @@ def test_a_span_is_changed_and_nested_by_selecting_in_the_text(
     assert sorted(found) == ["fever", "high fever"]
 
 
+def test_words_that_are_selected_are_marked_if_one_wants_it(
+    page: Any, reviewed: Client
+) -> None:
+    text = "Selected: frailty, fever and vertigo."
+    link(page, text, "selected")
+
+    def select(words: str) -> None:
+        choose_words(page, words)
+        page.dispatch_event(".text", "pointerup")
+        page.wait_for_timeout(100)
+
+    select("frailty")
+    expect_mentions(page, 1)
+    page.click("summary:has-text('Keys')")
+    page.check("#marks")
+    page.click("summary:has-text('Keys')")
+    select("frailty")
+    page.wait_for_selector(".text .current:has-text('frailty')")
+    select("fever and")  # a mention is touched: it may be meant to change, or to nest
+    expect_mentions(page, 2)
+    page.reload()  # it stays so
+    page.wait_for_selector(".text .mention")
+    select("vertigo")
+    expect_mentions(page, 3)
+    expect_saved(page)
+    marks = [("frailty", "OPEN"), ("vertigo", "OPEN")]
+    assert find(reviewed, "selected", text) == marks
+
+
 def test_undo_is_under_the_name_that_decided_and_over_notes(
     page: Any, reviewed: Client
 ) -> None:

@@ -5,7 +5,7 @@ import { PAGE, listKeys, menu, workbench } from "./bench.js";
 import { noteBench } from "./deciding.js";
 import { countOf, fill, later, make, say } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
-import { addDecisions, isOpen, isUnsaved, newMention, progress } from "./state.js";
+import { NO_MENTION, addDecisions, isOpen, isUnsaved, newMention, overlaps, progress } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
 import { groups } from "./words.js";
 
@@ -69,6 +69,14 @@ export async function render(main, info, id, start) {
     if (event.key === "Enter" && !event.repeat) bench.more.mark();
     if (event.key === "Escape" || (event.key === "Enter" && !missed.value)) focusText();
   });
+  const marks = make("input", { type: "checkbox", id: "marks", onchange: () => localStorage.setItem("marks", marks.checked ? "on" : "off") });
+  marks.checked = localStorage.getItem("marks") === "on";
+  shown.addEventListener("pointerup", () => setTimeout(() => {
+    const span = marks.checked && selectedSpan(shown, note.text);
+    if (!span || getState().note?.mentions.some((one) => one.chosen !== NO_MENTION && overlaps(one, span))) return;
+    bench.more.mark();
+    getSelection()?.removeAllRanges();
+  }));
   /** A button that does what a key does, and leaves the selection until then. */
   const button = (id, key, name) => make("button", {
     type: "button", id, onmousedown: (event) => event.preventDefault(), onclick: () => bench.more[id](),
@@ -82,7 +90,7 @@ export async function render(main, info, id, start) {
   view = { ...parts, leave() { view = null; }, ...workbench(main, bench, {
     bar: [make("a", { href: "#notes", class: "back" }, "All notes"), make("h2", { dir: "auto" }, note.name),
       parts.counts, parts.sure, note.id ? parts.done : make("span", { class: "dim" }, info.why),
-      menu("Keys", listKeys(bench), make("h3", {}, "Colours"), colours())],
+      menu("Keys", listKeys(bench), make("label", {}, marks, " Words that I select are marked"), make("h3", {}, "Colours"), colours())],
     pane: [shown],
     side: [make("div", { class: "row missed" }, make("label", {}, "Missed words ", missed),
       button("mark", "m", "Mark"), button("change", "c", "Change"))],
