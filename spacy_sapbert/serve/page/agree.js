@@ -66,8 +66,7 @@ export async function render(main, info) {
       make("h2", {}, "Agreement"),
       pairs.length ? table(["Reviewers", "Mentions of both", "Agree", "Cohen’s kappa", "F1 with spans"],
         pairs.map((one) => [one.reviewers.join(" and "), one.mentions, one.agree, one.kappa ?? "–", one.f1 ?? "–"]),
-        "Agreement") : make("p", {}, reviewers.length > 1 ? "No note has decisions of two reviewers yet."
-        : "When two people decide on the same notes, you see here how far they agree."),
+        "Agreement") : make("p", {}, "When two people decide on the same notes, you see here how far they agree."),
       make("h2", {}, "Download the decisions"), drawDownload(found.formats, reviewers)],
     focus: list.focus, threshold: info.threshold,
   });

@@ -93,7 +93,7 @@ export async function render(main, info) {
     make("label", { for: "terms" }, "Terms"), text,
     make("div", { class: "row" },
       make("button", { class: "main", id: "map", onclick: paste }, "Map"),
-      fileField("table", "or a table", {}, ([one]) => readFile(one, offered)),
+      fileField("table", "Table", {}, ([one]) => readFile(one, offered)),
       make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays until this page is closed.`)));
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   words.addEventListener("input", () => narrow({ words: words.value }));
@@ -163,7 +163,6 @@ async function map(given) {
   show();
 }
 
-/** Shows what was mapped. */
 function show() {
   if (view) view.intro.open = !items.length;
   if (view) view.tools.hidden = !items.length;

@@ -42,6 +42,9 @@ export function countOf(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
+/** A share of 1 that may be unknown. */
+export const share = (value) => (value === null ? "–" : value.toFixed(3));
+
 /** A time of the service in words of this place. */
 export function localTime(time) {
   return new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });

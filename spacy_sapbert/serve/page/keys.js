@@ -43,11 +43,8 @@ export function commandsOf(bench) {
 }
 
 /**
- * Does what a key means.
- * @param {{key: string, repeat?: boolean}} event
- * @param {Bench} bench
- * @param {{inList: boolean, onButton: boolean}} focus
- * @returns {boolean} whether the key is one of this part
+ * Does what a key means, and returns whether it is one of this part.
+ * @param {{key: string, repeat?: boolean}} event @param {Bench} bench @param {{inList: boolean, onButton: boolean}} focus
  */
 export function press({ key, repeat = false }, bench, { inList, onButton }) {
   const command = commandsOf(bench).find((one) => one.keys.includes(key));

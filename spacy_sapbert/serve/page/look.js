@@ -1,5 +1,4 @@
-// Vocabulary: search, and all about a concept: names, definition, codes, what is above and
-// below it, what is near.
+// Vocabulary: search, and all about a concept, with what is above and below it.
 
 import { attempt, get } from "./api.js";
 import { fill, make, pairs } from "./dom.js";

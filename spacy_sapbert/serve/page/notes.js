@@ -42,7 +42,7 @@ export async function render(main, asked) {
   if (!info || !list.isConnected) return;
   if (!info.reviews) { fill(about, make("p", { class: "dim" }, info.why)); return; }
   fill(about, make("div", { class: "row" },
-    fileField("file", "or files", { multiple: true }, (files) => importFiles(files, info, list)),
+    fileField("file", "Files", { multiple: true }, (files) => importFiles(files, info, list)),
     make("span", { class: "dim" }, "texts, or notes with their links: JSONL, PubTator, brat, BioC, CSV")));
   await drawList(list, info);
 }
@@ -75,10 +75,11 @@ async function importFiles(files, info, list) {
 
 /** Links the notes that are not linked yet, some at a time. */
 export async function prepare() {
+  let doing = "";
   for (;;) {
-    const answer = await attempt("", () => post("reviews/prepare", {}));
+    const answer = await attempt(doing, () => post("reviews/prepare", {}));
     if (!answer?.left) return;
-    say(`Linking: ${countOf(answer.left, "note")} left …`);
+    doing = `Linking: ${countOf(answer.left, "note")} left …`;
   }
 }
 

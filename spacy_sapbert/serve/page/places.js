@@ -3,12 +3,10 @@
 import { attempt, get } from "./api.js";
 import { countOf, fill, make } from "./dom.js";
 
-const LONGEST = 40;  // characters before and after
-
 /** The words of a place with those around it. */
 export function around({ before, text, after }) {
   const words = (part) => part.replace(/\s+/g, " ");
-  return make("span", { dir: "auto" }, words(before.slice(-LONGEST)), make("strong", {}, text), words(after.slice(0, LONGEST)));
+  return make("span", { dir: "auto" }, words(before.slice(-40)), make("strong", {}, text), words(after.slice(0, 40)));
 }
 
 /** A link to a place in its note. */

@@ -1,7 +1,7 @@
 // Quality: how the knowledge base in use answers the mentions that were decided.
 
 import { attempt, post } from "./api.js";
-import { fill, make, pairs, table } from "./dom.js";
+import { fill, make, pairs, share, table } from "./dom.js";
 import { placesOf } from "./places.js";
 
 export async function render(main, info) {
@@ -13,7 +13,6 @@ export async function render(main, info) {
     main.append(make("p", {}, "Nothing is decided yet. Decide some mentions under Notes or in the Queue."));
     return;
   }
-  const share = (value) => (value === null ? "–" : value.toFixed(3));
   main.append(
     make("p", {}, "The answers of the knowledge base in use to all mentions that were decided, without their texts around. ",
       info.taught && "It has learned from decisions, so those figures are too good: Teach shows those of cross-validation."),

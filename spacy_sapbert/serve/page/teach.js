@@ -1,12 +1,10 @@
 // Teach: versions of the knowledge base that have learned from the decisions.
 
 import { attempt, get, post, remove } from "./api.js";
-import { countOf, fill, localTime, make, pairs, say, sureButton, table } from "./dom.js";
+import { countOf, fill, localTime, make, pairs, say, share, sureButton, table } from "./dom.js";
 import { placesOf } from "./places.js";
 
 const WAIT = 1000;  // milliseconds between two questions
-
-const share = (value) => (value === null ? "–" : value.toFixed(3));
 
 export async function render(main, info) {
   fill(main, make("h2", {}, "Teach the knowledge base"));

@@ -26,8 +26,7 @@ function classes(mention) {
 function describe(mention, unsaved) {
   const words = { sure: "", unsure: "not sure", tied: "several concepts fit", none: "" };
   const state = isOpen(mention) ? words[mention.certainty] : "decided";
-  return [mention.text, shownName(mention), state, unsaved ? "not saved" : ""]
-    .filter(Boolean).join(", ");
+  return [mention.text, shownName(mention), state, unsaved && "not saved"].filter(Boolean).join(", ");
 }
 
 /**
