@@ -5,13 +5,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from ...formats.gold import NIL
 from ...kb.database import is_encodable
-from ...linking.candidates import Candidate
-from ...linking.link import Linked
 from ..depends import AnyTeacherDep, ServiceDep, StoreDep, TeacherDep
 from ..lookup import find_concept
 from ..problems import wrong_request
@@ -29,11 +27,18 @@ from ..reviews.decisions import (
     OPEN,
     Decision,
     Name,
+    Request,
     WrittenDecision,
 )
 from ..reviews.export import export_reviews, list_exports
 from ..reviews.imports import import_uploads
-from ..reviews.mentions import ShownMention, link_document, link_marks, link_some
+from ..reviews.mentions import (
+    ShownMention,
+    link_document,
+    link_in_parts,
+    link_marks,
+    link_some,
+)
 from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
 from ..reviews.queue import (
     DecidedPlaces,
@@ -58,16 +63,9 @@ router = APIRouter(tags=["reviews"], prefix="/reviews")
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document
-MENTIONS_TOGETHER = 256  # decided mentions that are linked between other requests
 Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 OneReviewer = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]
 Id = Annotated[str | None, Query(max_length=LONGEST_NAME)]
-
-
-class Request(BaseModel):
-    """The body of a request, which has these fields and no others."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class NewDocument(Request):
@@ -410,16 +408,10 @@ async def compute_quality(service: ServiceDep, store: StoreDep) -> Quality:
     """
     kb = service.kb
     mentions = await run_in_threadpool(list_mentions, store, kb)
-    ranked: list[list[Candidate]] = []
-    linked: list[Linked] = []
-    for first in range(0, len(mentions), MENTIONS_TOGETHER):
-        some = mentions[first : first + MENTIONS_TOGETHER]
-        texts, labels = [one.text for one in some], [one.label for one in some]
-        all = {"threshold": -1.0, "k": NEAR}
-        results = await service.link_mentions(texts, all, labels)
-        ranked += [result.linked.candidates for result in results]
-        results = await service.link_mentions(texts, {}, labels)
-        linked += [result.linked for result in results]
+    texts, labels = [one.text for one in mentions], [one.label for one in mentions]
+    linked = await link_in_parts(service, texts, labels, {})
+    all = {"threshold": -1.0, "k": NEAR}
+    ranked = [o.candidates for o in await link_in_parts(service, texts, labels, all)]
     return await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
 
 

@@ -16,16 +16,20 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Spot = tuple[str, int, int]  # id of a document, start and end
 
 
-class Shown(BaseModel):
-    """A candidate that the reviewer saw."""
+class Request(BaseModel):
+    """What a request sends, which has these fields and no others."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Shown(Request):
+    """A candidate that the reviewer saw."""
 
     cui: Name
     score: Annotated[float | None, Field(allow_inf_nan=False)] = None
 
 
-class Decision(BaseModel):
+class Decision(Request):
     """What a reviewer chose for a mention.
 
     That is an id, "NIL" = no concept of the vocabulary, "NO_MENTION" = the text is not
@@ -39,8 +43,6 @@ class Decision(BaseModel):
         settles: It says what holds where reviewers differ, and is no answer of the
             reviewer.
     """
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
     reviewer: Name
