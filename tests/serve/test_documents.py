@@ -647,6 +647,22 @@ def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(
     assert count("key-third", "OPEN") == 2
 
 
+def test_a_mark_in_a_decided_mention_stays_open(store: ReviewStore) -> None:
+    (id,) = store.add_documents([NewNote("n", "heart failure")]).documents
+    wide = {**mention("C0", 1.0), "start": 0, "end": 13, "text": "heart failure"}
+    part: Any = {**mention("C1", 1.0), "start": 6, "end": 13, "text": "failure"}
+    store.set_links(id, [wide], "kb")
+    said = {"reviewer": "Ada", "document": id, "end": 13}
+    store.add_decisions(
+        [
+            Decision(key="key-wide", start=0, chosen="C0", **said),
+            Decision(key="key-part", start=6, chosen="OPEN", **said),
+        ]
+    )
+    (group,) = make_queue(store, "kb", "Ada", {id: [part]}).first
+    assert group.mention["text"] == "failure"
+
+
 TURNS = ["Funny turn. A FUNNY  turn; funny turns", "funny\nturn", "funny turn", "none"]
 
 
