@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.search import Threshold, decide
 from spacy_sapbert.kb.teaching.teach import teach_documents
-from spacy_sapbert.linking.link import Linked
+from spacy_sapbert.linking.candidates import Entry, RankedEntry
+from spacy_sapbert.linking.link import Linked, SearchResult
 from spacy_sapbert.linking.ranker import Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
@@ -167,3 +169,14 @@ def test_excluded_concepts_come_after_the_others_that_are_near(
     assert (alone.cui, alone.note) == (None, "filtered")
     (alone,) = families.link([mention], filter={"allow": [excluded]}, threshold=1)
     assert (alone.cui, alone.note) == (None, "excluded")
+
+
+@pytest.mark.parametrize(
+    ("score", "note"), [(0.94996, None), (0.94994, "below_threshold")]
+)
+def test_a_threshold_is_reached_by_the_score_that_is_shown(
+    score: float, note: str | None
+) -> None:
+    best = RankedEntry(score, Entry(0, "C1", "Fever", "fever", 0), score)
+    result = SearchResult([best], None)
+    assert decide(result, Threshold(0.95, 0.0)) == note

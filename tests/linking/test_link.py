@@ -61,6 +61,15 @@ def test_coherence_prefers_concepts_close_to_the_document(
     # A sibling of asthma; the parent of snow; and nothing to go by.
     nearest = [("C3", "coherence"), ("C4", None), ("C1", "coherence"), ("C5", None)]
     assert best == [*nearest, ("C6", "preferred")]
+    # What is not linked says nothing about its document.
+    (cold, other) = kb.link(
+        ["cold", "asthmatic"],
+        documents=[0, 0],
+        threshold=1,
+        tie_evidence=["coherence", "preferred"],
+    )
+    assert (other.candidates[0]["cui"], other.cui) == ("C4", None)
+    assert cold.candidates[0]["cui"] == "C6"
     # Without documents each mention is alone.
     alone = kb.link(mentions, tie_evidence=["coherence", "preferred"])
     assert [one.candidates[0]["cui"] for one in alone] == ["C6", "C4", "C6", "C5", "C6"]

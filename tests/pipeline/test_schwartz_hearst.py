@@ -65,6 +65,7 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
         ('a "multiple myeloma" (MM)', "MM", "multiple myeloma"),
         ("acute aortic aneurysm (AA)", "AA", "aortic aneurysm"),
         ("mild. Myeloma (MM)", "MM", "Myeloma"),
+        ("adenomatous polyposis. (AP)", "AP", "adenomatous polyposis."),
         # Greek letters and numerals
         ("tumor necrosis factor alpha (TNF-α)", "TNF-α", "tumor necrosis factor alpha"),
         ("tumor necrosis factor α (TNF-α)", "TNF-α", "tumor necrosis factor α"),

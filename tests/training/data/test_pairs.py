@@ -105,6 +105,16 @@ def test_write_pairs_counts_and_writes_tabs(tmp_path: Path) -> None:
     assert (tmp_path / "pairs.tsv").read_text() == "C1\ta\tb\nC1\ta\tc\nC1\tb\tc\n"
 
 
+@pytest.mark.parametrize(("most", "trimmed"), [(2, 1), (3, 0)])
+def test_write_pairs_counts_concepts_with_more_pairs(
+    most: int, trimmed: int, tmp_path: Path
+) -> None:
+    concepts = [Concept("C1", ["a", "b", "c"])]
+    counts = write_pairs(concepts, tmp_path / "pairs.tsv", most=most)
+    assert counts[f"concepts trimmed to {most} pairs"] == trimmed
+    assert counts["pairs"] == most
+
+
 def test_write_pairs_without_synonyms_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="1 concepts"):
         write_pairs([Concept("C1", ["a"])], tmp_path / "pairs.tsv")

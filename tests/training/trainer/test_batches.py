@@ -25,7 +25,14 @@ def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
     everything = list(plan_batches(files, settings, done=0))
     assert [step for step, _, _ in everything] == list(range(len(everything)))
     assert count_steps(files, settings) == len(everything)
+    more = make(make_config, epochs=2, steps=len(everything) + 1)
+    assert count_steps(files, more) == len(everything)
     half = len(everything) // 2
+    first, second = (
+        [lines.tolist() for _, _, lines in epoch]
+        for epoch in (everything[:half], everything[half:])
+    )
+    assert first != second
     for epoch in (everything[:half], everything[half:]):
         for file, lines in enumerate(files):
             batches = [batch.tolist() for _, each, batch in epoch if each == file]

@@ -14,10 +14,10 @@ from training.data.dataset import PairDataset, build_dataset, token_mask
 from training.losses.registry import load_registry
 from training.trainer import embedding
 from training.trainer.batches import Source, collate_batch
-from training.trainer.distributed import SINGLE
+from training.trainer.distributed import SINGLE, Ranks
 from training.trainer.embedding import NameEmbedder
 from training.trainer.settings import TrainingSettings, make_settings
-from training.trainer.step import TrainingState, train_step
+from training.trainer.step import TrainingState, make_state, train_step
 
 MakeConfig = Callable[..., Config]
 
@@ -132,6 +132,56 @@ def test_train_step_computes_activations_again_with_the_same_dropout(
     assert loss == other_loss
     assert torch.allclose(gradient, other_gradient, atol=1e-7)
     assert torch.equal(after, other_after)
+
+
+def test_make_state_decays_all_weights_by_the_setting(make_config: MakeConfig) -> None:
+    settings = make_settings(make_config({"training.optimizer.weight_decay": 0.5}))
+    _, state = make_state(settings, SINGLE)
+    before = [weight.detach().clone() for weight in state.model.parameters()]
+    for weight in state.model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    state.optimizer.step()
+    # the learning rate is .001
+    for weight, was in zip(state.model.parameters(), before, strict=True):
+        torch.testing.assert_close(weight, was * (1 - 0.001 * 0.5))
+
+
+def test_make_state_differs_between_ranks_in_dropout_only(
+    make_config: MakeConfig,
+) -> None:
+    settings = make_settings(make_config({"encoder.adapter_reduction": 4}))
+    weights, numbers = [], []
+    for rank in (0, 1):
+        _, state = make_state(settings, Ranks(rank, 2))
+        weights.append(torch.cat([w.flatten() for w in state.model.parameters()]))
+        numbers.append(torch.rand(5))
+    assert torch.equal(*weights)
+    assert not torch.equal(*numbers)
+
+
+def test_train_step_reports_the_share_of_positives_that_were_mined(
+    dataset: PairDataset, make_config: MakeConfig
+) -> None:
+    settings = make_settings(make_config())
+    kept = []
+
+    def miner(*arguments: Tensor) -> tuple[Tensor, Tensor]:
+        labels, names = arguments[1:]
+        same = labels[:, None] == labels[None, :]
+        positives = same & ~torch.eye(len(labels), dtype=torch.bool)
+        total = int(positives.sum())
+        positives[positives.nonzero()[: total // 4].unbind(1)] = False
+        kept.append((int(positives.sum()), total))
+        return positives, ~same
+
+    _, state = make_state(settings, SINGLE)
+    batch = collate_batch(as_source(dataset), np.arange(20))
+    section = settings.training.model_copy(update={"miner": miner})
+    changed = settings.model_copy(update={"training": section})
+    result = train_step(state, batch, changed)
+    ((some, total),) = kept
+    assert 0 < some < total
+    assert result.mined == pytest.approx(some / total)
 
 
 def test_train_step_with_nan_changes_no_weights(

@@ -90,6 +90,27 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
     assert found == {False: 1.0, True: 0.5}
 
 
+def test_validate_lower_cases_mentions_like_names(
+    make_config: MakeConfig, cased_encoder: Path, tmp_path: Path
+) -> None:
+    names = ["fever", "pain", "cough", "asthma", "gout", "stroke", "anemia", "eczema"]
+    concepts = [Concept(name, [name]) for name in names]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    lines = [f"{name.upper()}||{name}\n" for name in names]
+    (tmp_path / "mentions.txt").write_text("".join(lines), "utf8")
+    more = {
+        "encoder.base": str(cased_encoder),
+        "encoder.lowercase": True,
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": str(tmp_path / "concepts.jsonl"),
+    }
+    settings = make_settings(make_config(more))
+    validation = read_validation(settings)
+    assert validation is not None
+    tokenizer, model = load_encoder(settings.encoder.base)
+    assert validate(model, tokenizer, validation, settings) == 1
+
+
 def test_read_validation_without_mentions_is_none(make_config: MakeConfig) -> None:
     assert read_validation(make_settings(make_config())) is None
 
