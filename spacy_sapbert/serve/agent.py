@@ -90,8 +90,7 @@ class AgentServer(MCPServer):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                known = inspect.signature(getattr(AgentTools, name)).parameters
-                told = describe_invalid(cause.errors()[0], known)
+                told = describe_invalid(cause.errors()[0])
             elif isinstance(cause, SapbertError):
                 told = tell(cause)
             else:

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
-from .description import describe_api, list_fields
+from .description import BODY, Errors, describe_api, describe_errors
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
@@ -20,12 +20,11 @@ from .problems import (
     FAILED,
     RequestError,
     describe_invalid,
-    failed,
     status_of,
     wrong_request,
 )
 from .protocols import fhir, inception, reconcile
-from .protocols.errors import describe_answer
+from .protocols.errors import OperationOutcome, answer_error
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
 from .service import Service
@@ -35,6 +34,18 @@ from .versions import Watcher
 DESCRIPTION = (
     "Links texts and mentions to the concepts of one knowledge base. Errors have the "
     "form of `ErrorAnswer`, below /fhir of `OperationOutcome`."
+)
+# The parts of the service, and the errors that their requests may have.
+ROUTERS: tuple[tuple[APIRouter, Errors], ...] = (
+    (health.router, describe_errors([409, 507])),
+    (linking.router, describe_errors([*BODY, 422])),
+    (concepts.router, describe_errors([404, 422])),
+    (columns.router, describe_errors([*BODY, 422, 501])),
+    (reviews.router, describe_errors([*BODY, 404, 409, 422, 507])),
+    (reconcile.router, describe_errors([*BODY, 404, 422])),
+    (inception.router, describe_errors([404, 422])),
+    (fhir.router, describe_errors([*BODY, 404, 422], OperationOutcome)),
+    (routes.router, {}),
 )
 
 
@@ -54,6 +65,7 @@ def make_application(
         watcher = Watcher(service, log)
     else:
         watcher = Watcher(service, log, teacher.follow)
+        teacher.restore()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -76,65 +88,38 @@ def make_application(
     app.state.settings = settings
     app.state.store = store
     app.state.teacher = teacher
-    if teacher is not None:
-        teacher.restore()
-    own = (health, linking, concepts, columns, reviews, routes)
-    for part in (*own, reconcile, inception, fhir):
-        app.include_router(part.router)
+    for router, errors in ROUTERS:
+        app.include_router(router, responses=errors)
 
     @cache
     def describe() -> dict[str, Any]:
         return describe_api(app, needs_token=bool(settings.tokens))
 
     app.openapi = describe
-    app.add_exception_handler(SapbertError, answer_error)
-    app.add_exception_handler(RequestValidationError, answer_invalid)
-    app.add_exception_handler(HTTPException, answer_unknown)
-    app.add_exception_handler(Exception, answer_failure)
+    app.add_exception_handler(SapbertError, answer)
+    app.add_exception_handler(RequestValidationError, answer)
+    app.add_exception_handler(HTTPException, answer)
+    app.add_exception_handler(Exception, answer)
     return Guard(app, settings, log=log, metrics=service.metrics)
 
 
-def respond(error: SapbertError, request: Request) -> Response:
-    """Return the answer to an error."""
-    headers = {}
-    if isinstance(error, RequestError) and error.retry_after is not None:
-        headers["retry-after"] = str(error.retry_after)
-    status, media, body = describe_answer(error, request.url.path)
-    return Response(body, status, headers, media)
-
-
-async def answer_error(request: Request, error: Exception) -> Response:
-    """Answer an error of a request; the guard logs one of the service."""
-    assert isinstance(error, SapbertError)
-    if status_of(error) == FAILED:
-        raise error
-    return respond(error, request)
-
-
-async def answer_invalid(request: Request, error: Exception) -> Response:
-    """Answer a body or a parameter that is not as the schema says; it is not quoted."""
-    assert isinstance(error, RequestValidationError)
-    known = list_fields(request.app.openapi())
-    return respond(describe_invalid(error.errors()[0], known), request)
-
-
-async def answer_unknown(request: Request, error: Exception) -> Response:
-    """Answer a path or a method that there is not, or a body that cannot be parsed."""
-    assert isinstance(error, HTTPException)
-    if error.status_code in (404, 405):
-        answer = respond(
-            RequestError(
+async def answer(request: Request, error: Exception) -> Response:
+    """Answer an error of a request; one of the service is answered by the guard."""
+    headers: Any = {}
+    match error:
+        case RequestValidationError():
+            error = describe_invalid(error.errors()[0])
+        case HTTPException(status_code=404 | 405):
+            headers = error.headers or {}  # which methods there are
+            error = RequestError(
                 "E464",
                 "Expected a path and a method of /openapi.json, but got others.",
                 error.status_code,
-            ),
-            request,
-        )
-        answer.headers.update(error.headers or {})  # which methods there are
-        return answer
-    return respond(wrong_request("a body of JSON"), request)
-
-
-async def answer_failure(request: Request, _: Exception) -> Response:
-    """Answer an error that was not expected; the guard logs it."""
-    return respond(failed(), request)
+            )
+        case HTTPException():
+            error = wrong_request("a body of JSON")
+        case _ if status_of(error) == FAILED:
+            raise error
+    found = answer_error(error, request.url.path)
+    found.headers.update(headers)
+    return found

@@ -8,16 +8,19 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp as Application
+from starlette.types import Message, Receive, Scope, Send
 
 from ..errors import SapbertError
 from .access import (
     ALL,
     OPEN,
     REVIEWS,
-    Access,
     check_name,
     check_role,
     find_access,
@@ -25,15 +28,9 @@ from .access import (
 )
 from .logs import EventLog, describe_exception
 from .metrics import Metrics
-from .problems import RequestError, failed
-from .protocols.errors import describe_answer
+from .problems import RequestError
+from .protocols.errors import answer_error
 from .settings import Settings, is_allowed_host
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UNKNOWN_ROUTE = "other"
 TABLE_PATH, TABLE_BYTES = "/column/write", 1 << 26
@@ -46,7 +43,6 @@ HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
-ALLOWED_HEADERS = "authorization, content-type"
 METHODS = ("GET", "HEAD", "POST", "DELETE")
 # A page of another site may show these, but not read them.
 SHOWN = (*OPEN, "/reconcile/preview")
@@ -71,15 +67,11 @@ class Guard:
         self.of_client: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; see ASGI."""
-        if scope["type"] == "lifespan":
+        """Check a request, pass it to the application, and log it; see ASGI."""
+        if scope["type"] != "http":
             await self.application(scope, receive, send)
-        elif scope["type"] == "http":
-            await self.answer(scope, receive, send)
-
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, pass it to the application, and log it."""
-        answer = Answer(send, request=secrets.token_hex(8), path=scope["path"])
+            return
+        answer = Answer(send)
         started = time.monotonic()
         client = (scope.get("client") or ("",))[0]
         self.of_client[client] += 1
@@ -87,12 +79,17 @@ class Guard:
         fields: dict[str, Any] = {}
         try:
             fields = await self.pass_on(scope, receive, answer, client)
-        except SapbertError as error:
-            fields["code"] = str(error)[1:5]
-            await answer.send_problem(error)
         except Exception as error:
-            fields = describe_exception(error)
-            await answer.send_problem(failed())
+            if isinstance(error, SapbertError):
+                fields["code"] = error.code
+            else:
+                fields = describe_exception(error)
+            if not answer.status:  # none was begun
+                whole = answer_error(error, scope["path"])
+                if whole.status_code in (408, 413):
+                    whole.headers["connection"] = "close"  # the rest is not read
+                with suppress(OSError):  # the client has gone
+                    await whole(scope, receive, answer)
         finally:
             self.metrics.in_flight.dec()
             self.of_client[client] -= 1
@@ -111,9 +108,8 @@ class Guard:
         Raises:
             RequestError: If it does not pass.
         """
-        headers = {
-            k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]
-        }
+        headers = Headers(scope=scope)
+        path, method = scope["path"], scope["method"]
         if not is_allowed_host(headers.get("host", ""), self.settings.names):
             raise RequestError(
                 "E453",
@@ -122,12 +118,14 @@ class Guard:
                 "this name.",
                 421,
             )
-        self.check_origin(scope, headers, answer)
-        if scope["method"] == "OPTIONS":
-            await answer.send_preflight()
+        self.check_origin(path, headers, answer)
+        if method == "OPTIONS":  # a browser asks whether a page may send a request
+            await Response(status_code=204)(scope, receive, answer)
             return {}
-        access = self.find_access(scope["path"], headers)
-        check_role(access, scope["method"], scope["path"])
+        access = ALL
+        if self.settings.tokens and not is_open(path):
+            access = find_access(self.settings.tokens, headers.get("authorization", ""))
+        check_role(access, method, path)
         if self.of_client[client] > self.limits.of_client:
             limit = self.limits.of_client
             raise RequestError(
@@ -138,34 +136,32 @@ class Guard:
                 retry_after=1,
             )
         limit = self.limits.body
-        if scope["path"] == TABLE_PATH:  # all that was shown of a table
+        if path == TABLE_PATH:  # all that was shown of a table
             limit = max(limit, TABLE_BYTES)
-        body = await self.read_body(headers, receive, limit)
-        check_name(access, scope["method"], scope["path"], body)
+        body = await self.read_body(receive, limit)
+        check_name(access, method, path, body)
         scope.setdefault("state", {})["access"] = access
         fields: dict[str, Any] = {"bytes": len(body)}
         work = asyncio.ensure_future(self.application(scope, Replay(body), answer))
+        tasks = [work]
         # What a reviewer sent is kept, even if the page is closed.
-        gone = None
-        if not scope["path"].startswith(REVIEWS):
-            gone = asyncio.ensure_future(wait_for_end(receive))
+        if not path.startswith(REVIEWS):
+            tasks.append(asyncio.ensure_future(wait_for_end(receive)))
+        seconds = self.limits.seconds
         try:
-            await asyncio.wait(
-                [task for task in (work, gone) if task],
-                timeout=self.limits.seconds,
-                return_when=asyncio.FIRST_COMPLETED,
+            done, _ = await asyncio.wait(
+                tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
-            if work.done():
+            if work in done:
                 work.result()
                 return fields
-            if gone and gone.done():
+            if done:
                 return {**fields, "gone": True}
         finally:
-            for task in (work, gone):
-                if task and not task.done():
+            for task in tasks:
+                if not task.done():
                     task.cancel()
                     await asyncio.wait([task])
-        seconds = self.limits.seconds
         raise RequestError(
             "E461",
             f"Expected an answer within {seconds:g} seconds, but it took longer. "
@@ -173,9 +169,7 @@ class Guard:
             503,
         )
 
-    def check_origin(
-        self, scope: Scope, headers: dict[str, str], answer: "Answer"
-    ) -> None:
+    def check_origin(self, path: str, headers: Headers, answer: "Answer") -> None:
         """Check that a page of another origin may use the service.
 
         Browsers send no `Origin` with the address of an image, but `Sec-Fetch-Site`.
@@ -183,34 +177,30 @@ class Guard:
         Raises:
             RequestError: If it may not.
         """
-        origin = headers.get("origin")
+        origin, host = headers.get("origin"), headers["host"]
+        site = headers.get("sec-fetch-site")
+        own = (f"http://{host}", f"https://{host}", self.settings.public_origin)
         if origin is None:
-            other = headers.get("sec-fetch-site") in ("cross-site", "same-site")
-            if other and scope["path"] not in SHOWN:
-                raise of_another_origin()
-            return
+            allowed = path in SHOWN or site not in ("cross-site", "same-site")
+        else:
+            allowed = origin in own or origin in self.settings.origins
+        if not allowed:
+            raise RequestError(
+                "E454",
+                "Expected a request of the same origin, but it comes from a page of "
+                "another. Start the service with `--allow-origin` and that origin, if "
+                "it is to be used by it.",
+                403,
+            )
         if origin in self.settings.origins:
             answer.headers |= {
                 "access-control-allow-origin": origin,
-                "access-control-allow-headers": ALLOWED_HEADERS,
+                "access-control-allow-headers": "authorization, content-type",
                 "access-control-allow-methods": ", ".join(METHODS),
                 "vary": "Origin",
             }
-        elif origin not in {
-            *(f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")),
-            self.settings.public_origin,
-        }:
-            raise of_another_origin()
 
-    def find_access(self, path: str, headers: dict[str, str]) -> Access:
-        """Return what the token of a request allows."""
-        if not self.settings.tokens or is_open(path):
-            return ALL
-        return find_access(self.settings.tokens, headers.get("authorization", ""))
-
-    async def read_body(
-        self, headers: dict[str, str], receive: Receive, limit: int
-    ) -> bytes:
+    async def read_body(self, receive: Receive, limit: int) -> bytes:
         """Read the body, which is bounded in size and time.
 
         Raises:
@@ -218,8 +208,9 @@ class Guard:
         """
         parts: list[bytes] = []
         size = 0
+        seconds = self.limits.seconds
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(seconds):
                 more = True
                 # A client reads the answer when it has sent its body.
                 while more and size <= DRAINED * limit:
@@ -232,7 +223,6 @@ class Guard:
                         parts.append(part)
                     more = message.get("more_body", False)
         except TimeoutError:
-            seconds = self.limits.seconds
             raise RequestError(
                 "E462",
                 f"Expected a whole body within {seconds:g} seconds, but it is still "
@@ -254,12 +244,11 @@ class Guard:
         """Count a request, and log it."""
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
         method = scope["method"] if scope["method"] in METHODS else UNKNOWN_ROUTE
-        status = str(answer.status)
-        self.metrics.requests.labels(route, method, status).inc()
+        self.metrics.requests.labels(route, method, str(answer.status)).inc()
         self.metrics.seconds.labels(route).observe(seconds)
         self.log.write(
             "request",
-            request=answer.request,
+            request=answer.headers["x-request-id"],
             method=method,
             route=route,
             status=answer.status,
@@ -289,69 +278,18 @@ async def wait_for_end(receive: Receive) -> None:
 
 
 class Answer:
-    """Sends an answer with the headers that all answers have.
+    """Sends an answer with the headers that all answers have."""
 
-    Args:
-        request: The id of the request, also in the log.
-        path: Of the request, on which the form of an error depends.
-    """
-
-    def __init__(self, send: Send, *, request: str, path: str) -> None:
+    def __init__(self, send: Send) -> None:
         self.send = send
-        self.path = path
-        self.request = request
-        self.headers = {**HEADERS, "x-request-id": request}
+        self.headers = {**HEADERS, "x-request-id": secrets.token_hex(8)}
         self.status = 0  # not sent yet
-        self.finished = False
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the application; see ASGI."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            given = {name for name, _ in message.get("headers", ())}
-            own = ((k.encode(), v.encode("latin-1")) for k, v in self.headers.items())
-            others = [(name, value) for name, value in own if name not in given]
-            message = {**message, "headers": [*message.get("headers", ()), *others]}
+            headers = MutableHeaders(scope=message)
+            for name, value in self.headers.items():
+                headers.setdefault(name, value)
         await self.send(message)
-        if message["type"] == "http.response.body":
-            self.finished = not message.get("more_body", False)
-
-    async def send_problem(self, error: SapbertError) -> None:
-        """Answer with an error, unless an answer was begun."""
-        if self.status:
-            return
-        status, media, body = describe_answer(error, self.path)
-        headers = {"content-type": media}
-        if isinstance(error, RequestError) and error.retry_after is not None:
-            headers["retry-after"] = str(error.retry_after)
-        if status in (408, 413):
-            headers["connection"] = "close"  # the rest of the body is not read
-        if status == 401:
-            headers["www-authenticate"] = "Bearer"
-        await self.send_whole(status, headers, body)
-
-    async def send_preflight(self) -> None:
-        """Answer the question of a browser whether a page may send a request."""
-        await self.send_whole(204, {}, b"")
-
-    async def send_whole(
-        self, status: int, headers: dict[str, str], body: bytes
-    ) -> None:
-        """Send an answer whose body is complete."""
-        headers = {**headers, "content-length": str(len(body))}
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        with suppress(OSError):  # the client has gone
-            await self(
-                {"type": "http.response.start", "status": status, "headers": raw}
-            )
-            await self({"type": "http.response.body", "body": body})
-
-
-def of_another_origin() -> RequestError:
-    return RequestError(
-        "E454",
-        "Expected a request of the same origin, but it comes from a page of another. "
-        "Start the service with `--allow-origin` and that origin, if it is to be "
-        "used by it.",
-        403,
-    )

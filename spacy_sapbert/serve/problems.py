@@ -1,8 +1,7 @@
 """Errors of requests: their status, and their answer in JSON."""
 
-import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -61,11 +60,6 @@ def describe_problem(error: Exception) -> dict[str, Any]:
     return {"error": {"code": told.code, "message": told.text}}
 
 
-def encode_problem(error: Exception) -> bytes:
-    """Return the body of the answer to an error, encoded."""
-    return json.dumps(describe_problem(error)).encode()
-
-
 def status_of(error: Exception) -> int:
     """Return the status of an error: 4xx is of the request, 5xx of the service."""
     return tell(error).status
@@ -100,16 +94,17 @@ def failed() -> RequestError:
     )
 
 
-def describe_invalid(problem: Mapping[str, Any], known: Container[str]) -> RequestError:
+def describe_invalid(problem: Mapping[str, Any]) -> RequestError:
     """Return the error of a value that is not as its schema says, without the value.
 
     Args:
-        problem: Of pydantic, whose text and place may quote the request.
-        known: Names of fields and parameters.
+        problem: Of pydantic, whose text and place may quote the request: a name below
+            the first field may be a key of the client.
     """
-    place = (part for part in problem["loc"] if isinstance(part, int) or part in known)
-    where = ".".join(map(str, place))
     kind, text = problem["type"], problem["msg"]
+    place = problem["loc"][: 1 if kind == "extra_forbidden" else 2]
+    place += tuple(part for part in problem["loc"][2:] if isinstance(part, int))
+    where = ".".join(map(str, place))
     expected = f"{where} as in the schema ({kind})"
     match kind.partition("_")[0]:
         case "greater" | "less":

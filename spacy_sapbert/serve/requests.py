@@ -1,9 +1,10 @@
 """Bodies of requests, and of the answers to them, as OpenAPI describes them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from ..formats.entities import LinkedEntity
@@ -20,6 +21,7 @@ from .settings import Limits
 MOST_VALUES = 10_000  # of a filter
 LONGEST_VALUE = 1_000  # characters of an id, a type or a label
 
+Model = TypeVar("Model", bound=BaseModel)
 Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
 
@@ -152,6 +154,18 @@ class KbAnswer(BaseModel):
     calibration: Calibration | None
     taught: Teaching | None
     reviews: bool
+
+
+def validate(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Return a model of values that are no body of JSON.
+
+    Raises:
+        RequestValidationError: If one is not as the model says.
+    """
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
 
 
 def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:

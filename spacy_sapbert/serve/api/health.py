@@ -1,13 +1,13 @@
 """/healthz, /readyz and /metrics."""
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from ...io.version import __version__
 from ..access import Access
 from ..depends import OptionalStoreDep, ServiceDep, need_one_process
 from ..service import require_open
+from .answers import describe_file
 
 router = APIRouter(tags=["service"])
 
@@ -47,7 +47,8 @@ async def get_access(request: Request) -> AccessAnswer:
 
 @router.get(
     "/metrics",
-    response_class=PlainTextResponse,
+    response_class=Response,
+    responses=describe_file("text/plain"),
     dependencies=[Depends(need_one_process)],
 )
 async def metrics(service: ServiceDep) -> Response:

@@ -1,67 +1,422 @@
-"""/fhir: a terminology service of FHIR R4.
+"""/fhir: codes of the knowledge base by the terminology operations of FHIR R4.
+
+An operation is a model of its parameters and a function. A GET request has them in its
+query, a POST request in a resource `Parameters`.
 
 SOURCE: https://hl7.org/fhir/R4/terminology-service.html
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ...io.version import __version__
 from ...kb.knowledge_base import KnowledgeBase
+from ...vocabularies.concepts import (
+    BROADER,
+    NARROWER,
+    RELATED,
+    Concept,
+    list_related_codes,
+)
 from ..depends import ServiceDep
-from ..search import search_concepts
-from ..service import Service
-from .fhir_codes import find_set, need
-from .fhir_operations import (
-    EXPAND,
-    LOOKUP,
-    TRANSLATE,
-    VALIDATE_IN_SET,
-    VALIDATE_IN_SYSTEM,
-    expand,
-    look_up,
-    translate,
-    validate_in_set,
-    validate_in_system,
-)
-from .fhir_parameters import (
-    MEDIA_TYPE,
-    ROOT,
-    Given,
-    Operation,
-    check_format,
-    make_required,
-    read_parameters,
-)
-from .fhir_resources import (
-    describe_capabilities,
-    describe_terminology,
+from ..lookup import describe_codes, find_names, merge_found
+from ..problems import INVALID, RequestError
+from ..requests import LONGEST_VALUE, validate
+from .errors import FHIR, FHIR_JSON
+from .fhir_codes import (
+    ALL,
+    CodeSystem,
+    choose_display,
+    codes_of,
+    codes_of_cuis,
+    count_codes,
+    find_concepts,
+    find_system,
+    is_synonym,
+    list_designations,
+    list_systems,
 )
 
-
-class FhirResponse(Response):
-    media_type = MEDIA_TYPE
-
-
-router = APIRouter(
-    tags=["FHIR"],
-    prefix=ROOT,
-    default_response_class=FhirResponse,
-    generate_unique_id_function=lambda route: (
-        f"{route.name}_{min(route.methods)}".lower()
-    ),
-)
+MOST = 1_000  # codes of an answer
 MOST_FOUND = 100  # concepts that a filter leaves
-Resource = dict[str, Any]  # see the specification
+MOST_PARAMETERS = 50
+MOST_NUMBER = 10**9
+MAP = "urn:spacy-sapbert:same-concept"  # from a code to the codes of its concept
+# What the target is to the source, in R4, for what a code is to its concept. In R5
+# `wider` is `source-is-narrower-than-target`.
+EQUIVALENCES = {BROADER: "wider", NARROWER: "narrower", RELATED: "relatedto"}
+INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
+# What $lookup can return of a code; all but the children if nothing is asked for.
+PROPERTIES = (
+    "designation",
+    "definition",
+    "semanticType",
+    "concept",
+    "parent",
+    "inactive",
+    "child",
+)
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
+Number = Annotated[int, Field(ge=0, le=MOST_NUMBER)]
 
 
-def to_fhir(data: Resource) -> Response:
-    """Return a resource."""
-    return FhirResponse(json.dumps(data))
+class Resource(BaseModel):
+    """A resource of FHIR R4; see https://hl7.org/fhir/R4."""
+
+    model_config = ConfigDict(extra="allow")
+
+    resourceType: str
+
+
+class Parameter(BaseModel):
+    """A parameter of an operation; its value is the field that begins with `value`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class Parameters(BaseModel):
+    """The parameters of an operation; a `coding` stands for its system and code."""
+
+    resourceType: Literal["Parameters"]
+    parameter: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS)] = []
+
+
+class Shown(BaseModel):
+    """How names are shown: `displayLanguage` is e.g. "es" or "es-MX"."""
+
+    displayLanguage: Text | None = None
+
+
+class LookUp(Shown):
+    """A code, and what of it is wanted."""
+
+    system: Text
+    code: Text
+    property: Annotated[list[Text], Field(max_length=MOST_PARAMETERS)] = []
+
+
+class ValidateCode(Shown):
+    """A code, and what must have it: a value set, or a code system.
+
+    Each of these has all codes of one system, so that one of the two addresses is
+    enough.
+    """
+
+    url: Text
+    system: Text
+    code: Text
+    display: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def complete(cls, given: Any) -> Any:
+        """Return parameters that have `url` and `system` if they have one of them."""
+        for missing, other in (("url", "system"), ("system", "url")):
+            if given.get(missing) is None and other in given:
+                given = {**given, missing: given[other]}
+        return given
+
+
+class Expand(Shown):
+    """The codes of a value set, or those of them that a `filter` finds, a page."""
+
+    url: Text
+    filter: Text | None = None
+    offset: Number = 0
+    count: Number | None = None
+    includeDesignations: bool = False
+
+
+class Translate(BaseModel):
+    """A code, and the code system or value set of the codes that are wanted."""
+
+    system: Text
+    code: Text
+    url: Text = MAP
+    targetsystem: Text | None = None
+    target: Text | None = None
+
+
+def need_system(kb: KnowledgeBase, url: str) -> CodeSystem:
+    """Return the code system with an address, or of the value set with it."""
+    system = find_system(kb, url)
+    if system is None:
+        raise unknown_code()
+    return system
+
+
+def unknown_code() -> RequestError:
+    return RequestError(
+        "E480",
+        "Expected a code and a code system of the knowledge base, but got others. "
+        "/fhir/metadata?mode=terminology lists the code systems.",
+        404,
+    )
+
+
+def too_costly(count: int) -> RequestError:
+    return RequestError(
+        "E481",
+        f"Expected at most {MOST:,} codes in an answer, but there are {count:,}. Send "
+        "`count` and `offset`.",
+        INVALID,
+    )
+
+
+def make_parameter(name: str, **value: Any) -> dict[str, Any]:
+    """Return a parameter of an answer, e.g. with `valueString`."""
+    return {"name": name, **value}
+
+
+def make_parameters(parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the resource of an answer."""
+    return {"resourceType": "Parameters", "parameter": parameters}
+
+
+def make_designations(concept: Concept) -> list[dict[str, str]]:
+    """Return the names of a concept, each with its language if it is known."""
+    return [
+        {**({"language": tag} if tag else {}), "value": alias}
+        for alias, tag in list_designations(concept)
+    ]
+
+
+def look_up(kb: KnowledgeBase, given: LookUp) -> dict[str, Any]:
+    """Name, names, definition and parents of a code."""
+    system = need_system(kb, given.system)
+    concepts = find_concepts(kb, system, given.code)
+    if not concepts:
+        raise unknown_code()
+    shown = choose_display(concepts[0], system, given.displayLanguage)
+    parameters = [
+        make_parameter("name", valueString=system.name),
+        make_parameter("display", valueString=shown),
+    ]
+    for name, values in find_properties(kb, system, concepts, given):
+        for value in values:
+            if name == "designation":
+                part = [make_parameter("value", valueString=value["value"])]
+                if "language" in value:
+                    tag = make_parameter("language", valueCode=value["language"])
+                    part.insert(0, tag)
+                found = make_parameter("designation", part=part)
+            else:
+                kind = {bool: "valueBoolean"}.get(type(value), "valueCode")
+                kind = "valueString" if name == "definition" else kind
+                part = [make_parameter("code", valueCode=name)]
+                part.append(make_parameter("value", **{kind: value}))
+                found = make_parameter("property", part=part)
+            if found not in parameters:
+                parameters.append(found)
+    return make_parameters(parameters)
+
+
+def find_properties(
+    kb: KnowledgeBase, system: CodeSystem, concepts: list[Concept], given: LookUp
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield names and values of what is asked of a code; see `PROPERTIES`.
+
+    Raises:
+        RequestError: If it has too many children.
+    """
+    for name in given.property or PROPERTIES[:-1]:
+        match name:
+            case "designation":
+                names = map(make_designations, concepts)
+                yield name, [one for some in names for one in some]
+            case "definition":
+                yield name, [one.definition for one in concepts if one.definition]
+            case "semanticType":
+                yield name, [type for one in concepts for type in one.types]
+            case "concept":
+                yield name, [one.cui for one in concepts]
+            case "parent":
+                parents = (parent for one in concepts for parent in one.parents)
+                yield name, codes_of_cuis(kb, parents, system)
+            case "child":
+                children = {cui for one in concepts for cui in kb.children(one.cui)}
+                if len(children) > MOST:
+                    raise too_costly(len(children))
+                yield name, codes_of_cuis(kb, children, system)
+            case "inactive" if not system.sources:
+                yield name, [given.code != concepts[0].cui]
+
+
+def validate_code(kb: KnowledgeBase, given: ValidateCode) -> dict[str, Any]:
+    """Whether a code system or a value set (`url`) has a code, and its `display`.
+
+    What is unknown is not an error: the `result` is false.
+    """
+    system, of = find_system(kb, given.system), find_system(kb, given.url)
+    concepts = find_concepts(kb, system, given.code) if system else []
+    message, shown = "", None
+    if system is None or of is None:
+        message = "The code system or value set is unknown."
+    elif system != of:
+        message = "The code is of another code system than the value set."
+    elif not concepts:
+        message = "The code is unknown."
+    else:
+        shown = choose_display(concepts[0], system, given.displayLanguage)
+        names = kb.searcher.names
+        cuis = [concept.cui for concept in concepts]
+        if given.display and not any(names.is_name(given.display, cui) for cui in cuis):
+            message = "The code exists, but it does not have this name."
+    parameters = [make_parameter("result", valueBoolean=not message)]
+    if message:
+        parameters.append(make_parameter("message", valueString=message))
+    if shown is not None:
+        parameters.append(make_parameter("display", valueString=shown))
+    return make_parameters(parameters)
+
+
+class Match(NamedTuple):
+    """A translation of a code; `equivalence` is what it is to that code."""
+
+    equivalence: str
+    system: str
+    code: str
+    display: str
+
+
+def find_matches(
+    kb: KnowledgeBase, system: CodeSystem, code: str, target: CodeSystem
+) -> Iterator[Match]:
+    """Yield the codes that the concepts of a code have in another code system.
+
+    Two codes that are both only related to a concept are no translation.
+    """
+    for concept in find_concepts(kb, system, code):
+        shown = choose_display(concept, target)
+        equal = is_synonym(concept, system, target)
+        for other in codes_of(concept, target):
+            kind = "equivalent" if equal else "relatedto"
+            yield Match(kind, target.url, other, shown)
+        for relation, source, other in list_related_codes(concept):
+            if source in target.sources:
+                yield Match(EQUIVALENCES[relation], target.url, other, shown)
+    if system.sources:
+        for cui, relation in kb.store.find_related_codes(system.sources, code):
+            if concept_of := kb.concept(cui):
+                kind = EQUIVALENCES[INVERSE.get(relation, relation)]
+                for other in codes_of(concept_of, target):
+                    shown = choose_display(concept_of, target)
+                    yield Match(kind, target.url, other, shown)
+
+
+def translate(kb: KnowledgeBase, given: Translate) -> dict[str, Any]:
+    """The codes of the same concept in other code systems.
+
+    `equivalent` = both vocabularies give names to the concept; `relatedto` = one is a
+    cross reference; `wider` and `narrower` = what the code of the target is, where the
+    vocabulary says so.
+    """
+    if given.url != MAP:
+        raise unknown_code()
+    system = find_system(kb, given.system)
+    wanted = given.targetsystem or given.target
+    targets = [need_system(kb, wanted)] if wanted else list_systems(kb)
+    found: set[Match] = set()
+    for target in targets:
+        if system and (wanted or target != system):
+            found.update(find_matches(kb, system, given.code, target))
+    parameters = [make_parameter("result", valueBoolean=bool(found))]
+    if not found:
+        text = "The code is unknown, or its concept has no such code."
+        parameters.append(make_parameter("message", valueString=text))
+    for one in sorted(found)[:MOST]:
+        coding = {"system": one.system, "code": one.code, "display": one.display}
+        part = [
+            make_parameter("equivalence", valueCode=one.equivalence),
+            make_parameter("concept", valueCoding=coding),
+            make_parameter("source", valueUri=MAP),
+        ]
+        parameters.append(make_parameter("match", part=part))
+    return make_parameters(parameters)
+
+
+def list_page(
+    kb: KnowledgeBase, system: CodeSystem, given: Expand
+) -> tuple[int, list[str]]:
+    """Return the number of codes of a value set, and those of a page.
+
+    With a filter they are those of the concepts that a search finds, the best first.
+
+    Raises:
+        RequestError: If there are too many for one answer.
+    """
+    count = MOST if given.count is None else min(given.count, MOST)
+    if text := (given.filter or "").strip():
+        coded = describe_codes(kb, text, MOST_FOUND)
+        found = merge_found(coded, find_names(kb, text, MOST_FOUND), (), MOST_FOUND)
+        concepts = [kb.concept(one["cui"]) for one in found]
+        codes = [code for one in concepts if one for code in codes_of(one, system)]
+        codes = [*dict.fromkeys(codes)]
+        return len(codes), codes[given.offset :][:count]
+    total = count_codes(kb, system)
+    if given.count is None and total - given.offset > MOST:
+        raise too_costly(total)
+    return total, kb.store.list_codes(system.sources, count, given.offset)
+
+
+def expand(kb: KnowledgeBase, given: Expand) -> dict[str, Any]:
+    """The codes of a value set (`url`), or those that a `filter` finds, best first."""
+    system = need_system(kb, given.url)
+    total, codes = list_page(kb, system, given)
+    contains = []
+    for code in codes:
+        concept = find_concepts(kb, system, code)[0]
+        shown = choose_display(concept, system, given.displayLanguage)
+        entry: dict[str, Any] = {"system": system.url, "code": code, "display": shown}
+        if given.includeDesignations:
+            entry["designation"] = make_designations(concept)
+        contains.append(entry)
+    kinds = {int: "valueInteger", bool: "valueBoolean", str: "valueString"}
+    sent = given.model_dump(exclude_unset=True, exclude={"url"}, exclude_none=True)
+    parameters = [{"name": name, kinds[type(one)]: one} for name, one in sent.items()]
+    return {
+        "resourceType": "ValueSet",
+        "url": f"{system.url}{ALL}",
+        "status": "active",
+        "expansion": {
+            "timestamp": now(),
+            "total": total,
+            "offset": given.offset,
+            **({"parameter": parameters} if parameters else {}),
+            **({"contains": contains} if contains else {}),
+        },
+    }
+
+
+Answer = Callable[[KnowledgeBase, Any], dict[str, Any]]
+OPERATIONS: list[tuple[str, str, type[BaseModel], Answer]] = [
+    ("CodeSystem", "lookup", LookUp, look_up),
+    ("CodeSystem", "validate-code", ValidateCode, validate_code),
+    ("ConceptMap", "translate", Translate, translate),
+    ("ValueSet", "expand", Expand, expand),
+    ("ValueSet", "validate-code", ValidateCode, validate_code),
+]
+
+
+class FhirResponse(JSONResponse):
+    """A resource."""
+
+    media_type = FHIR_JSON
+
+    def render(self, content: Any) -> bytes:
+        """Return the resource as JSON, with characters of ASCII only."""
+        return json.dumps(content).encode()
+
+
+router = APIRouter(tags=["FHIR"], prefix=FHIR, default_response_class=FhirResponse)
 
 
 def now() -> str:
@@ -69,71 +424,106 @@ def now() -> str:
     return datetime.now(tz=UTC).isoformat(timespec="seconds")
 
 
-async def run(
-    request: Request,
-    service: Service,
-    operation: Operation,
-    function: Callable[[KnowledgeBase, Given], Resource],
-) -> Response:
-    """Return what an operation gives for the parameters of a request."""
-    given = await read_parameters(request, operation)
-    return to_fhir(await run_in_threadpool(function, service.kb, given))
+def read_parameters(sent: Parameters, model: type[BaseModel]) -> BaseModel:
+    """Return the parameters of a POST request.
 
-
-@router.get(LOOKUP.path, response_model=Resource)
-@router.post(LOOKUP.path, response_model=Resource)
-async def code_system_lookup(request: Request, service: ServiceDep) -> Response:
-    """Name, names, definition, parents of a code (`system`, `code`)."""
-    return await run(request, service, LOOKUP, look_up)
-
-
-@router.get(VALIDATE_IN_SYSTEM.path, response_model=Resource)
-@router.post(VALIDATE_IN_SYSTEM.path, response_model=Resource)
-async def code_system_validate_code(request: Request, service: ServiceDep) -> Response:
-    """Whether a code is in a code system (`url`), and its `display`."""
-    return await run(request, service, VALIDATE_IN_SYSTEM, validate_in_system)
-
-
-@router.get(VALIDATE_IN_SET.path, response_model=Resource)
-@router.post(VALIDATE_IN_SET.path, response_model=Resource)
-async def value_set_validate_code(request: Request, service: ServiceDep) -> Response:
-    """Whether a code (`system`, `code`) is in a value set (`url`), and its `display`.
-
-    Of several codes, one must be. What is unknown is not an error, but not in the set.
+    Raises:
+        RequestError: If one is a resource, e.g. a value set of the client.
+        RequestValidationError: If one is missing, or has another type.
     """
-    return await run(request, service, VALIDATE_IN_SET, validate_in_set)
+    given: dict[str, Any] = {"property": []}
+    for one in sent.parameter:
+        extra = one.model_extra or {}
+        if "resource" in extra:
+            raise RequestError(
+                "E482",
+                "Expected parameters without a resource, but got one. Send the address "
+                "of a code system or value set of /fhir/metadata?mode=terminology.",
+                INVALID,
+            )
+        value = next((extra[name] for name in extra if name.startswith("value")), None)
+        if one.name == "property":
+            given["property"].append(value)
+        elif one.name == "coding" and isinstance(value, dict):
+            given |= {n: value[n] for n in ("system", "code", "display") if n in value}
+        else:
+            given[one.name] = value
+    return validate(model, given)
 
 
-@router.get(TRANSLATE.path, response_model=Resource)
-@router.post(TRANSLATE.path, response_model=Resource)
-async def concept_map_translate(request: Request, service: ServiceDep) -> Response:
-    """The codes of the same concept in other code systems."""
-    return await run(request, service, TRANSLATE, translate)
+def add_operation(
+    resource: str, name: str, model: type[BaseModel], answer: Answer
+) -> None:
+    """Add the routes of an operation."""
+
+    def get(service: ServiceDep, given: Annotated[Any, Query()]) -> Response:
+        return FhirResponse(answer(service.kb, given))
+
+    def post(service: ServiceDep, body: Parameters) -> Response:
+        return FhirResponse(answer(service.kb, read_parameters(body, model)))
+
+    get.__annotations__["given"] = Annotated[model, Query()]
+    for endpoint in (get, post):
+        id = f"{resource}_{name}_{endpoint.__name__}".replace("-", "_").lower()
+        router.add_api_route(
+            f"/{resource}/${name}",
+            endpoint,
+            methods=[endpoint.__name__.upper()],
+            name=id,
+            summary=f"{resource}/${name}",
+            description=answer.__doc__,
+            response_model=Resource,
+        )
 
 
-@router.get(EXPAND.path, response_model=Resource)
-@router.post(EXPAND.path, response_model=Resource)
-async def value_set_expand(request: Request, service: ServiceDep) -> Response:
-    """The codes of a value set (`url`), or those that a `filter` finds, best first."""
-    given = await read_parameters(request, EXPAND)
-    if "url" not in given:
-        raise make_required("url")
-    kb = service.kb
-    need(await run_in_threadpool(find_set, kb, given.first("url")))
-    cuis = None
-    if text := given.first("filter", "").strip():
-        found = await search_concepts(service, text, MOST_FOUND, nearest=False)
-        cuis = [concept["cui"] for concept in found]
-    return to_fhir(await run_in_threadpool(expand, kb, given, cuis, now()))
+for operation in OPERATIONS:
+    add_operation(*operation)
 
 
 @router.get("/metadata", response_model=Resource)
-async def metadata(
-    request: Request, service: ServiceDep, mode: str = "full"
-) -> Response:
+def metadata(service: ServiceDep, mode: str = "full") -> Response:
     """What of FHIR the service has; `mode=terminology`: its code systems."""
-    check_format(request)
+    described: dict[str, Any] = {
+        "status": "active",
+        "date": now(),
+        "kind": "instance",
+        "software": {"name": "spacy-sapbert", "version": __version__},
+        "implementation": {"description": "The codes of one knowledge base."},
+    }
     if mode == "terminology":
-        found = await run_in_threadpool(describe_terminology, service.kb, now())
-        return to_fhir(found)
-    return to_fhir(describe_capabilities(now()))
+        version = {"isDefault": True, "compositional": False, "property": PROPERTIES}
+        return FhirResponse(
+            {
+                "resourceType": "TerminologyCapabilities",
+                **described,
+                "codeSystem": [
+                    {"uri": system.url, "version": [version]}
+                    for system in list_systems(service.kb)
+                ],
+                "expansion": {
+                    "hierarchical": False,
+                    "paging": True,
+                    "incomplete": False,
+                    "parameter": [{"name": name} for name in Expand.model_fields],
+                    "textFilter": "The codes of the concepts that a search finds.",
+                },
+                "codeSearch": "all",
+                "validateCode": {"translations": False},
+                "translation": {"needsMap": False},
+            }
+        )
+    operations: dict[str, list[dict[str, str]]] = {}
+    for kind, name, *_ in OPERATIONS:
+        definition = f"http://hl7.org/fhir/OperationDefinition/{kind}-{name}"
+        one = {"name": name, "definition": definition}
+        operations.setdefault(kind, []).append(one)
+    resources = [{"type": one, "operation": operations[one]} for one in operations]
+    return FhirResponse(
+        {
+            "resourceType": "CapabilityStatement",
+            **described,
+            "fhirVersion": "4.0.1",
+            "format": ["json"],
+            "rest": [{"mode": "server", "resource": resources}],
+        }
+    )

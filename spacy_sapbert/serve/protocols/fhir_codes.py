@@ -13,7 +13,6 @@ from ...kb.knowledge_base import KnowledgeBase
 from ...linking.languages import CODES
 from ...linking.sources import SOURCES, normalize_prefix
 from ...vocabularies.concepts import Concept
-from .fhir_parameters import FhirError
 
 OWN = "urn:spacy-sapbert:concepts"  # the ids of the knowledge base itself
 PREFIX = "urn:spacy-sapbert:"  # of systems that have no address in FHIR
@@ -40,38 +39,9 @@ class CodeSystem:
         """A name for people."""
         return self.sources[0] if self.sources else "concepts"
 
-    @property
-    def value_set(self) -> str:
-        """The address of the value set with all its codes."""
-        return f"{self.url}{ALL}"
 
-
-def make_not_found() -> FhirError:
-    """Return the error for a code or a code system that there is not."""
-    return FhirError(
-        "E480",
-        "Expected a code and a code system of the knowledge base, but got others. "
-        "/fhir/metadata?mode=terminology lists the code systems.",
-        404,
-        "not-found",
-    )
-
-
-def address_of(source: str) -> str:
-    """Return the address of the code system of a vocabulary."""
-    return SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
-
-
-# A knowledge base does not change, and to count or list all codes takes long.
-LISTED: "WeakKeyDictionary[KnowledgeBase, list[CodeSystem]]" = WeakKeyDictionary()
+# A knowledge base does not change, and to count all codes takes long.
 COUNTED: "WeakKeyDictionary[KnowledgeBase, dict[CodeSystem, int]]" = WeakKeyDictionary()
-
-
-def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
-    """Return the code systems of the knowledge base, its own ids first."""
-    if kb not in LISTED:
-        LISTED[kb] = make_systems(kb)
-    return LISTED[kb]
 
 
 def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
@@ -82,63 +52,31 @@ def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
     return counts[system]
 
 
-def make_systems(kb: KnowledgeBase) -> list[CodeSystem]:
-    """Return what `list_systems` remembers."""
+def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
+    """Return the code systems of the knowledge base, its own ids first."""
     sources: dict[str, list[str]] = {}
-    store = kb.store
-    for source in (*store.sources_of_codes, *store.sources_of_related_codes):
-        sources.setdefault(address_of(source), []).append(source)
-    named = [CodeSystem(url, (*dict.fromkeys(s),)) for url, s in sources.items()]
+    for source in (*kb.store.sources_of_codes, *kb.store.sources_of_related_codes):
+        url = SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
+        sources.setdefault(url, []).append(source)
+    named = [CodeSystem(url, (*dict.fromkeys(some),)) for url, some in sources.items()]
     return [CodeSystem(OWN), *named]
 
 
-def find_system(kb: KnowledgeBase, url: str | None) -> CodeSystem | None:
-    """Return the code system with an address; None if there is none.
+def find_system(kb: KnowledgeBase, url: str) -> CodeSystem | None:
+    """Return the code system with an address, or of the value set with it.
 
     Args:
         url: A version after `|` is not read: the knowledge base does not have the
             versions of its vocabularies.
     """
-    address = (url or "").partition("|")[0]
+    address = url.partition("|")[0].removesuffix(ALL)
     return next((one for one in list_systems(kb) if one.url == address), None)
-
-
-def find_set(kb: KnowledgeBase, url: str | None) -> CodeSystem | None:
-    """Return the code system whose value set has an address, or which has it itself."""
-    address = (url or "").partition("|")[0]
-    return find_system(kb, address.removesuffix(ALL))
-
-
-def need(system: CodeSystem | None) -> CodeSystem:
-    """Return a code system.
-
-    Raises:
-        FhirError: If there is none.
-    """
-    if system is None:
-        raise make_not_found()
-    return system
 
 
 def find_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
     """Return the concepts of a code: for most codes one."""
-    if not system.sources:
-        own = kb.concept(code)
-        return [own] if own else []
-    concepts = map(kb.concept, kb.store.cuis_with_code(system.sources, code))
-    return [concept for concept in concepts if concept is not None]
-
-
-def need_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
-    """Return the concepts of a code, at least one.
-
-    Raises:
-        FhirError: If there is none.
-    """
-    concepts = find_concepts(kb, system, code)
-    if not concepts:
-        raise make_not_found()
-    return concepts
+    cuis = kb.store.cuis_with_code(system.sources, code) if system.sources else [code]
+    return [concept for concept in map(kb.concept, cuis) if concept is not None]
 
 
 def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
@@ -149,37 +87,22 @@ def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
     return [*dict.fromkeys(chain.from_iterable(codes))]
 
 
-def find_related(
-    kb: KnowledgeBase, system: CodeSystem, code: str
-) -> list[tuple[Concept, str]]:
-    """Return the concepts of which a code is a related one, and its relation."""
-    rows = kb.store.find_related_codes(system.sources, code) if system.sources else []
-    found = ((kb.concept(cui), relation) for cui, relation in rows)
-    return [(concept, relation) for concept, relation in found if concept is not None]
-
-
 def codes_of_cuis(
     kb: KnowledgeBase, cuis: Iterable[str], system: CodeSystem
 ) -> list[str]:
-    """Return the codes of several concepts, sorted; of ids without a concept none."""
-    concepts = (kb.concept(cui) for cui in cuis)
-    codes = (codes_of(concept, system) for concept in concepts if concept)
+    """Return the codes of several concepts, sorted; of unknown ids none."""
+    concepts = (concept for concept in map(kb.concept, cuis) if concept)
+    codes = (codes_of(concept, system) for concept in concepts)
     return sorted({*chain.from_iterable(codes)})
 
 
-def language_tag(language: str) -> str | None:
-    """Return a language of names as BCP 47 has it: "ENG" → "en"; None = unknown."""
-    tag = language.lower()
-    tag = LANGUAGES.get(tag, tag)
-    return tag if tag.isalpha() and tag.isascii() and 2 <= len(tag) <= 3 else None
-
-
 def list_designations(concept: Concept) -> Iterator[tuple[str, str | None]]:
-    """Yield the names of a concept, each with its language."""
-    tags: dict[int, str | None] = {}
+    """Yield the names of a concept, each with its language as BCP 47 has it."""
+    tags: dict[int, str] = {}
     for language, places in concept.languages.items():
-        for place in places:
-            tags.setdefault(place, language_tag(language))
+        tag = LANGUAGES.get(language.lower(), language.lower())
+        if tag.isalpha() and tag.isascii() and 2 <= len(tag) <= 3:
+            tags = dict.fromkeys(places, tag) | tags
     for place, alias in enumerate(concept.aliases):
         yield alias, tags.get(place)
 
@@ -194,25 +117,13 @@ def choose_display(
     Args:
         language: Of the name, e.g. "es" or "es-ES", if there is one.
     """
-    places = {
-        place for source in system.sources for place in concept.sources.get(source, ())
-    }
-    wanted = (language or "").partition("-")[0].lower()
-
-    def sort_key(named: tuple[int, tuple[str, str | None]]) -> tuple[bool, bool, int]:
-        place, (_, tag) = named
-        return (
-            bool(wanted) and tag != wanted,
-            bool(places) and place not in places,
-            place,
-        )
-
-    return min(enumerate(list_designations(concept)), key=sort_key)[1][0]
-
-
-def is_name(kb: KnowledgeBase, concepts: Iterable[Concept], text: str) -> bool:
-    """Return whether a text is a way to write a name of a concept of a code."""
-    return any(kb.searcher.names.is_name(text, one.cui) for one in concepts)
+    own = {place for name in system.sources for place in concept.sources.get(name, ())}
+    wanted = language and language.partition("-")[0].lower()
+    names = [
+        (bool(wanted) and tag != wanted, bool(own) and place not in own, place, name)
+        for place, (name, tag) in enumerate(list_designations(concept))
+    ]
+    return min(names)[-1]
 
 
 def is_synonym(concept: Concept, first: CodeSystem, second: CodeSystem) -> bool:

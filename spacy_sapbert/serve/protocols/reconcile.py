@@ -8,25 +8,22 @@ from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Json
 from starlette.concurrency import run_in_threadpool
 
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
-from ..api.answers import to_json
+from ..api.answers import describe_file, to_json
 from ..depends import ServiceDep, SettingsDep, find_base
 from ..lookup import find_concept
-from ..problems import RequestError, too_much_in_request, wrong_request
-from ..requests import LONGEST_VALUE
+from ..problems import too_much_in_request, wrong_request
+from ..requests import LONGEST_VALUE, validate
 from ..search import count_types, name_type, search_concepts
 from ..service import Service
 from .reconcile_answers import (
     MOST,
-    MOST_TYPES,
     ExtendQuery,
     describe_service,
-    describe_type,
     describe_types,
     extend,
     list_properties,
@@ -36,9 +33,16 @@ from .reconcile_answers import (
 router = APIRouter(tags=["OpenRefine"], prefix="/reconcile")
 MOST_FIELDS = 20  # of a form
 MOST_NAMES = 20  # of a preview
+MOST_SUGGESTED = 10
 Answer = dict[str, Any]  # results by the keys of the queries, rows, or the service
-BATCH = TypeAdapter(dict[str, Any])
-EXTEND = TypeAdapter(ExtendQuery)
+Text = Annotated[str, Query(max_length=LONGEST_VALUE)]
+
+
+class Fields(BaseModel):
+    """Queries by any key, or ids and properties; both as a text of JSON."""
+
+    queries: Json[dict[str, Any]] | None = None
+    extend: Json[ExtendQuery] | None = None
 
 
 class Suggestions(BaseModel):
@@ -55,141 +59,132 @@ class PropertiesAnswer(BaseModel):
     properties: list[dict[str, str]]
 
 
-def invalid(expected: str) -> RequestError:
-    """Return the error of a form that is not as the protocol says."""
-    return wrong_request(expected)
-
-
-def read_form(data: bytes) -> dict[str, str]:
-    """Return the first value of each field of a form."""
-    try:
-        fields = parse_qs(
-            data.decode("ascii"), errors="strict", max_num_fields=MOST_FIELDS
-        )
-    except ValueError:
-        raise invalid("a form of `queries` or `extend`") from None
-    return {name: values[0] for name, values in fields.items()}
-
-
-@router.get("", response_model=Answer, operation_id="describe_reconciliation")
-@router.post(
-    "",
-    response_model=Answer,
-    operation_id="reconcile",
-    openapi_extra={"requestBody": {"content": {}}},
-)
-async def reconcile_or_describe(
-    request: Request, service: ServiceDep, settings: SettingsDep
-) -> Response:
-    """Answer `queries` or `extend`; without them describe the service."""
-    fields = read_form(request.url.query.encode())
-    if request.method == "POST":
-        fields |= read_form(await request.body())
-    if "queries" in fields:
-        try:
-            batch = BATCH.validate_json(fields["queries"])
-        except ValidationError:
-            raise invalid("`queries` as an object of JSON") from None
-        check_count(len(batch), service)
-        return to_json(await reconcile(service, batch))
-    if "extend" in fields:
-        try:
-            query = EXTEND.validate_json(fields["extend"])
-        except ValidationError:
-            raise invalid("`extend` with `ids` and `properties`") from None
+async def answer(service: Service, fields: Fields) -> Response | None:
+    """Return the answer to a form; None = it is empty."""
+    if fields.queries is not None:
+        check_count(len(fields.queries), service)
+        return to_json(await reconcile(service, fields.queries))
+    if fields.extend is not None:
+        query = fields.extend
         check_count(len(query.ids) * max(1, len(query.properties)), service)
         return to_json(await run_in_threadpool(extend, service.kb, query))
-    if request.method == "POST":
-        raise invalid("a form of `queries` or `extend`")
-    base = find_base(request, settings)
-    return to_json(await run_in_threadpool(describe_service, service.kb, base))
+    return None
 
 
 def check_count(count: int, service: Service) -> None:
     """Check the number of queries or values of a request."""
-    limit = service.limits.documents
-    if count > limit:
-        what = "queries or values"
-        raise too_much_in_request(limit, what, count)
+    if count > service.limits.documents:
+        raise too_much_in_request(service.limits.documents, "queries or values", count)
 
 
-Prefix = Annotated[str, Query(max_length=LONGEST_VALUE)]
-Cursor = Annotated[int, Query(ge=0, le=MOST)]
+@router.get("", response_model=Answer)
+async def describe_reconciliation(
+    request: Request,
+    service: ServiceDep,
+    settings: SettingsDep,
+    fields: Annotated[Fields, Query()],
+) -> Response:
+    """The service, or the answer to `queries` or `extend`."""
+    base = find_base(request, settings)
+    return await answer(service, fields) or to_json(
+        await run_in_threadpool(describe_service, service.kb, base)
+    )
+
+
+@router.post(
+    "",
+    name="reconcile",
+    response_model=Answer,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/x-www-form-urlencoded": {
+                    "schema": {
+                        "type": "object",
+                        "description": Fields.__doc__,
+                        "properties": {
+                            name: {"type": "string"} for name in Fields.model_fields
+                        },
+                    }
+                }
+            },
+        }
+    },
+)
+async def answer_form(request: Request, service: ServiceDep) -> Response:
+    """The answer to `queries` or `extend`."""
+    expected = "a form with `queries` or `extend`"
+    try:
+        text = (await request.body()).decode("ascii")
+        form = parse_qs(text, errors="strict", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise wrong_request(expected) from None
+    given = {name: values[0] for name, values in form.items()}
+    found = await answer(service, validate(Fields, given))
+    if found is None:
+        raise wrong_request(expected)
+    return found
 
 
 @router.get("/suggest/entity", response_model=Suggestions)
-async def suggest_entity(
-    service: ServiceDep, prefix: Prefix, cursor: Cursor = 0
-) -> Response:
+async def suggest_entity(service: ServiceDep, prefix: Text) -> Response:
     """Concepts for a text that a person types."""
-    if not prefix.strip():
-        return to_json({"result": []})
-    found = await search_concepts(service, prefix, min(cursor + 10, MOST))
+    text = prefix.strip()
+    found = await search_concepts(service, text, MOST_SUGGESTED) if text else []
     result = [
         {
             "id": one["cui"],
             "name": one["name"],
-            "description": one["alias"],
-            "notable": [describe_type(type) for type in one["types"]],
+            "description": one["alias"] if one["alias"] != one["name"] else "",
+            "notable": describe_types(one["types"]),
         }
-        for one in found[cursor:]
+        for one in found
     ]
     return to_json({"result": result})
 
 
-@router.get("/suggest/type", response_model=Suggestions)
-def suggest_type(service: ServiceDep, prefix: Prefix, cursor: Cursor = 0) -> Response:
-    """Semantic types for a text that a person types."""
-    known = describe_types([*count_types(service.kb)])
+def suggest(known: list[dict[str, str]], prefix: str) -> Response:
+    """Return those whose name has what a person types."""
     start = prefix.casefold()
-    found = [one for one in known if start in one["name"].casefold()]
-    return to_json({"result": found[cursor : cursor + MOST_TYPES]})
+    return to_json(
+        {"result": [one for one in known if start in one["name"].casefold()]}
+    )
+
+
+@router.get("/suggest/type", response_model=Suggestions)
+def suggest_type(service: ServiceDep, prefix: Text) -> Response:
+    """Semantic types for a text that a person types."""
+    return suggest(describe_types(count_types(service.kb)), prefix)
 
 
 @router.get("/suggest/property", response_model=Suggestions)
-def suggest_property(
-    service: ServiceDep, prefix: Prefix, cursor: Cursor = 0
-) -> Response:
+def suggest_property(service: ServiceDep, prefix: Text) -> Response:
     """Properties for a text that a person types."""
-    known = list_properties(service.kb)
-    start = prefix.casefold()
-    found = [
-        {"id": id, "name": name}
-        for id, name in known.items()
-        if start in name.casefold()
-    ]
-    return to_json({"result": found[cursor : cursor + MOST_TYPES]})
+    return suggest(list_properties(service.kb), prefix)
 
 
 @router.get("/properties", response_model=PropertiesAnswer)
 def propose_properties(
     service: ServiceDep,
-    type: Annotated[str, Query(max_length=LONGEST_VALUE)] = "",
+    type: Text = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
 ) -> Response:
     """Properties that concepts may have; the same for all types."""
-    known = list_properties(service.kb)
-    found = [{"id": id, "name": name} for id, name in known.items()]
-    return to_json({"type": type, "limit": limit, "properties": found[:limit]})
+    found = list_properties(service.kb)[:limit]
+    return to_json({"type": type, "limit": limit, "properties": found})
 
 
-@router.get("/preview", response_class=HTMLResponse)
-def preview(
-    service: ServiceDep,
-    settings: SettingsDep,
-    id: Annotated[str, Query(max_length=LONGEST_VALUE)],
-) -> Response:
+@router.get("/preview", response_class=Response, responses=describe_file("text/html"))
+def preview(service: ServiceDep, settings: SettingsDep, id: Text) -> Response:
     """A page on a concept, for a frame."""
     concept = find_concept(service.kb, id)
-    text = (
-        load_templates(__package__)
-        .get_template("preview.html")
-        .render(
-            concept=concept,
-            names=concept.aliases[:MOST_NAMES],
-            types=map(name_type, concept.types),
-            url=concept_url(concept.cui),
-        )
+    template = load_templates(__package__).get_template("preview.html")
+    text = template.render(
+        concept=concept,
+        names=concept.aliases[:MOST_NAMES],
+        types=map(name_type, concept.types),
+        url=concept_url(concept.cui),
     )
     ancestors = " ".join(["'self'", *sorted(settings.origins)])
     policy = f"default-src 'none'; frame-ancestors {ancestors}"

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,24 +18,28 @@ from ...mapping.lookup import has_threshold, is_name
 from ...mapping.terms import is_term
 from ...vocabularies.concepts import Concept
 from ..lookup import find_code
-from ..problems import status_of
+from ..problems import INVALID, status_of
 from ..requests import check_texts
 from ..search import count_types, name_type
-from ..service import MentionResult, Service
+from ..service import Service
 
-VERSIONS = ["0.2"]
 SCHEMA = "http://www.w3.org/2004/02/skos/core"
 FEW, MOST = 5, 100  # candidates of a query
-MOST_TYPES = 20  # that are suggested
+MOST_TYPES = 20  # that the manifest has
 ANY_TYPE = {"id": "concept", "name": "Any concept"}
-PREVIEW = {"width": 480, "height": 320}
-PROPERTIES = {"name": "Name", "definition": "Definition", "types": "Semantic types"}
 NAMES, PARENTS = "names", "parents"
 CODE = "code:"  # prefix of the property with the codes of a vocabulary
 SOURCES, TYPES = "source", "types"
 FIELDS = {SOURCES: "sources", TYPES: "types"}  # of a filter, by property
+PROPERTIES = {
+    "name": "Name",
+    "definition": "Definition",
+    TYPES: "Semantic types",
+    NAMES: "All names",
+    PARENTS: "Parents",
+    SOURCES: "Vocabulary",
+}
 MOST_VALUES = 100  # of a property of a query
-Texts = Annotated[list[str], Field(max_length=MOST_VALUES)]
 
 
 class PropertyValue(BaseModel):
@@ -62,7 +66,7 @@ class QueryProperty(BaseModel):
         """The values as texts."""
         values = self.v if isinstance(self.v, list) else [self.v]
         texts = (v.id if isinstance(v, PropertyValue) else str(v) for v in values)
-        return [text.strip() for text in texts if text.strip()]
+        return [text for text in map(str.strip, texts) if text and is_encodable(text)]
 
 
 class ReconcileQuery(BaseModel):
@@ -71,7 +75,7 @@ class ReconcileQuery(BaseModel):
     model_config = ConfigDict(strict=True)
 
     query: str
-    type: str | Texts | None = None
+    type: str | Annotated[list[str], Field(max_length=MOST_VALUES)] | None = None
     limit: Annotated[float | None, Field(allow_inf_nan=False)] = None
     properties: Annotated[list[QueryProperty], Field(max_length=MOST_VALUES)] = []
 
@@ -101,82 +105,95 @@ class ExtendQuery(BaseModel):
     properties: list[ExtendProperty]
 
 
-def describe_type(type: str) -> dict[str, str]:
-    """Return a semantic type as the protocol has it."""
-    return {"id": type, "name": name_type(type)}
+def describe_types(types: Iterable[str]) -> list[dict[str, str]]:
+    """Return semantic types as the protocol has them."""
+    return [{"id": type, "name": name_type(type)} for type in types]
 
 
-def describe_types(types: Sequence[str]) -> list[dict[str, str]]:
-    """Return the types of a concept, first the one that all have.
-
-    OpenRefine preselects the type that most candidates of the first rows have. With a
-    semantic type the other rows would lose their concepts.
-    """
-    return [ANY_TYPE, *map(describe_type, types)]
+def list_properties(kb: KnowledgeBase) -> list[dict[str, str]]:
+    """Return ids and names of all properties."""
+    codes = {
+        f"{CODE}{source}": f"Code: {source}" for source in kb.store.sources_of_codes
+    }
+    return [{"id": id, "name": name} for id, name in (PROPERTIES | codes).items()]
 
 
 def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
     """Return the manifest."""
     types = [*count_types(kb)][: MOST_TYPES - 1]
+    preview = f"{base}/reconcile/preview?id={{{{id}}}}"
+
+    def path(name: str) -> dict[str, str]:
+        return {"service_url": base, "service_path": f"/reconcile/{name}"}
+
     return {
-        "versions": VERSIONS,
+        "versions": ["0.2"],
         "name": f"spacy-sapbert: {', '.join(kb.manifest.sources) or 'knowledge base'}",
         "identifierSpace": f"{base}/concepts/",
         "schemaSpace": SCHEMA,
         "serviceVersion": __version__,
-        "defaultTypes": describe_types(types),
+        "defaultTypes": [ANY_TYPE, *describe_types(types)],
         "view": {"url": f"{base}/#look/{{{{id}}}}"},
-        "preview": {"url": f"{base}/reconcile/preview?id={{{{id}}}}", **PREVIEW},
+        "preview": {"url": preview, "width": 480, "height": 320},
         "suggest": {
-            name: {"service_url": base, "service_path": f"/reconcile/suggest/{name}"}
-            for name in ("entity", "type", "property")
+            name: path(f"suggest/{name}") for name in ("entity", "type", "property")
         },
-        "extend": {
-            "propose_properties": {
-                "service_url": base,
-                "service_path": "/reconcile/properties",
-            },
-            "property_settings": [],
-        },
+        "extend": {"propose_properties": path("properties"), "property_settings": []},
     }
 
 
 def is_match(service: Service, text: str, linked: Linked) -> bool:
     """Return whether the first candidate is sure: what /column shows as linked."""
-    cui, candidates = linked.cui, linked.candidates
-    sure = judge_link(text, cui, candidates, note=linked.note) == "sure"
-    return (
-        sure
-        and is_term(text)
-        and (
-            has_threshold(service.kb, service.options)
-            or is_name(service.kb, text, linked)
-        )
-    )
+    certainty = judge_link(text, linked.cui, linked.candidates, note=linked.note)
+    if certainty != "sure" or not is_term(text):
+        return False
+    kb = service.kb
+    return has_threshold(kb, service.options) or is_name(kb, text, linked)
 
 
-def describe_candidates(
+def describe_candidate(
+    concept: Mapping[str, Any],
+    description: str,
+    score: float,
+    match: bool,
+    **features: float | bool | None,
+) -> dict[str, Any]:
+    """Return a candidate of a query.
+
+    OpenRefine preselects the type that most candidates of the first rows have. With a
+    semantic type the other rows would lose their concepts, so that all have one.
+    """
+    return {
+        "id": concept["cui"],
+        "name": concept["name"],
+        "description": description,
+        "score": score,
+        "match": match,
+        "type": [ANY_TYPE, *describe_types(concept["types"])],
+        "features": [
+            {"id": id, "value": value}
+            for id, value in features.items()
+            if value is not None
+        ],
+    }
+
+
+def describe_linked(
     service: Service, text: str, linked: Linked
 ) -> list[dict[str, Any]]:
     """Return the candidates of a query; the score is that of 100."""
     match = is_match(service, text, linked)
-    found = []
-    for place, one in enumerate(linked.candidates):
-        features = [{"id": "cosine", "value": one["score"]}]
-        if one["probability"] is not None:
-            features.append({"id": "probability", "value": one["probability"]})
-        found.append(
-            {
-                "id": one["cui"],
-                "name": one["name"],
-                "description": one["alias"] if one["alias"] != one["name"] else "",
-                "score": round(100 * one["score"], 2),
-                "match": match and place == 0,
-                "type": describe_types(one["types"]),
-                "features": features,
-            }
+    return [
+        describe_candidate(
+            {**one},
+            one["alias"] if one["alias"] != one["name"] else "",
+            round(100 * one["score"], 2),
+            match and place == 0,
+            cosine=one["score"],
+            probability=one["probability"],
         )
-    return found
+        for place, one in enumerate(linked.candidates)
+    ]
 
 
 Filter = dict[str, list[str]]  # the fields of a filter that are set
@@ -187,23 +204,19 @@ def make_filter(kb: KnowledgeBase, query: ReconcileQuery) -> Filter | None:
 
     Properties that do not narrow, such as names, are not used.
     """
-    filter: Filter = {}
-    if query.types:
-        filter["types"] = query.types
-    allowed: set[str] | None = None
+    filter: Filter = {"types": query.types} if query.types else {}
     for narrowing in query.properties:
-        values = [value for value in narrowing.values if is_encodable(value)]
-        if not values:
+        if not (values := narrowing.values):
             continue
-        if narrowing.pid in (SOURCES, TYPES):
+        if narrowing.pid in FIELDS:
             filter[FIELDS[narrowing.pid]] = sorted({*values})
         elif narrowing.pid.startswith(CODE):
             source = narrowing.pid.removeprefix(CODE)
             coded = {cui for value in values for cui in kb.cuis(source, value)}
-            allowed = coded if allowed is None else allowed & coded
-    if allowed is not None and not allowed:
-        return None
-    return filter if allowed is None else {**filter, "allow": sorted(allowed)}
+            filter["allow"] = sorted(coded.intersection(filter.get("allow", coded)))
+            if not filter["allow"]:
+                return None
+    return filter
 
 
 def describe_coded(
@@ -218,24 +231,14 @@ def describe_coded(
     is_code = any(map(str.isdigit, query.query))
     concepts = map(kb.concept, find_code(kb, query.query) if is_code else [])
     allowed = [
-        concept
+        {"cui": concept.cui, "name": concept.name, "types": concept.types}
         for concept in concepts
         if concept is not None
         and ("types" not in filter or {*filter["types"]} & {*concept.types})
         and ("allow" not in filter or concept.cui in filter["allow"])
     ]
-    return [
-        {
-            "id": concept.cui,
-            "name": concept.name,
-            "description": query.query.strip(),
-            "score": 100.0,
-            "match": len(allowed) == 1,
-            "type": describe_types(concept.types),
-            "features": [{"id": "code", "value": True}],
-        }
-        for concept in allowed
-    ]
+    text, match = query.query.strip(), len(allowed) == 1
+    return [describe_candidate(one, text, 100.0, match, code=True) for one in allowed]
 
 
 def merge_candidates(
@@ -288,13 +291,13 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
             settings["filter"] = filter
         texts = [queries[key].query for key in keys]
         try:
-            results: list[MentionResult] = await service.link_mentions(texts, settings)
+            results = await service.link_mentions(texts, settings)
         except SapbertError as error:
-            if status_of(error) != 422:
+            if status_of(error) != INVALID:
                 raise
             return  # an unknown type
-        for key, result in zip(keys, results, strict=True):
-            found = describe_candidates(service, queries[key].query, result.linked)
+        for key, text, result in zip(keys, texts, results, strict=True):
+            found = describe_linked(service, text, result.linked)
             merged = merge_candidates(prepared[key][1], found, queries[key].k)
             answers[key] = {"result": merged}
 
@@ -304,32 +307,23 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
 
 def list_values(kb: KnowledgeBase, concept: Concept, property: str) -> list[Any]:
     """Return the values of a property of a concept."""
-    if property.startswith(CODE):
-        values = concept.codes.get(property.removeprefix(CODE), [])
-    elif property == PARENTS:
+    if property == PARENTS:
         parents = [kb.concept(parent) for parent in concept.parents]
         return [{"id": one.cui, "name": one.name} for one in parents if one]
-    else:
-        values = {
-            "name": [concept.name],
-            "definition": [concept.definition] if concept.definition else [],
-            "types": concept.types,
-            NAMES: concept.aliases,
-            SOURCES: sorted(concept.sources),
-        }.get(property, [])
-    return [{"str": value} for value in values]
-
-
-def list_properties(kb: KnowledgeBase) -> dict[str, str]:
-    """Return the names of all properties by their ids."""
-    codes = {f"{CODE}{s}": f"Code: {s}" for s in kb.store.sources_of_codes}
-    others = {NAMES: "All names", PARENTS: "Parents", SOURCES: "Vocabulary"}
-    return {**PROPERTIES, **others, **codes}
+    values = {
+        "name": [concept.name],
+        "definition": [concept.definition] if concept.definition else [],
+        TYPES: concept.types,
+        NAMES: concept.aliases,
+        SOURCES: sorted(concept.sources),
+        **{f"{CODE}{source}": codes for source, codes in concept.codes.items()},
+    }
+    return [{"str": value} for value in values.get(property, [])]
 
 
 def extend(kb: KnowledgeBase, query: ExtendQuery) -> dict[str, Any]:
     """Return the values of properties of concepts."""
-    known = list_properties(kb)
+    known = {one["id"]: one["name"] for one in list_properties(kb)}
     wanted = [one.id for one in query.properties]
     rows: dict[str, Any] = {}
     for id in query.ids:
