@@ -40,29 +40,23 @@ class TimedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
         super().data_received(data)
-        if self.is_idle() and self.timeout_keep_alive_task is None:
-            self.start_timer()
-
-    def is_idle(self) -> bool:
-        """Return whether no request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        self.start_timer()
 
     def start_timer(self) -> None:
-        """Start the time in which headers must arrive, unless it runs."""
-        if self.timer is None:
+        """Start the time in which headers must arrive, if they are not complete."""
+        if self.timer is None and self.waits_for_headers():
             self.timer = self.loop.call_later(HEADER_SECONDS, self.end_time)
+
+    def waits_for_headers(self) -> bool:
+        """Return whether the first bytes of a request have come, or none at all."""
+        idle = self.cycle is None or self.cycle.response_complete
+        return idle and self.timeout_keep_alive_task is None
 
     def end_time(self) -> None:
         """Close the connection if the headers are not complete."""
         self.timer = None
-        if self.is_idle() and self.timeout_keep_alive_task is None:
+        if self.waits_for_headers():
             self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time."""
-        super().connection_lost(exc)
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -72,16 +66,10 @@ def open_socket(host: str, port: int) -> socket.socket:
         SapbertError: If the system refuses it.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(found[0])
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(found[4])
     except OSError as error:
         reason = error.strerror or error
         raise SapbertError(

@@ -5,15 +5,19 @@ core links. They share the file of reviews, in which SQLite lets one write at a 
 what one process alone would know, teaching and counters, is not offered.
 """
 
-import os
+import multiprocessing
 import signal
+import sys
 from collections.abc import Callable
+from multiprocessing.connection import wait
 from typing import Any
 
 from ..errors import SapbertError
 from .logs import EventLog, describe_exception
 
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+if hasattr(signal, "SIGHUP"):
+    SIGNALS.append(signal.SIGHUP)
 
 
 def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
@@ -28,47 +32,36 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
         SapbertError: If a process ended by itself; the others are ended then, so that
             what starts the service can start it again.
     """
-    if not hasattr(os, "fork"):
+    if "fork" not in multiprocessing.get_all_start_methods():
         raise SapbertError(
             "E450",
             "Expected a system that can fork with `--workers`, but this one cannot. "
             "Leave out `--workers`.",
         )
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=serve, args=[run, log]) for _ in range(count)]
     ending = False
-    workers: set[int] = set()
 
     def end(*_: Any) -> None:
         nonlocal ending
         ending = True
         for worker in workers:
-            os.kill(worker, signal.SIGTERM)
+            worker.terminate()
 
-    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    old = {number: signal.getsignal(number) for number in numbers}
     # A signal that comes between two forks reaches all of them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    for _ in range(count):
-        worker = os.fork()
-        if not worker:
-            serve_and_exit(run, numbers)
-        workers.add(worker)
-    for number in numbers:
-        if old[number] != signal.SIG_IGN:
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    for worker in workers:
+        worker.start()
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-    failed = False
-    try:
-        while workers:
-            worker, status = os.wait()
-            workers.discard(worker)
-            if not ending:
-                failed = True
-                code = os.waitstatus_to_exitcode(status)
-                log.write("worker_ended", worker=worker, code=code)
-                end()
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    wait([worker.sentinel for worker in workers])
+    failed = not ending
+    end()
+    for worker in workers:
+        worker.join()
+        log.write("worker_ended", worker=worker.pid, code=worker.exitcode)
     if failed:
         raise SapbertError(
             "E494",
@@ -77,16 +70,14 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
         )
 
 
-def serve_and_exit(run: Callable[[], None], numbers: list[signal.Signals]) -> None:
-    """Serve in a forked process, and end it without what its parent would do."""
-    code = 1
+def serve(run: Callable[[], None], log: EventLog) -> None:
+    """Serve in a process, whose exit code is 1 if it fails."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         run()
-        code = 0
     except SapbertError as error:
-        EventLog().write("worker_failed", code=str(error)[1:5], message=str(error))
+        log.write("worker_failed", code=error.code, message=error.text)
+        sys.exit(1)
     except Exception as error:
-        EventLog().write("worker_failed", **describe_exception(error))
-    finally:
-        os._exit(code)
+        log.write("worker_failed", **describe_exception(error))
+        sys.exit(1)

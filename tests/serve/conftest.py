@@ -143,9 +143,9 @@ def service(start_service: Start, sample_kb: Path) -> Client:
 STRICT = """
 import sys
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+from spacy_sapbert.serve import server
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.logs import EventLog
-from spacy_sapbert.serve.server import open_socket, run_server
 from spacy_sapbert.serve.service import Service
 from spacy_sapbert.serve.settings import Limits, Settings
 
@@ -161,7 +161,8 @@ nlp = load_pipeline(None)
 linker = complete_pipeline(nlp, kb=sys.argv[1], mentions="names")
 service = Service(nlp, linker, limits=limits)
 service.start()
-run_server(service, settings, open_socket("127.0.0.1", 0), EventLog())
+server.HEADER_SECONDS = 1.0
+server.run_server(service, settings, server.open_socket("127.0.0.1", 0), EventLog())
 """
 
 

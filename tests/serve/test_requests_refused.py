@@ -246,6 +246,20 @@ def test_a_slow_body_is_ended(strict: Client, token: dict[str, str]) -> None:
     assert b"E462" in got
 
 
+@pytest.mark.parametrize(
+    "before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+)
+def test_slow_headers_are_ended(strict: Client, before: bytes) -> None:
+    """The first of a connection, and those after an answer."""
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=30) as slow:
+        if before:
+            slow.sendall(before)
+            assert b"HTTP/1.1" in slow.recv(10_000)
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
+        while slow.recv(10_000):  # what is left of the answer, then the end
+            pass
+
+
 def test_more_requests_of_a_client_at_once_are_refused(
     strict: Client, token: dict[str, str]
 ) -> None:
