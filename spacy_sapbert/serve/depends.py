@@ -1,6 +1,6 @@
 """What the handlers of requests get from the application."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -10,28 +10,26 @@ from .reviews.taught import Teacher
 from .service import Service
 from .settings import Settings
 
-# They are `async`, so that FastAPI calls them without a thread.
+
+def read_state(name: str) -> Any:
+    """Return a dependency on what the application has under a name."""
+
+    async def read(request: Request) -> Any:  # async: it needs no thread
+        return getattr(request.app.state, name)
+
+    return Depends(read)
 
 
-async def get_service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+ServiceDep = Annotated[Service, read_state("service")]
+SettingsDep = Annotated[Settings, read_state("settings")]
+OptionalStoreDep = Annotated[ReviewStore | None, read_state("store")]
+# Of requests that have `need_store`
+StoreDep = Annotated[ReviewStore, read_state("store")]
+AnyTeacherDep = Annotated[Teacher, read_state("teacher")]
 
 
-async def get_settings(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
-
-
-async def get_store(request: Request) -> ReviewStore | None:
-    store: ReviewStore | None = request.app.state.store
-    return store
-
-
-async def need_store(
-    store: Annotated[ReviewStore | None, Depends(get_store)],
-) -> ReviewStore:
-    """Return the reviews of a service; an error if it has none."""
+async def need_store(store: OptionalStoreDep) -> None:
+    """Check that a service keeps reviews."""
     if store is None:
         raise RequestError(
             "E467",
@@ -39,12 +37,10 @@ async def need_store(
             "`--reviews FILE`.",
             404,
         )
-    return store
 
 
-async def need_one_process(request: Request) -> None:
+async def need_one_process(settings: SettingsDep) -> None:
     """Check that no other process would have to know what this one does."""
-    settings: Settings = request.app.state.settings
     if settings.workers > 1:
         raise RequestError(
             "E495",
@@ -54,29 +50,16 @@ async def need_one_process(request: Request) -> None:
         )
 
 
-async def get_teacher(
-    request: Request, _: Annotated[ReviewStore, Depends(need_store)]
-) -> Teacher:
-    teacher: Teacher = request.app.state.teacher
-    return teacher
-
-
 async def need_teacher(
-    request: Request, teacher: Annotated[Teacher, Depends(get_teacher)]
+    teacher: AnyTeacherDep, _: Annotated[None, Depends(need_one_process)]
 ) -> Teacher:
-    """Return the teacher of a service with reviews and one process."""
-    await need_one_process(request)
+    """Return the teacher of a service of one process."""
     return teacher
+
+
+TeacherDep = Annotated[Teacher, Depends(need_teacher)]
 
 
 def find_base(request: Request, settings: Settings) -> str:
     """Return the address of the service as its clients see it."""
     return settings.public_url or f"{request.url.scheme}://{request.headers['host']}"
-
-
-ServiceDep = Annotated[Service, Depends(get_service)]
-SettingsDep = Annotated[Settings, Depends(get_settings)]
-OptionalStoreDep = Annotated[ReviewStore | None, Depends(get_store)]
-StoreDep = Annotated[ReviewStore, Depends(need_store)]
-AnyTeacherDep = Annotated[Teacher, Depends(get_teacher)]
-TeacherDep = Annotated[Teacher, Depends(need_teacher)]

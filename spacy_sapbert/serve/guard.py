@@ -142,7 +142,7 @@ class Guard:
         check_name(access, method, path, body)
         scope.setdefault("state", {})["access"] = access
         fields: dict[str, Any] = {"bytes": len(body)}
-        work = asyncio.ensure_future(self.application(scope, Replay(body), answer))
+        work = asyncio.ensure_future(self.application(scope, replay(body), answer))
         tasks = [work]
         # What a reviewer sent is kept, even if the page is closed.
         if not path.startswith(REVIEWS):
@@ -257,18 +257,16 @@ class Guard:
         )
 
 
-class Replay:
-    """Gives the application a body that was read, and then nothing."""
+def replay(body: bytes) -> Receive:
+    """Return what gives the application a body that was read, and then nothing."""
+    sent = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    def __init__(self, body: bytes) -> None:
-        self.body: bytes | None = body
+    async def receive() -> Message:
+        for message in sent:
+            return message
+        return await asyncio.Future()  # never: the guard sees a client go
 
-    async def __call__(self) -> Message:
-        """Return the body; later calls wait, since the guard sees a client go."""
-        if self.body is None:
-            await asyncio.Event().wait()
-        body, self.body = self.body, None
-        return {"type": "http.request", "body": body, "more_body": False}
+    return receive
 
 
 async def wait_for_end(receive: Receive) -> None:

@@ -4,13 +4,13 @@ import base64
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from ...formats.gold import NIL
 from ...kb.database import is_encodable
-from ..depends import AnyTeacherDep, ServiceDep, StoreDep, TeacherDep
+from ..depends import AnyTeacherDep, ServiceDep, StoreDep, TeacherDep, need_store
 from ..lookup import find_concept
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
@@ -59,7 +59,9 @@ from ..reviews.taught import TeachingState
 from ..service import Service
 from .answers import describe_file, to_file
 
-router = APIRouter(tags=["reviews"], prefix="/reviews")
+router = APIRouter(
+    tags=["reviews"], prefix="/reviews", dependencies=[Depends(need_store)]
+)
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document

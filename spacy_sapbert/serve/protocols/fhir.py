@@ -52,16 +52,8 @@ MAP = "urn:spacy-sapbert:same-concept"  # from a code to the codes of its concep
 # `wider` is `source-is-narrower-than-target`.
 EQUIVALENCES = {BROADER: "wider", NARROWER: "narrower", RELATED: "relatedto"}
 INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
-# What $lookup can return of a code; all but the children if nothing is asked for.
-PROPERTIES = (
-    "designation",
-    "definition",
-    "semanticType",
-    "concept",
-    "parent",
-    "inactive",
-    "child",
-)
+# What $lookup returns of a code if nothing is asked for, else also "child".
+USUAL = ["designation", "definition", "semanticType", "concept", "parent", "inactive"]
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 Number = Annotated[int, Field(ge=0, le=MOST_NUMBER)]
 
@@ -181,73 +173,64 @@ def make_parameters(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     return {"resourceType": "Parameters", "parameter": parameters}
 
 
-def make_designations(concept: Concept) -> list[dict[str, str]]:
-    """Return the names of a concept, each with its language if it is known."""
-    return [
-        {**({"language": tag} if tag else {}), "value": alias}
-        for alias, tag in list_designations(concept)
-    ]
-
-
 def look_up(kb: KnowledgeBase, given: LookUp) -> dict[str, Any]:
     """Name, names, definition and parents of a code."""
     system = need_system(kb, given.system)
     concepts = find_concepts(kb, system, given.code)
     if not concepts:
         raise unknown_code()
+    wanted = given.property or USUAL
     shown = choose_display(concepts[0], system, given.displayLanguage)
-    parameters = [
+    found = [
         make_parameter("name", valueString=system.name),
         make_parameter("display", valueString=shown),
     ]
-    for name, values in find_properties(kb, system, concepts, given):
-        for value in values:
-            if name == "designation":
-                part = [make_parameter("value", valueString=value["value"])]
-                if "language" in value:
-                    tag = make_parameter("language", valueCode=value["language"])
-                    part.insert(0, tag)
-                found = make_parameter("designation", part=part)
-            else:
-                kind = {bool: "valueBoolean"}.get(type(value), "valueCode")
-                kind = "valueString" if name == "definition" else kind
-                part = [make_parameter("code", valueCode=name)]
-                part.append(make_parameter("value", **{kind: value}))
-                found = make_parameter("property", part=part)
-            if found not in parameters:
-                parameters.append(found)
-    return make_parameters(parameters)
+    for concept in concepts if "designation" in wanted else ():
+        for alias, tag in list_designations(concept):
+            part = [make_parameter("language", valueCode=tag)] if tag else []
+            part.append(make_parameter("value", valueString=alias))
+            found.append(make_parameter("designation", part=part))
+    for name in wanted:
+        for value in list_values(kb, system, concepts, given.code, name):
+            kind = "valueBoolean" if isinstance(value, bool) else "valueCode"
+            kind = "valueString" if name == "definition" else kind
+            part = [make_parameter("code", valueCode=name)]
+            part.append(make_parameter("value", **{kind: value}))
+            found.append(make_parameter("property", part=part))
+    unique = [one for place, one in enumerate(found) if one not in found[:place]]
+    return make_parameters(unique)
 
 
-def find_properties(
-    kb: KnowledgeBase, system: CodeSystem, concepts: list[Concept], given: LookUp
-) -> Iterator[tuple[str, list[Any]]]:
-    """Yield names and values of what is asked of a code; see `PROPERTIES`.
+def list_values(
+    kb: KnowledgeBase,
+    system: CodeSystem,
+    concepts: list[Concept],
+    code: str,
+    property: str,
+) -> list[Any]:
+    """Return the values of a property of a code.
 
     Raises:
         RequestError: If it has too many children.
     """
-    for name in given.property or PROPERTIES[:-1]:
-        match name:
-            case "designation":
-                names = map(make_designations, concepts)
-                yield name, [one for some in names for one in some]
-            case "definition":
-                yield name, [one.definition for one in concepts if one.definition]
-            case "semanticType":
-                yield name, [type for one in concepts for type in one.types]
-            case "concept":
-                yield name, [one.cui for one in concepts]
-            case "parent":
-                parents = (parent for one in concepts for parent in one.parents)
-                yield name, codes_of_cuis(kb, parents, system)
-            case "child":
-                children = {cui for one in concepts for cui in kb.children(one.cui)}
-                if len(children) > MOST:
-                    raise too_costly(len(children))
-                yield name, codes_of_cuis(kb, children, system)
-            case "inactive" if not system.sources:
-                yield name, [given.code != concepts[0].cui]
+    match property:
+        case "definition":
+            return [one.definition for one in concepts if one.definition]
+        case "semanticType":
+            return [type for one in concepts for type in one.types]
+        case "concept":
+            return [one.cui for one in concepts]
+        case "parent":
+            parents = (parent for one in concepts for parent in one.parents)
+            return codes_of_cuis(kb, parents, system)
+        case "child":
+            children = {cui for one in concepts for cui in kb.children(one.cui)}
+            if len(children) > MOST:
+                raise too_costly(len(children))
+            return codes_of_cuis(kb, children, system)
+        case "inactive" if not system.sources:
+            return [code != concepts[0].cui]
+    return []
 
 
 def validate_code(kb: KnowledgeBase, given: ValidateCode) -> dict[str, Any]:
@@ -377,7 +360,10 @@ def expand(kb: KnowledgeBase, given: Expand) -> dict[str, Any]:
         shown = choose_display(concept, system, given.displayLanguage)
         entry: dict[str, Any] = {"system": system.url, "code": code, "display": shown}
         if given.includeDesignations:
-            entry["designation"] = make_designations(concept)
+            entry["designation"] = [
+                {**({"language": tag} if tag else {}), "value": alias}
+                for alias, tag in list_designations(concept)
+            ]
         contains.append(entry)
     kinds = {int: "valueInteger", bool: "valueBoolean", str: "valueString"}
     sent = given.model_dump(exclude_unset=True, exclude={"url"}, exclude_none=True)
@@ -491,7 +477,11 @@ def metadata(service: ServiceDep, mode: str = "full") -> Response:
         "implementation": {"description": "The codes of one knowledge base."},
     }
     if mode == "terminology":
-        version = {"isDefault": True, "compositional": False, "property": PROPERTIES}
+        version = {
+            "isDefault": True,
+            "compositional": False,
+            "property": [*USUAL, "child"],
+        }
         return FhirResponse(
             {
                 "resourceType": "TerminologyCapabilities",

@@ -42,30 +42,21 @@ PROPERTIES = {
 MOST_VALUES = 100  # of a property of a query
 
 
-class PropertyValue(BaseModel):
-    """A value of a property: an entity."""
-
-    model_config = ConfigDict(strict=True)
-
-    id: str
-
-
-Value = str | float | bool | PropertyValue
-
-
 class QueryProperty(BaseModel):
-    """A property that narrows a query, and its values, of which one must be right."""
+    """A property that narrows a query.
 
-    model_config = ConfigDict(strict=True)
+    Attributes:
+        v: A value or several, of which one must be right: texts, numbers, or entities.
+    """
 
     pid: str
-    v: Value | Annotated[list[Value], Field(max_length=MOST_VALUES)]
+    v: Any
 
     @property
     def values(self) -> list[str]:
         """The values as texts."""
         values = self.v if isinstance(self.v, list) else [self.v]
-        texts = (v.id if isinstance(v, PropertyValue) else str(v) for v in values)
+        texts = [str(v.get("id", "") if isinstance(v, dict) else v) for v in values]
         return [text for text in map(str.strip, texts) if text and is_encodable(text)]
 
 
