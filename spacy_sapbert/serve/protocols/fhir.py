@@ -26,7 +26,7 @@ from ...vocabularies.concepts import (
 )
 from ..depends import ServiceDep
 from ..lookup import describe_codes, find_names, merge_found
-from ..problems import INVALID, RequestError
+from ..problems import INVALID, RequestError, wrong_request
 from ..requests import LONGEST_VALUE, validate
 from .errors import FHIR, FHIR_JSON
 from .fhir_codes import (
@@ -75,7 +75,10 @@ class Parameter(BaseModel):
 
 
 class Parameters(BaseModel):
-    """The parameters of an operation; a `coding` stands for its system and code."""
+    """The parameters of an operation.
+
+    A `coding`, or a `codeableConcept` with one, stands for its system and code.
+    """
 
     resourceType: Literal["Parameters"]
     parameter: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS)] = []
@@ -430,8 +433,15 @@ def read_parameters(sent: Parameters, model: type[BaseModel]) -> BaseModel:
         value = next((extra[name] for name in extra if name.startswith("value")), None)
         if one.name == "property":
             given["property"].append(value)
-        elif one.name == "coding" and isinstance(value, dict):
-            given |= {n: value[n] for n in ("system", "code", "display") if n in value}
+        elif one.name in ("coding", "codeableConcept") and isinstance(value, dict):
+            codings = [value] if one.name == "coding" else value.get("coding")
+            match codings:
+                case [{**coding}]:
+                    names = coding.keys() & {"system", "code", "display"}
+                    given |= {name: coding[name] for name in names}
+                case _:
+                    expected = "a `codeableConcept` with one coding"
+                    raise wrong_request(expected)
         else:
             given[one.name] = value
     return validate(model, given)
