@@ -437,8 +437,8 @@ def read_parameters(sent: Parameters, model: type[BaseModel]) -> BaseModel:
             codings = [value] if one.name == "coding" else value.get("coding")
             match codings:
                 case [{**coding}]:
-                    names = coding.keys() & {"system", "code", "display"}
-                    given |= {name: coding[name] for name in names}
+                    names = ("system", "code", "display")
+                    given |= {name: coding[name] for name in names if name in coding}
                 case _:
                     expected = "a `codeableConcept` with one coding"
                     raise wrong_request(expected)
