@@ -23,7 +23,7 @@ SOURCE = "reviews"  # of what is taught
 def list_exports() -> dict[str, tuple[str, str]]:
     """Return the formats of decisions: their media types, and endings of files."""
     return {
-        name: (format.media, ".zip" if format.folder else format.suffixes[0])
+        name: (format.media, ".zip" if format.folder else [*format.suffixes, ""][0])
         for name, format in list_formats("media").items()
     }
 
