@@ -1,0 +1,179 @@
+"""Change lines of the code, one at a time, and see whether a test fails.
+
+    python -m benchmarks.mutations results.jsonl --count 100
+
+A change is chosen by the seed: a comparison, a number, `and` for `or`, a condition, a
+statement that is left out. It is made in a copy of the repository, where the tests run
+that name its module. What survives is a line that no test would miss, or a change that
+changes nothing: read each. Run it before a release; a stopped run goes on.
+"""
+
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from tqdm import tqdm
+
+from spacy_sapbert.io.terminal import msg
+
+ROOT = Path(__file__).parents[1]
+# Core, training and edges; what is only shown is left out.
+PARTS = (
+    *(f"spacy_sapbert/{name}" for name in ("kb", "linking", "pipeline", "encoder")),
+    *(f"spacy_sapbert/{name}" for name in ("evaluation", "mapping", "serve")),
+    *(f"spacy_sapbert/{name}" for name in ("formats", "vocabularies")),
+    "training",
+)
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+SECONDS = 900  # that the tests of a change may take; then it counts as found
+
+
+class Change(NamedTuple):
+    """A change of a file: the bytes that are replaced, and what by."""
+
+    path: str
+    start: int
+    end: int
+    new: str
+    line: int
+
+
+def list_changes(path: Path) -> Iterator[Change]:
+    """Yield the changes that can be made in a file."""
+    source = path.read_text("utf8")
+    whole = ast.parse(source)
+    # Parts of an f-string have no place of their own before Python 3.12.
+    formatted = [node for node in ast.walk(whole) if isinstance(node, ast.JoinedStr)]
+    inside = {part for node in formatted for part in ast.walk(node)}
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line.encode()))
+
+    def replace(node: ast.stmt | ast.expr, new: str) -> Change:
+        end_line, end = node.end_lineno or 0, node.end_col_offset or 0
+        begin, end = (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[end_line - 1] + end,
+        )
+        return Change(str(path.relative_to(ROOT)), begin, end, new, node.lineno)
+
+    for node in ast.walk(whole):
+        if node in inside:
+            continue
+        match node:
+            case ast.Compare(left, [operator], [right]):
+                changed = COMPARISONS[type(operator)]()
+                new = ast.Compare(left, [changed], [right])
+                yield replace(node, f"({ast.unparse(new)})")
+            case ast.BoolOp(operator, values):
+                other = ast.Or() if isinstance(operator, ast.And) else ast.And()
+                yield replace(node, f"({ast.unparse(ast.BoolOp(other, values))})")
+            case ast.UnaryOp(ast.Not(), operand):
+                yield replace(node, f"bool({ast.unparse(operand)})")
+            case ast.Constant(int(value)) if not isinstance(value, bool):
+                yield replace(node, f"({value + 1})")
+            case ast.IfExp(orelse=other):
+                yield replace(node, f"({ast.unparse(other)})")
+            case ast.Expr(ast.Call()) | ast.AugAssign():
+                yield replace(node, "pass")
+
+
+def find_tests(path: str) -> list[str]:
+    """Return the tests that name a module, or those of its package."""
+    module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    parent, _, name = module.rpartition(".")
+    named = (f"{module} import", f"import {module}", f"{parent} import {name}")
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    found = [each for each in tests if any(n in each.read_text("utf8") for n in named)]
+    if not found:
+        folder = ROOT / "tests" / Path(path).parent.relative_to(Path(path).parts[0])
+        found = [folder] if folder.is_dir() else [ROOT / "tests"]
+    return [str(each.relative_to(ROOT)) for each in found]
+
+
+def is_found(change: Change, copy: Path) -> bool:
+    """Return whether the tests fail if a change is made in a copy."""
+    path = copy / change.path
+    original = path.read_bytes()
+    new = original[: change.start] + change.new.encode() + original[change.end :]
+    path.write_bytes(new)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0"]
+    command += ["-m", "not slow", "-p", "no:cacheprovider", *find_tests(change.path)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(copy),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        done = subprocess.run(
+            command,
+            cwd=copy,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        path.write_bytes(original)
+    return done.returncode != 0
+
+
+def main(
+    results: Annotated[Path, typer.Argument(help="A line of JSON for each change.")],
+    count: Annotated[int, typer.Option(min=1, help="Changes to make.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the choice of the changes.")] = 0,
+    least: Annotated[float, typer.Option(help="Share to be found.")] = 0.9,
+) -> None:
+    """Make changes, print those that no test found; exit code 1 if they are many."""
+    files = [each for part in PARTS for each in sorted((ROOT / part).rglob("*.py"))]
+    every = [change for file in files for change in list_changes(file)]
+    chosen = random.Random(seed).sample(every, count)
+    lines = results.read_text("utf8").splitlines() if results.exists() else []
+    known = {
+        (Change(*each["change"])): each["found"] for each in map(json.loads, lines)
+    }
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        copy = Path(folder) / "copy"
+        names = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
+        for name in filter(None, names.split("\0")):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+        for change in tqdm([one for one in chosen if one not in known]):
+            known[change] = is_found(change, copy)
+            line = json.dumps({"change": change, "found": known[change]})
+            with results.open("a", encoding="utf8") as file:
+                file.write(f"{line}\n")
+    for change in chosen:
+        if not known[change]:
+            old = (ROOT / change.path).read_bytes()[change.start : change.end].decode()
+            msg.text(f"{change.path}:{change.line}: {old} → {change.new}")
+    found = Counter(known[change] for change in chosen)[True]
+    msg.text(f"{found} of {count} changes were found.")
+    raise typer.Exit(int(found < least * count))
+
+
+if __name__ == "__main__":
+    typer.run(main)

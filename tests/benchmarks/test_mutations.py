@@ -1,0 +1,57 @@
+"""Changes of the code that no test finds are told, and a run goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from benchmarks import mutations
+
+CODE = "def is_positive(value):\n    return value > 0\n"
+TEST = """from spacy_sapbert.kb.sign import is_positive
+
+def test_is_positive():
+    assert is_positive(1)
+    assert not is_positive(-1)
+"""
+
+
+@pytest.fixture
+def repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_process: Any
+) -> Path:
+    """A function whose test does not try 0."""
+    root = tmp_path / "repository"
+    for path, text in {
+        "spacy_sapbert/__init__.py": "",
+        "spacy_sapbert/kb/__init__.py": "",
+        "spacy_sapbert/kb/sign.py": CODE,
+        "tests/test_sign.py": TEST,
+        "pytest.ini": "[pytest]\nmarkers = slow\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    new_process.run(["git", "init", "-q"], cwd=root, check=True)
+    new_process.run(["git", "add", "."], cwd=root, check=True)
+    monkeypatch.setattr(mutations, "ROOT", root)
+    return root
+
+
+def test_a_change_that_no_test_finds_is_told(repository: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    app = typer.Typer()
+    app.command()(mutations.main)
+    run = CliRunner().invoke(app, [str(results), "--count", "2"])
+    assert run.exit_code == 1, run.output
+    assert "sign.py:2: value > 0 → (value >= 0)" in run.output
+    assert "1 of 2 changes were found." in run.output
+    assert (repository / "spacy_sapbert/kb/sign.py").read_text() == CODE
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    assert sorted(each["found"] for each in lines) == [False, True]
+    # what was tried before is not tried again
+    results.write_text("".join(json.dumps({**e, "found": True}) + "\n" for e in lines))
+    again = CliRunner().invoke(app, [str(results), "--count", "2"])
+    assert (again.exit_code, len(results.read_text().splitlines())) == (0, 2)
