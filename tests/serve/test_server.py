@@ -14,6 +14,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.serve.access import Access, Role, read_tokens
+from spacy_sapbert.serve.server import open_socket
 from spacy_sapbert.serve.settings import check_remote, is_local
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -48,6 +49,11 @@ def test_a_token_is_read_without_its_line_end(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("0123456789abcdef\n", "utf8")
     assert read_tokens(path) == (Access("0123456789abcdef", Role.ADMIN),)
+
+
+def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
+    with open_socket("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP  # else asyncio sets no TCP_NODELAY
 
 
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
