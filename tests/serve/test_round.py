@@ -203,6 +203,7 @@ def test_a_deletion_reaches_all_versions_and_all_processes(
         client.wait_for("kb_switched")
     assert WORD not in {link(client, WORD) for _ in range(20)}
     assert [*(tmp_path / "reviews.db.taught").iterdir()] == []
+    client.stop()  # a process that is killed leaves its others behind
 
 
 def test_what_a_killed_deletion_left_is_removed(
