@@ -87,7 +87,7 @@ CREATE INDEX keys_by_concept ON keys (concept);
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
-# signal. Functions of the file are not called.
+# signal. Functions of the file are not called. The cache has at most 32 MB.
 SETTINGS = """
 PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;

@@ -178,8 +178,7 @@ def find_names(
 
 
 def is_being_typed(text: str, found: Sequence[FoundConcept]) -> bool:
-    """Return whether the last word of a text is only the beginning of a word of each
-    name that `find_names` found by it."""
+    """Return whether no name that `find_names` found has the last word whole."""
     last = UNFINISHED.search(clean_text(text))
     if last is None or not found:
         return False

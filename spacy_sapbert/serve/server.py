@@ -96,7 +96,7 @@ def format_address(bound: socket.socket) -> str:
 
 
 def let_threads_share() -> None:
-    """Let the threads of this process wait less for each other.
+    """Set how threads of this process share it, so that they wait less.
 
     None of them goes on while Python looks for garbage among all objects: up to a
     second, each time, while an answer of 100 MB is made, for some thirty objects.
