@@ -56,6 +56,7 @@ class ReadOptions:
     exclude_term_types: Annotated[Texts, "term types left out, e.g. OAP,OP."] = ()
     suppressed: Annotated[bool, "keep suppressed rows."] = False
     trade_names: Annotated[bool, "add the names of brands to drugs."] = False
+    ingredient_names: Annotated[bool, "add the names of drugs to their brands."] = False
     mapped_names: Annotated[
         bool, "add the names of concepts that are mapped to one."
     ] = False

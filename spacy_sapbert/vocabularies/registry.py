@@ -89,7 +89,7 @@ READERS: dict[str, Reader] = {
         "a folder with `rrf/RXNCONSO.RRF`: [RxNorm](#rxnorm)'s own Rich Release Format",
         "readers.rxnorm:read_rxnorm",
         ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
-        ("sources", *TERM_TYPES, "suppressed", "trade_names"),
+        ("sources", *TERM_TYPES, "suppressed", "trade_names", "ingredient_names"),
         gate="codes and relations of concepts that are left out",
     ),
     "rrf": Reader(
@@ -99,7 +99,7 @@ READERS: dict[str, Reader] = {
         ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF"),
         (
             *("languages", "sources", "source_rank", "types", *TERM_TYPES),
-            *("suppressed", "trade_names", "cui_pattern"),
+            *("suppressed", "trade_names", "ingredient_names", "cui_pattern"),
         ),
         is_sorted=True,
     ),

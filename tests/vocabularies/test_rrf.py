@@ -336,8 +336,36 @@ def test_read_rrf_brands_names_are_added_to_the_ingredient(tmp_path: Path) -> No
     assert concepts[1].languages == {"ENG": [0, 1, 2, 3]}
     assert concepts[1].sources == {"SRC": [0, 1, 3], "B": [2]}
     assert concepts[2].sources == {"B": [0], "SRC": [1]}
-    assert report.counts["trade names"] == 3
+    assert report.counts["names of brands and ingredients"] == 3
     assert report.rows["MRCONSO.RRF"] == 4
+
+
+def test_read_rrf_ingredients_names_are_added_to_their_brands(tmp_path: Path) -> None:
+    """As the released notebook does, which lets Lipitor have atorvastatin's names."""
+    ids = ["C0000001", "C0000002", "C0000003"]
+    rows = [atom(ids[0], "Lipitor"), atom(ids[1], "atorvastatin", TTY="IN")]
+    rows += [atom(ids[1], "atorvastatina", LAT="SPA"), atom(ids[2], "Caduet")]
+    write_conso(tmp_path, *rows)
+    write_table(  # of one pair of concepts a release has both rows
+        tmp_path,
+        "MRREL",
+        relation(ids[0], ids[1], RELA="has_tradename"),
+        relation(ids[1], ids[0], RELA="tradename_of"),
+        relation(ids[1], ids[2], RELA="tradename_of"),
+    )
+    names = names_of(tmp_path, ingredient_names=True)
+    assert names == {
+        ids[0]: ["Lipitor", "atorvastatin"],
+        ids[1]: ["atorvastatin"],
+        ids[2]: ["Caduet", "atorvastatin"],
+    }
+    both, report = read(tmp_path, ingredient_names=True, trade_names=True)
+    assert [concept.aliases for concept in both] == [
+        ["Lipitor", "atorvastatin"],  # not Caduet's
+        ["atorvastatin", "Lipitor", "Caduet"],
+        ["Caduet", "atorvastatin"],
+    ]
+    assert report.counts["names of brands and ingredients"] == 4
 
 
 def test_read_rrf_brands_stay_separate_by_default(tmp_path: Path) -> None:

@@ -79,6 +79,11 @@ def test_read_rxnorm_trade_names_and_filters(tmp_path: Path) -> None:
     concepts, _ = read(path, trade_names=True, sources=["RXNORM"])
     assert concepts["RXNORM:20"].aliases == ["bluamin", "bluaminum", "Azurex"]
     assert "ATC" not in concepts["RXNORM:20"].codes
+    assert concepts["RXNORM:3"].aliases == ["Azurex"]
+    concepts, report = read(path, ingredient_names=True, sources=["RXNORM"])
+    assert concepts["RXNORM:20"].aliases == ["bluamin", "bluaminum"]
+    assert concepts["RXNORM:3"].aliases == ["Azurex", "bluamin", "bluaminum"]
+    assert report.counts["names of brands and ingredients"] == 2
     concepts, _ = read(path, term_types=["BN"])
     assert [*concepts] == ["RXNORM:3"]
     with pytest.raises(SapbertError, match="E105.*ATX.*Did you mean ATC"):

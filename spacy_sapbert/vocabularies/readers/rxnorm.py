@@ -32,7 +32,7 @@ def read_rxnorm(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
         raise missing_in_folder(file="RXNCONSO.RRF", folder=path)
     read_sources(path, "RXNSAB", report)
     with open_temporary_db() as database:
-        database.execute("CREATE TABLE brands (drug, brand)")
+        database.execute("CREATE TABLE shared (giver, receiver)")
         database.execute("CREATE TABLE names (cui, name, source, language)")
         yield from read_tables(database, path, options, report)
 
@@ -41,7 +41,7 @@ def read_tables(
     database: sqlite3.Connection, path: Path, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Yield the facts of all tables."""
-    suppressed, trade_names = options.suppressed, options.trade_names
+    suppressed = options.suppressed
     yield from find_names(database, path, options, report)
     for id, tui, *_ in read_table(path, "RXNSTY", report, "no semantic types"):
         yield Fact(cui_of(id), TYPE, tui)
@@ -67,22 +67,24 @@ def read_tables(
             cui, other = other, cui
         if kind == PARENT:
             yield Fact(cui_of(cui), PARENT, cui_of(other))
-        elif trade_names:
-            database.execute("INSERT INTO brands VALUES (?, ?)", (cui, other))
+            continue
+        if options.trade_names:
+            database.execute("INSERT INTO shared VALUES (?, ?)", (other, cui))
+        if options.ingredient_names:
+            database.execute("INSERT INTO shared VALUES (?, ?)", (cui, other))
     for old, _, _, cardinality, new, _ in read_table(
         path, "RXNCUI", report, "no retired ids"
     ):
         if old != new and cardinality == "1" and new:
             yield Fact(cui_of(old), REPLACED_BY, cui_of(new))
-    if trade_names:
-        database.execute("CREATE INDEX names_cui ON names (cui)")
-        sql = (
-            "SELECT DISTINCT drug, name, source, language FROM brands "
-            "JOIN names ON cui = brand"
-        )
-        for drug, name, source, language in database.execute(sql):
-            report.counts["trade names"] += 1
-            yield Fact(cui_of(drug), NAME, name, 4, source, language)
+    database.execute("CREATE INDEX names_cui ON names (cui)")
+    sql = (
+        "SELECT DISTINCT receiver, name, source, language FROM shared "
+        "JOIN names ON cui = giver"
+    )
+    for receiver, name, source, language in database.execute(sql):
+        report.counts["names of brands and ingredients"] += 1
+        yield Fact(cui_of(receiver), NAME, name, 4, source, language)
 
 
 def find_names(
@@ -102,7 +104,7 @@ def find_names(
         if code and code != "NOCODE":
             # there is no MRRANK: codes of names before those of synonyms
             yield Fact(cui_of(id), CODE, code, int(kind in SYNONYMS), source)
-        if options.trade_names:
+        if options.trade_names or options.ingredient_names:
             values = id, name, source, language
             database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", values)
     rules.check(path)

@@ -66,12 +66,19 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
             path, source_rank=source_rank, suppressed=suppressed, report=report
         )
         store_facts(database, others)
-        if options.trade_names and find_table(path, "MRREL"):
+        receivers = []  # each selects the concepts that get the names of one
+        sql = "SELECT DISTINCT {} FROM links WHERE kind = ? AND {} = ? ORDER BY 1"
+        if options.trade_names:
+            receivers.append(sql.format("cui", "value"))
+        if options.ingredient_names:
+            receivers.append(sql.format("value", "cui"))
+        if receivers and find_table(path, "MRREL"):
             # an additional pass over MRCONSO; its rows are not counted
-            database.execute("CREATE INDEX links_all ON links (kind, value, cui)")
+            database.execute("CREATE INDEX links_value ON links (kind, value, cui)")
+            database.execute("CREATE INDEX links_cui ON links (kind, cui, value)")
             uncounted = Report(progress=report.progress, on_error=report.on_error)
-            brands = read_mrconso(parts, rules, pattern, uncounted)
-            store_facts(database, find_brand_names(database, brands))
+            drugs = read_mrconso(parts, rules, pattern, uncounted)
+            store_facts(database, share_names(database, drugs, receivers))
         look_up = make_look_up(group_facts(database))
         seen: set[str] = set()
         for cui, facts, atoms in read_mrconso(parts, rules, pattern, report):
@@ -113,7 +120,7 @@ def choose_facts(
     chosen: list[Values] = []
     for kind, value, rank, source, language in facts:
         if kind == NAME:
-            report.counts["trade names"] += 1
+            report.counts["names of brands and ingredients"] += 1
         elif kind == DEFINITION and source not in kept:
             report.dropped["definitions of atoms that were left out"] += 1
             continue
@@ -121,22 +128,22 @@ def choose_facts(
     return sorted(chosen, key=lambda fact: fact[1] if fact[0] in SORTED else "")
 
 
-def find_brand_names(
-    database: sqlite3.Connection,
-    concepts: Iterable[Rows],
+def share_names(
+    database: sqlite3.Connection, concepts: Iterable[Rows], receivers: list[str]
 ) -> Iterator[Fact]:
-    """Yield the names of each brand for its ingredients.
+    """Yield the names of each brand or ingredient for the concepts that get them.
 
     Args:
         database: With the facts of all tables.
         concepts: All concepts, sorted.
+        receivers: SQL that selects the concepts that get the names of one.
     """
-    sql = "SELECT DISTINCT cui FROM links WHERE kind = ? AND value = ? ORDER BY cui"
-    for brand, facts, _ in concepts:
-        for (ingredient,) in database.execute(sql, (BRAND, brand)):
-            for kind, name, _, source, language in facts:
-                if kind == NAME:
-                    yield Fact(ingredient, kind, name, 0, source, language)
+    for cui, facts, _ in concepts:
+        for sql in receivers:
+            for (receiver,) in database.execute(sql, (BRAND, cui)):
+                for kind, name, _, source, language in facts:
+                    if kind == NAME:
+                        yield Fact(receiver, kind, name, 0, source, language)
 
 
 def make_look_up(
