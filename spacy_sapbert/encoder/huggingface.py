@@ -35,6 +35,7 @@ LONGEST = 1 << 16  # of `max_length`; encoders have fewer positions
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
 MODULES_FILE = "modules.json"  # of sentence-transformers
+MEAN_PADDED = "-mean-token"  # how the name of a released SapBERT ends
 # Files of a trained encoder that a knowledge base does not have
 BESIDE = (
     *("training.cfg", "training.jsonl", MODULES_FILE),
@@ -76,9 +77,10 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
     A folder with only an adapter has the settings of its base. One of
     sentence-transformers has a pooling.
     """
+    name = folder.as_posix()
     if not folder.is_dir():
-        check_encoder_name(folder.as_posix())
-        folder = fetch_encoder(folder.as_posix())
+        check_encoder_name(name)
+        folder = fetch_encoder(name)
     path = folder / SETTINGS_FILE
     if path.is_file():
         try:
@@ -91,6 +93,15 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
         find_base(folder)  # names what is wrong with it
         return read_own_settings(Path(str(read_adapter(folder).base)))
     pooling = read_modules_pooling(folder)
+    if pooling is None and any(part.endswith(MEAN_PADDED) for part in Path(name).parts):
+        raise SapbertError(
+            "E203",
+            f"Expected an encoder whose pooling is known, but {name} averages the "
+            "tokens of a name and its padding, which is not supported. Use the "
+            "encoder that is trained with `[CLS]`, without `-mean-token` at the end; "
+            f"or write `{SETTINGS_FILE}` into its folder, with `pooling`, "
+            "`max_length` and `lowercase`, to pool it otherwise.",
+        )
     return {} if pooling is None else {"pooling": pooling}
 
 

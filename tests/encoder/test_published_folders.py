@@ -23,6 +23,7 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
+    write_settings,
 )
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
@@ -413,3 +414,18 @@ def test_load_encoder_without_the_library_of_its_tokenizer_is_an_error(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SapbertError, match="E521.*pip install sentencepiece protobuf"):
         load_encoder(str(tmp_path / "xlm-roberta"))
+
+
+def test_read_settings_of_a_mean_token_sapbert_is_an_error_not_cls(
+    tmp_path: Path,
+) -> None:
+    """The released one averages padding too; its files do not say so."""
+    folder = tmp_path / "SapBERT-from-PubMedBERT-fulltext-mean-token"
+    make_masked_bert(folder)
+    for path in (folder, folder / "snapshots" / "0a1b"):
+        path.mkdir(parents=True, exist_ok=True)
+        with pytest.raises(SapbertError, match="E203.*mean-token.*padding"):
+            read_settings(path)
+    settings = EncoderSettings(pooling="mean")
+    write_settings(folder, settings)
+    assert read_settings(folder) == settings
