@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import typer
 
 from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
+from spacy_sapbert.errors import SapbertError
 
 
 class CommandInfo(NamedTuple):
@@ -110,7 +111,14 @@ class LazyGroup(ErrorReportingGroup):
         if info is None:
             return None
         module, _, name = info.target.partition(":")
-        target = getattr(import_module(f"training.{module}"), name)
+        try:
+            target = getattr(import_module(f"training.{module}"), name)
+        except ModuleNotFoundError as error:
+            raise SapbertError(
+                "E521",
+                f"Expected the packages of `{cmd_name}`, but got: {error}. Run `pip "
+                "install -e .`.",
+            ) from None
         if isinstance(target, typer.Typer):
             return typer.main.get_command(target)
         single = make_app(add_completion=False)

@@ -17,9 +17,7 @@ from spacy_sapbert.errors import (
     not_written,
     refused_by_system,
 )
-from spacy_sapbert.formats.convert import make_blank
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.kb.packages import check_package_name, check_version
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
@@ -103,10 +101,6 @@ def check_command(
 
     for path in attempt(list_tables, vocabulary) or []:
         attempt(check_readable, path)
-    attempt(check_package_name, name)
-    attempt(check_version, version)
-    attempt(make_blank, lang)
-    attempt(check_wheels)
     for folder in FOLDERS:
         attempt(check_writable, Path(folder, name))
     overrides = attempt(parse_overrides, context.args)
@@ -114,9 +108,19 @@ def check_command(
         config := attempt(read_config, config_path, overrides)
     ):
         attempt(check_base, config)
+    if has_spacy := find_spec("spacy") is not None:
+        from spacy_sapbert.formats.convert import make_blank
+        from spacy_sapbert.kb.packages import check_package_name, check_version
+
+        attempt(check_package_name, name)
+        attempt(check_version, version)
+        attempt(make_blank, lang)
+        attempt(check_wheels)
     for problem in problems:
         msg.fail(problem)
     if problems:
         raise typer.Exit(1)
-    if not quiet:
+    if not has_spacy:
+        msg.warn("spaCy is not installed: `pairs` and `train` can run, no other step")
+    elif not quiet:
         msg.good("Every step can run")

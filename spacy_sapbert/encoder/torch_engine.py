@@ -23,13 +23,22 @@ def open_engine(
     return TorchEngine(model, tokenizer, precision)
 
 
+def find_device() -> Any:
+    """Return the device of spaCy; if it is not installed, a GPU if there is one."""
+    try:
+        from thinc.api import get_torch_default_device
+    except ImportError:
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return get_torch_default_device()
+
+
 class TorchEngine:
-    """See `Engine`. It runs on the device of spaCy."""
+    """See `Engine`. It runs on the device of `find_device`."""
 
     def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
-        from thinc.api import get_torch_default_device
-
-        self.model = model.to(get_torch_default_device())
+        self.model = model.to(find_device())
         self.tokenizer = tokenizer
         self.precision = precision
         self.positions: int = getattr(model.config, "max_position_embeddings", 0)

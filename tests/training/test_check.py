@@ -47,9 +47,18 @@ def test_check_lists_all_problems_at_once(
 def test_check_names_the_packages_that_are_missing(
     invoke: Callable[..., Any], settings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "find_spec", lambda _: None)
+    monkeypatch.setattr(check, "WHEELS", ("build", "no_such_package"))
     shown = invoke("check", SAMPLE, "--name", "sample", *settings, code=1)
     assert "[E521]" in shown.output
+    assert "no_such_package is not installed" in " ".join(shown.output.split())
+
+
+def test_check_without_spacy_is_of_training_alone(
+    invoke: Callable[..., Any], settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "find_spec", lambda _: None)
+    shown = invoke("check", SAMPLE, "--name", "Sample", *settings)
+    assert "`pairs` and `train` can run, no other step" in shown.output
 
 
 def test_check_reads_the_settings_of_the_base(

@@ -187,6 +187,8 @@ def evaluate_hierarchy_command(
     """
     check_name(output)
     check_outputs(output, output.with_suffix(".md"), force=force)
+    for module in ("sklearn.metrics", "scipy.stats"):  # before the encoder runs
+        require(module, PACKAGES)
     pairs = draw_pairs(concepts, held_out, relations, most=most, seed=seed)
     scores = score_encoder(encoder, pairs)
     result = {
