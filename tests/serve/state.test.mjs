@@ -247,7 +247,7 @@ function person(latency, where, isDecided = false) {
     places: spans.map((start) => ({ document: "a", name: "a", start, end: start + 1, label: "", before: "", text, after: "" })),
   });
   const groups = [group("one", "C1", [0, 2]), group("two", "C2", [4, 6]), group("three", "C3", [8], "tied")];
-  let queued = 0;
+  const isLeft = (one) => one.places.some(({ start }) => written.findLast((write) => write.start === start)?.chosen == null);
   let span = SPANS.none;
   let field = false;
   let bench = null;
@@ -264,7 +264,7 @@ function person(latency, where, isDecided = false) {
       occurrences: () => answer(() => ({ places: [{ document: "a", name: "a", start: 30, end: 31, text: "x" }, { document: "b", name: "b", start: 30, end: 31, text: "x" }] })),
       done: (document, reviewer) => { texts.set(document, reviewer); return answer(() => null); },
       next: () => answer(() => (texts.has("b") ? null : "b")),
-      queue: () => answer(() => ({ first: queued++ ? [] : groups, kb: "k", mentions: 5, groups: 3 })),
+      queue: () => answer(() => ({ first: groups.filter(isLeft), kb: "k", mentions: 5, groups: 3 })),
     },
     say(text) { said = text; },
     reviewer: () => "Ada",
@@ -306,6 +306,8 @@ function person(latency, where, isDecided = false) {
     ready, written, screen, state: () => state, said: () => said, isSearching: () => field,
     select(which) { span = SPANS[which]; },
     shown: () => bench.shown().map((one) => one.mention.text),
+    bench: () => bench,
+    isLocked: () => search.field.readOnly,
     /** Looks at another mention by the mouse; the focus leaves the field. */
     click(place) { page.dispatch({ type: "selected", place }); field = false; },
     /** A decision that is made in a note, while the queue is open. */
@@ -538,4 +540,35 @@ test("keys wait while the queue is read, and undo takes back only what was decid
   one.key("u");
   assert.match(one.said(), /undone first, in its note/);
   assert.equal(one.written.length, count);
+});
+
+test("places that are not ticked stay open", async () => {
+  const one = person(0, "queue");
+  await one.pass(100);
+  one.bench().item().places[0].taken = false;
+  one.key("1");
+  assert.deepEqual(one.written.map((write) => write.start), [2]);
+  assert.deepEqual(one.screen(), ["a 0"]);
+  one.key("0");
+  assert.deepEqual(one.written.slice(1).map((write) => [write.start, write.chosen]), [[0, "NIL"]]);
+});
+
+test("after the last group comes what was left, behind what is new", async () => {
+  const one = person(0, "queue");
+  await one.pass(100);
+  for (const key of ["n", "Enter", "n"]) one.key(key);
+  await one.pass(100);
+  assert.deepEqual(one.shown(), ["one", "three"]);
+  assert.deepEqual(one.screen(), ["a 0", "a 2"]);
+  one.key("p");
+  await one.pass(100);
+  assert.deepEqual(one.shown(), ["one", "three"]);
+});
+
+test("nothing can be typed into a search whose first concept is awaited", async () => {
+  const one = person(500, "note");
+  one.key(SEARCH);
+  assert.equal(one.isLocked(), true);
+  await one.pass(1000);
+  assert.equal(one.isLocked(), false);
 });

@@ -53,6 +53,7 @@ const bench = listBench({
       if (!sure.length) { say("Nothing that is open is sure."); return; }
       bench.record(bench.item(), change(sure, ({ mention }) => ({ mention: { ...mention, chosen: mention.cui }, relation: "exact" })));
       draw();
+      bench.showOpen(bench.item());
       say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
     },
     relate(item) {

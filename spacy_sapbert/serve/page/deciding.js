@@ -214,9 +214,9 @@ export function noteBench(page) {
 /**
  * A list of items with a `mention` each, which are decided one after the other. `decide` returns what
  * takes a decision back, or null if nothing was decided; `draw` gets the items that changed; `finished`
- * is called when nothing that follows is open.
+ * is called when nothing that follows is open, and when the last item is left, with this item.
  */
-export function listBench({ say, draw, decide, focusSearch, more = {}, finished = () => {} }) {
+export function listBench({ say, draw, decide, focusSearch, more = {}, finished = (_last) => {} }) {
   /** @type {any[]} */
   let shown = [];
   /** @type {any} */
@@ -229,6 +229,12 @@ export function listBench({ say, draw, decide, focusSearch, more = {}, finished 
     const before = current;
     current = item;
     draw([before, item].filter(Boolean));
+  };
+  /** Shows an item, or if it is decided the next open one, and returns whether there is one. */
+  const showOpen = (item) => {
+    const next = isOpen(item.mention) ? item : shown.slice(shown.indexOf(item) + 1).find((one) => isOpen(one.mention));
+    show(next ?? item);
+    return next !== undefined;
   };
   /** Keeps how an item, or several, is taken back. */
   const record = (item, back) => undos.push({ item, back });
@@ -261,15 +267,15 @@ export function listBench({ say, draw, decide, focusSearch, more = {}, finished 
     move(step) {
       const place = shown.indexOf(current) + step;
       show(shown[Math.max(0, Math.min(shown.length - 1, place))] ?? null);
+      if (place === shown.length) finished(current);
     },
+    showOpen,
     choose(item, chosen, candidate) {
       const back = decide(item, chosen, candidate);
       if (!back) return;
       record(item, back);
       say(`“${item.mention.text}” is ${nameOf(chosen, item.mention)}.`);
-      const next = isOpen(item.mention) ? item : shown.slice(shown.indexOf(item) + 1).find((one) => isOpen(one.mention));
-      show(next ?? item);
-      if (!next) finished();
+      if (!showOpen(item)) finished();
     },
     /** @type {any} */
     more: { search: focusSearch, undo, ...more },
@@ -302,12 +308,15 @@ export function queueBench(page) {
   const skipped = new Set();
   const keyOf = ({ mention }) => `${mention.text.toLowerCase()}\n${mention.cui}`;
 
-  const load = async () => {
+  /** @param {any} [last] the item that was left */
+  const load = async (last) => {
     const reviewer = page.reviewer();
     if (!reviewer) return;
     bench.work("the queue is read.");
     const known = bench.shown();
-    for (const one of known.slice(0, known.indexOf(bench.item()))) if (isOpen(one.mention)) skipped.add(keyOf(one));
+    for (const one of [...known.slice(0, known.indexOf(bench.item())), ...(last ? [last] : [])]) {
+      if (isOpen(one.mention)) skipped.add(keyOf(one));
+    }
     try {
       const found = await page.service.queue(reviewer);
       about = { reviewer, kb: found.kb };
