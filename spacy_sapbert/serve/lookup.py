@@ -158,11 +158,10 @@ def find_names(
     text = clean_text(text)
     if not is_encodable(text):
         return []
-    form, last = name_form(text).split(), UNFINISHED.search(text)
-    readings = [(form, last is None)]
-    if last is not None:
-        before = name_form(text[: last.start()]).split()
-        readings.insert(0, ([*before, fold_letters(last.group())], True))
+    before, last = split_last_word(text)
+    readings = [(name_form(text).split(), not last)]
+    if last:
+        readings.insert(0, ([*name_form(before).split(), fold_letters(last)], True))
     rows: list[tuple[str, str, str]] = []
     for at_start in (True, False):
         for words, unfinished in readings:
@@ -179,11 +178,17 @@ def find_names(
 
 def is_being_typed(text: str, found: Sequence[FoundConcept]) -> bool:
     """Return whether no name that `find_names` found has the last word whole."""
-    last = UNFINISHED.search(clean_text(text))
-    if last is None or not found:
+    _, last = split_last_word(clean_text(text))
+    if not last or not found:
         return False
-    (word,) = name_form(last.group()).split()[-1:] or [""]
+    word = name_form(last)
     return all(word not in name_form(one["alias"]).split() for one in found)
+
+
+def split_last_word(text: str) -> tuple[str, str]:
+    """Return a search without its last word, and this word, which may be unfinished."""
+    last = UNFINISHED.search(text)
+    return (text[: last.start()], last.group()) if last else (text, "")
 
 
 def show_names(
