@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,22 @@ from spacy_sapbert.errors import (
     not_written,
     refused_by_system,
 )
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, select_mentions
+from spacy_sapbert.io.reading import check_file, read_line_blocks
 from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.vocabularies.concepts import read_concepts
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
-from training.trainer.settings import complete_encoder, parse_overrides, read_config
+from training.trainer.settings import (
+    complete_encoder,
+    make_settings,
+    parse_overrides,
+    read_config,
+)
 
 FOLDERS = ("corpus", "models", "packages")  # in which the steps write
+FIRST = 1_000  # concepts that are read for an estimate
 WHEELS = ("build", "setuptools")  # without which no package can be built
 
 
@@ -73,6 +83,32 @@ def check_wheels() -> None:
         )
 
 
+def estimate_validation(config: Config) -> str:
+    """Say what a validation costs; empty if there is none.
+
+    The names of the first concepts stand for those of all. Embedding a name takes a
+    third of the time of training with it.
+    """
+    settings = make_settings(config)
+    files = settings.validation
+    if files.mentions is None or files.concepts is None:
+        return ""
+    check_file(files.mentions)
+    golds, _ = select_mentions(files.mentions, EvaluationSettings())
+    concepts = sum(len(lines) for _, lines in read_line_blocks(files.concepts))
+    if files.sample:
+        ids = {id for gold in golds for part in gold.parts for id in part}
+        concepts = min(concepts, files.sample + len(ids))
+    first = [len(each.aliases) for each in islice(read_concepts(files.concepts), FIRST)]
+    names = round(concepts * sum(first) / max(len(first), 1))
+    trained = 2 * settings.training.batch_size * files.every
+    share = names / (names + 3 * trained)
+    return (
+        f"Validation embeds about {names:,} names every {files.every} steps, which "
+        f"takes {share:.0%} of the time; fewer with a smaller `validation.sample`"
+    )
+
+
 def check_command(
     context: typer.Context,
     vocabulary: Path = typer.Argument(..., help="File or release folder."),
@@ -91,6 +127,7 @@ def check_command(
     models/minilm
     """
     problems: list[str] = []
+    costs = ""
 
     def attempt(function: Callable[..., Any], *values: Any) -> Any:
         try:
@@ -108,6 +145,7 @@ def check_command(
         config := attempt(read_config, config_path, overrides)
     ):
         attempt(check_base, config)
+        costs = attempt(estimate_validation, config)
     if has_spacy := find_spec("spacy") is not None:
         from spacy_sapbert.formats.convert import make_blank
         from spacy_sapbert.kb.packages import check_package_name, check_version
@@ -120,6 +158,8 @@ def check_command(
         msg.fail(problem)
     if problems:
         raise typer.Exit(1)
+    if costs and not quiet:
+        msg.info(costs)
     if not has_spacy:
         msg.warn("spaCy is not installed: `pairs` and `train` can run, no other step")
     elif not quiet:

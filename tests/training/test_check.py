@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training import check
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,22 @@ def test_check_names_the_packages_that_are_missing(
     shown = invoke("check", SAMPLE, "--name", "sample", *settings, code=1)
     assert "[E521]" in shown.output
     assert "no_such_package is not installed" in " ".join(shown.output.split())
+
+
+def test_check_estimates_what_validation_costs(
+    invoke: Callable[..., Any], settings: list[str], tmp_path: Path
+) -> None:
+    concepts = [Concept(f"C{n}", [f"name {n}", f"other {n}"]) for n in range(3000)]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    (tmp_path / "mentions.txt").write_text("name 1||C1\nboth||C1+C2\n", "utf8")
+    more = ["--validation.mentions", tmp_path / "mentions.txt"]
+    more += ["--validation.concepts", tmp_path / "concepts.jsonl"]
+    more += ["--validation.every", 10, "--training.batch_size", 100]
+    words = ["check", SAMPLE, "--name", "sample", *settings, *more]
+    shown = " ".join(invoke(*words).output.split())
+    assert "about 6,000 names every 10 steps, which takes 50% of the time" in shown
+    shown = " ".join(invoke(*words, "--validation.sample", 998).output.split())
+    assert "about 2,000 names every 10 steps, which takes 25% of the time" in shown
 
 
 def test_check_without_spacy_is_of_training_alone(

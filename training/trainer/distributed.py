@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributed
 
 NUMBERS_PER_EXCHANGE = 16_000_000
-# The others wait while rank 0 tokenises all names or validates.
+# The others wait while rank 0 tokenises all names.
 LONGEST_WAIT = timedelta(hours=12)
 
 

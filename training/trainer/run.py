@@ -70,6 +70,7 @@ CHANGING_SETTINGS = (
     "validation.every",
     "validation.mentions",
     "validation.patience",
+    "validation.sample",
 )
 OTHER_SETTINGS = (
     "training.checkpoint_every",
@@ -115,7 +116,7 @@ def train(
     settings = make_settings(config)
     section = settings.training
     stop = stop or Event()
-    validation = read_validation(settings) if ranks.is_first else None
+    validation = read_validation(settings)
     tokenizer, state = make_state(settings, ranks)
     sources = open_sources(paths, tokenizer, settings, ranks, progress=progress_bar)
     total = count_steps([source.lines for source in sources], settings)
@@ -203,12 +204,10 @@ def train(
             entry |= {"learning_rate": rate, **asdict(result)}
 
             every = settings.validation.every
-            if settings.validation.mentions and (
+            if validation is not None and (
                 progress.step == total or progress.step % every == 0
             ):
-                accuracy = 0.0
-                if validation is not None:  # in rank 0
-                    accuracy = validate(state.model, tokenizer, validation, settings)
+                accuracy = validate(state.model, tokenizer, validation, settings, ranks)
                 accuracy = broadcast_number(accuracy, ranks)
                 entry["accuracy"] = accuracy
                 progress.record_validation(accuracy)

@@ -167,6 +167,7 @@ class ValidationSection(Section):
     mentions: OptionalPath
     concepts: OptionalPath
     aliases: OptionalPath
+    sample: int = Field(ge=0)
     every: int = Field(ge=1)
     patience: int = Field(ge=0)
 

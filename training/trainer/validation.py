@@ -1,6 +1,8 @@
 """Accuracy of an encoder on gold mentions during training."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,25 +10,29 @@ import torch
 from torch import Tensor
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import Answer, combine_parts
+from spacy_sapbert.evaluation.accuracy import combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
     read_aliases,
 )
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    rank_mentions,
     score_mentions,
     select_mentions,
 )
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.vocabularies.concepts import read_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.dictionary import Dictionary, best_answers, read_dictionary
+from training.trainer.distributed import SINGLE, Ranks, gather_vectors
 from training.trainer.embedding import embed_tokens
 from training.trainer.settings import TrainingSettings
 
 SETTINGS = EvaluationSettings(ks=(1,))
 NAMES_PER_BATCH = 256
+NAMES_PER_BLOCK = 16_384
+MENTIONS_PER_BLOCK = 1_024
+# Names of a mention that are kept; more that tie with the first do not count.
+NEAREST = 128
 
 
 class Validation(NamedTuple):
@@ -49,9 +55,10 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
         return None
     golds, _ = select_mentions(files.mentions, SETTINGS)
     aliases = read_aliases(files.aliases) if files.aliases else {}
-    dictionary = read_dictionary(
-        read_concepts(files.concepts), lowercase=settings.encoder.how.lowercase
+    concepts = sample_concepts(
+        read_concepts(files.concepts), golds, aliases, files.sample
     )
+    dictionary = read_dictionary(concepts, lowercase=settings.encoder.how.lowercase)
     resolve = make_resolver(dictionary.lookup, aliases)
     if not any(all(combine_parts(resolve(g), SETTINGS.composite)) for g in golds):
         raise SapbertError(
@@ -64,39 +71,94 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     return Validation(golds, dictionary, aliases)
 
 
+def sample_concepts(
+    concepts: Iterable[Concept],
+    golds: Iterable[GoldMention],
+    aliases: dict[str, str],
+    others: int,
+) -> Iterable[Concept]:
+    """Return the concepts of gold mentions and a random sample of others, in order.
+
+    The sample is the same in all runs, so that they can be compared.
+
+    Args:
+        others: The size of the sample; 0 = all.
+    """
+    if not others:
+        return concepts
+    ids = {id for gold in golds for part in gold.parts for id in part}
+    gold_ids = {aliases.get(id, id) for id in ids}
+    source = random.Random(0)
+    kept: dict[int, Concept] = {}  # of gold mentions, by their numbers in the file
+    sample: list[tuple[int, Concept]] = []
+    seen = 0
+    for number, concept in enumerate(concepts):
+        own = (concept.cui, *concept.retired)
+        if any(aliases.get(id, id) in gold_ids for id in own):
+            kept[number] = concept
+            continue
+        seen += 1
+        if len(sample) < others:
+            sample.append((number, concept))
+        elif (place := source.randrange(seen)) < others:
+            sample[place] = (number, concept)
+    kept |= dict(sample)
+    return [kept[number] for number in sorted(kept)]
+
+
 def validate(
-    model: Any, tokenizer: Any, validation: Validation, settings: TrainingSettings
+    model: Any,
+    tokenizer: Any,
+    validation: Validation,
+    settings: TrainingSettings,
+    ranks: Ranks = SINGLE,
 ) -> float:
     """Compute Acc@1 by concepts on the gold mentions, with the expected tie order.
 
-    The mentions are compared with all names, without a knowledge base. The encoder is
-    in training mode before and after.
+    Each rank compares the mentions with its share of the names, without a knowledge
+    base, and the result is that of all names. Memory has the cosines of
+    `MENTIONS_PER_BLOCK` mentions and `NAMES_PER_BLOCK` names. The encoder is in
+    training mode before and after.
     """
     golds, dictionary, aliases = validation
-
-    def embed(texts: Sequence[str]) -> Any:
-        return embed_texts(
-            model,
-            tokenizer,
-            texts,
-            pooling=settings.encoder.how.pooling,
-            max_length=settings.encoder.how.max_length,
-            precision=settings.training.precision,
-        )
-
-    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        # `fold` cases mentions like the names
-        vectors = embed([dictionary.fold(mention) for mention in mentions])
-        cosines = (vectors @ names.T).cpu().numpy()  # (mentions, names)
-        return [
-            best_answers(rows, scores, dictionary, aliases, k=1) for scores in cosines
-        ]
-
+    texts = list(dict.fromkeys(gold.mention for gold in golds))
+    names = list(dictionary.names)[ranks.rank :: ranks.world_size]
+    embed = partial(
+        embed_texts,
+        model,
+        tokenizer,
+        pooling=settings.encoder.how.pooling,
+        max_length=settings.encoder.how.max_length,
+        precision=settings.training.precision,
+    )
     model.eval()
-    names = embed(list(dictionary.names))
-    rows = np.arange(len(names))
-    answers = rank_mentions(rank, (gold.mention for gold in golds))
+    # `fold` cases mentions like the names
+    mentions = embed([dictionary.fold(text) for text in texts])
+    scores = mentions.new_full((len(texts), NEAREST), -torch.inf)
+    rows = torch.zeros_like(scores, dtype=torch.int64)
+    for start in range(0, len(names), NAMES_PER_BLOCK):
+        block = embed(names[start : start + NAMES_PER_BLOCK])
+        numbers = (torch.arange(len(block)) + start) * ranks.world_size + ranks.rank
+        for first in range(0, len(texts), MENTIONS_PER_BLOCK):
+            part = slice(first, first + MENTIONS_PER_BLOCK)
+            cosines = torch.cat((scores[part], mentions[part] @ block.T), dim=1)
+            own = numbers.to(rows.device).expand(len(cosines), -1)
+            known = torch.cat((rows[part], own), dim=1)
+            scores[part], places = cosines.topk(NEAREST, dim=1)
+            rows[part] = known.gather(1, places)
     model.train()
+    sizes = [len(texts)] * ranks.world_size
+    # (mentions, NEAREST of each rank)
+    scores, rows = (
+        torch.cat(gather_vectors(each, sizes, ranks).split(sizes), dim=1).cpu()
+        for each in (scores, rows)
+    )
+    answers = {}
+    for text, score, row in zip(texts, scores, rows, strict=True):
+        found = score.isfinite()
+        answers[text] = best_answers(
+            row[found].numpy(), score[found].numpy(), dictionary, aliases, k=1
+        )
     scored = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
     return float(scored["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
 

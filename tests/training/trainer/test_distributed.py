@@ -20,10 +20,13 @@ from confection import Config
 from safetensors.torch import load_file
 from torch import distributed
 
+from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer import run as run_module
-from training.trainer.distributed import Ranks, start_ranks, stop_ranks
-from training.trainer.settings import DEFAULT_CONFIG
+from training.trainer.distributed import SINGLE, Ranks, start_ranks, stop_ranks
+from training.trainer.settings import DEFAULT_CONFIG, make_settings
+from training.trainer.validation import read_validation, validate
 
 ROOT = Path(__file__).parents[3]
 MakeConfig = Callable[..., Config]
@@ -232,6 +235,35 @@ def test_start_ranks_lets_processes_wait_for_hours(new_process: Any) -> None:
         group = distributed.distributed_c10d._get_default_group()
         backend: Any = group._get_backend(torch.device("cpu"))
         assert backend.options._timeout >= timedelta(hours=6)
+
+    assert fork_ranks(new_process, check) == [0, 0]
+
+
+def test_validate_in_two_processes_equals_one_process(
+    make_config: MakeConfig, tmp_path: Path, new_process: Any
+) -> None:
+    names = ["heart attack", "fever", "pain", "lung", "skin", "bone", "liver"]
+    concepts = [Concept(name, [name, f"acute {name}"]) for name in names]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    lines = [f"{one} {two}||{one}\n" for one in names for two in names]
+    (tmp_path / "mentions.txt").write_text("".join(lines), "utf8")
+    more = {
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": str(tmp_path / "concepts.jsonl"),
+    }
+    settings = make_settings(make_config(more))
+    validation = read_validation(settings)
+    assert validation is not None
+
+    def work(ranks: Ranks = SINGLE) -> float:
+        tokenizer, model = load_encoder(settings.encoder.base)
+        return validate(model, tokenizer, validation, settings, ranks)
+
+    expected = work()
+    assert 0 < expected < 1
+
+    def check(ranks: Ranks) -> None:
+        assert work(ranks) == expected
 
     assert fork_ranks(new_process, check) == [0, 0]
 
