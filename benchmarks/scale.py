@@ -4,21 +4,16 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from benchmarks.large_vocabulary import MixedVectors, frequent_words, write_vocabulary
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.encoder.encoder import Encoder, TokenIds
 from spacy_sapbert.evaluation.gold_mentions import (
     read_mentions,
 )
-from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.indexes.exact import search_blocks
 from spacy_sapbert.kb.indexes.registry import (
@@ -37,7 +32,6 @@ FULL_ROWS = "index.i16"  # the full vectors of a graph with short ones
 BLOCK_ROWS = 16_384
 
 app = make_app(add_completion=False)
-app.command("vocabulary")(write_vocabulary)
 
 
 def read_status() -> dict[str, int]:
@@ -176,76 +170,6 @@ def measure_kb(
             seconds.append(1000 * (time.perf_counter() - start))
         times = np.percentile(seconds, [50, 95])
         msg.text(f"{label}: {times[0]:.3f} ms, {times[1]:.3f} ms")
-
-
-def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
-    """Return what makes vectors of generated names from those of one encoder."""
-    concepts = [concept for kb in kbs for concept in kb.concepts()]
-    known: dict[bytes, int] = {}
-    parts: list[np.ndarray] = []
-    many = 0
-    for kb in kbs:
-        texts = [*dict.fromkeys(a for c in kb.concepts() for a in c.aliases)]
-        for first in show_progress(
-            range(0, len(texts), BLOCK_ROWS), unit="blocks", desc="Names"
-        ):
-            some = texts[first : first + BLOCK_ROWS]
-            token_ids, _ = kb.encoder.tokenize(some)
-            embedded = kb.embed(some)
-            for place in np.flatnonzero(embedded.readable).tolist():
-                key = np.array(token_ids[place], dtype="<i4").tobytes()
-                known.setdefault(key, many + place)
-            parts.append(embedded.vectors)
-            many += len(some)
-    token_ids, _ = kbs[0].encoder.tokenize(frequent_words(concepts))
-    for place, ids in enumerate(token_ids):
-        known.setdefault(np.array(ids, dtype="<i4").tobytes(), many + place)
-    parts.append(kbs[0].encoder.encode(token_ids))
-    return MixedVectors(known, np.concatenate(parts))
-
-
-@app.command("build")
-def build_large(
-    concepts: Path = typer.Argument(..., help="concepts.jsonl of `vocabulary`."),
-    out: Path = typer.Argument(..., help="Folder to write."),
-    real: list[Path] = typer.Option(
-        ..., help="Knowledge base of a real vocabulary; may be repeated."
-    ),
-    encoder: str = typer.Option(..., help="Their encoder, with mean pooling."),
-    backend: str | None = typer.Option(None),
-) -> None:
-    """concepts.jsonl -> kb/ without encoding the generated names
-
-    `kb build` in all but the encoder; that the encoder finds generated names again is
-    not checked, since their vectors are not its own.
-
-    Example: python -m benchmarks.scale build c.jsonl kb-10m --real kb --encoder minilm
-    """
-    counts = {"encoded": 0}
-    encode = Encoder.encode
-    mixed = mixed_vectors([load_kb(kb) for kb in real])
-
-    def mix(encoder: Encoder, names: list[TokenIds]) -> np.ndarray:
-        vectors, missing = mixed.mix(names)
-        if missing.any():
-            places = np.flatnonzero(missing)
-            vectors[places] = encode(encoder, [names[i] for i in places])
-            counts["encoded"] += len(places)
-        return vectors
-
-    start = time.perf_counter()
-    with (
-        patch.object(Encoder, "encode", mix),
-        patch("spacy_sapbert.kb.building.build.probe_kb"),
-    ):
-        manifest = build_kb(concepts, out, encoder, backend=backend, progress=True)
-    seconds = time.perf_counter() - start
-    msg.text(machine_line())
-    msg.text(
-        f"{manifest.counts.rows:,} names of {manifest.counts.concepts:,} concepts in "
-        f"{seconds:,.0f} s, at most {read_status()['VmHWM']:,} MB; "
-        f"{counts['encoded']:,} names were encoded."
-    )
 
 
 if __name__ == "__main__":
