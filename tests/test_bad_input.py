@@ -115,8 +115,6 @@ def test_a_pipeline_that_links_already_is_no_detector(
         ("E106", ["evaluate-pipeline", "PIPELINE", "empty.spacy", "out"]),
         ("E003", ["evaluate-hierarchy", "ENCODER", "CONCEPTS", "CONCEPTS", ""]),
         ("E106", ["evaluate-hierarchy", "ENCODER", "EMPTY", "CONCEPTS", "out"]),
-        ("E003", ["figures", "names", "CONCEPTS", ".", "--encoder", "ENCODER"]),
-        (USAGE, ["figures", "names", "CONCEPTS", "o", "--encoder", "ENCODER"]),
     ],
 )
 def test_bad_input_of_training(

@@ -58,9 +58,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training evaluate-baseline": [
         [NONE, NONE, "--baseline", "exact", "--output", OUT]
     ],
-    "training figures calibration": [[NONE, NONE, "--output", OUT]],
-    "training figures names": [[NONE, OUT, "--encoder", NONE]],
-    "training figures cosines": [[NONE, OUT, "--encoder", NONE]],
 }
 # They write nothing, or change the knowledge base that they are given.
 OTHERS = {
@@ -131,10 +128,7 @@ def test_existing_output_is_an_error_without_force(
     monkeypatch.chdir(tmp_path)
     app, *command = name.split()
     output = tmp_path / f"earlier{ENDINGS.get(name, '')}"
-    written = output
-    if "figures" in name:  # it writes two files
-        written = output.with_suffix(".svg")
-    written.write_bytes(b"of hours")
+    output.write_bytes(b"of hours")
     command += [str(output) if word == OUT else word for word in words]
     shown = invoke(*command, app=APPS[app])
     assert shown.exit_code == (2 if name == "sapbert regress" else 1)
@@ -145,7 +139,7 @@ def test_existing_output_is_an_error_without_force(
     assert "No such option" not in forced.output
     if name != "training fetch-encoder":  # it has no input that is missing
         assert forced.exit_code in (1, 2)
-        assert written.read_bytes() == b"of hours"
+        assert output.read_bytes() == b"of hours"
 
 
 @pytest.mark.parametrize("mark", [True, False])
@@ -244,8 +238,7 @@ def test_place_of_an_output_is_checked_before_anything_is_read(
     (tmp_path / "link").symlink_to(tmp_path / "kb" / "v1")
     ending = ENDINGS.get(name, "")
     if place == "folder":
-        made = f"folder{'.png' if 'figures' in name else ending}"
-        (tmp_path / made).mkdir()
+        (tmp_path / f"folder{ending}").mkdir()
     before = sorted(tmp_path.rglob("*"))
     output = f"{place}{ending}"
     app, *command = name.split()

@@ -1,7 +1,6 @@
 """The command line of training: `python -m training COMMAND …`.
 
-A command is imported when it is called, so `python -m training train` needs neither
-spaCy nor matplotlib.
+A command is imported when it is called, so `python -m training train` needs no spaCy.
 """
 
 import inspect
@@ -17,7 +16,7 @@ from spacy_sapbert.errors import SapbertError
 class CommandInfo(NamedTuple):
     """Where a command is defined, and its `input -> output` line of help."""
 
-    target: str  # module:function in `training`, or module:app for several commands
+    target: str  # module:function in `training`
     help: str
 
 
@@ -94,9 +93,6 @@ COMMANDS = {
         "experiments.tables:results_table",
         "results.json of linkers, seeds, folds, languages -> table, Markdown",
     ),
-    "figures": CommandInfo(
-        "experiments.figures:app", "concepts.jsonl + encoders -> PNG and SVG"
-    ),
 }
 
 
@@ -119,8 +115,6 @@ class LazyGroup(ErrorReportingGroup):
                 f"Expected the packages of `{cmd_name}`, but got: {error}. Run `pip "
                 "install -e .`.",
             ) from None
-        if isinstance(target, typer.Typer):
-            return typer.main.get_command(target)
         single = make_app(add_completion=False)
         # `--training.seed 1` and the like
         takes_settings = cmd_name in ("check", "train")
