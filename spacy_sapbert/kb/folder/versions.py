@@ -141,7 +141,10 @@ def installed_kbs() -> dict[str, EntryPoint]:
 
 def find_kb(name: str | Path | None = None) -> Path:
     """Return a folder, or that of an installed knowledge base; None = the only one."""
-    installed = installed_kbs()
+    if name is not None and (folder := Path(name)).is_dir():
+        check_no_pipeline(folder)
+        return folder
+    installed = installed_kbs()  # which reads the metadata of all packages
     names = ", ".join(sorted(installed)) or "none"
     if name is None:
         if len(installed) != 1:
@@ -153,10 +156,6 @@ def find_kb(name: str | Path | None = None) -> Path:
                 "build`.",
             )
         name = next(iter(installed))
-    folder = Path(name)
-    if folder.is_dir():
-        check_no_pipeline(folder)
-        return folder
     point = installed.get(str(name))
     if point is None:
         raise not_found(name, f"found neither; installed are: {names}", "Correct it")
@@ -185,11 +184,12 @@ def check_no_pipeline(folder: Path) -> None:
 
 def installed_name(source: str | Path | None) -> str | None:
     """Return the installed knowledge base that `find_kb` finds; None = a folder."""
+    if source is not None and Path(source).is_dir():
+        return None
     installed = installed_kbs()
     if source is None:
         return next(iter(installed)) if len(installed) == 1 else None
-    name = str(source)
-    return name if name in installed and not Path(source).is_dir() else None
+    return str(source) if str(source) in installed else None
 
 
 def read_current(folder: Path) -> str:
