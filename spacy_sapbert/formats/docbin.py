@@ -91,11 +91,12 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 
+    vocab = Vocab() if vocab is None else vocab  # a vocabulary may be empty
     docs: Iterator[Any] | None = None
     for number in count(1):
         try:
             if docs is None:
-                docs = DocBin().from_bytes(load_docbin(path)).get_docs(vocab or Vocab())
+                docs = DocBin().from_bytes(load_docbin(path)).get_docs(vocab)
             doc = next(docs, None)
             text = "" if doc is None else doc.text
         except SapbertError:
