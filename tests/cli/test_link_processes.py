@@ -101,7 +101,6 @@ def contents(folder: Path):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.smoke
 def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_process):
     nlp = spacy.blank("en")
     docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import spacy
 import srsly
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
@@ -227,7 +227,6 @@ def test_documents_damaged_docbin_is_a_named_error(tmp_path: Path, data: Any) ->
 
 
 @given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
-@settings(deadline=None)
 def test_documents_any_damage_of_a_docbin_is_an_error_of_ours(
     tmp_path_factory: pytest.TempPathFactory, place: float, byte: int
 ) -> None:
@@ -318,7 +317,6 @@ def test_read_docbin_crafted_values_are_a_named_error(
         read_bytes(tmp_path, pack(**fields))
 
 
-@settings(deadline=None, max_examples=200)
 @given(place=st.integers(0), values=st.binary(min_size=1, max_size=5))
 def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, place: int, values: bytes

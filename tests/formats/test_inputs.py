@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -219,7 +219,6 @@ def test_select_spans_keeps_the_longest() -> None:
     st.text(st.sampled_from("ab (.)\n\u2028é"), min_size=1, max_size=20),
     st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20)), max_size=4),
 )
-@settings(deadline=None)
 def test_set_mentions_are_exactly_at_their_offsets(
     text: str, places: list[tuple[int, int]]
 ) -> None:

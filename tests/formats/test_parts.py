@@ -62,7 +62,7 @@ def texts(folder: Path) -> Any:
 
 
 @given(total=st.integers(0, 12), size=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_parts_have_every_document_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, total: int, size: int
 ) -> None:

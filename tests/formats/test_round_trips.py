@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 
@@ -78,7 +78,6 @@ def mentions_read(doc: Doc) -> Any:
 
 @pytest.mark.parametrize("name", READERS)
 @given(docs=linked_docs())
-@settings(max_examples=60, deadline=None)
 def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
     if library := READERS[name].library:
         pytest.importorskip(library[0])

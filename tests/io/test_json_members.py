@@ -5,7 +5,7 @@ from typing import Any
 
 import ijson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -40,7 +40,6 @@ VALUES = st.recursive(
 LISTS = st.lists(VALUES, max_size=4)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     graphs=st.lists(LISTS, min_size=1, max_size=3),
     others=st.dictionaries(st.sampled_from(["x", "a2"]), VALUES),
@@ -81,7 +80,6 @@ def is_list_of(text: str) -> bool:
     return isinstance(data, dict) and isinstance(data.get("c"), list)
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     members=LISTS,
     place=st.integers(0, 200),

@@ -4,7 +4,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -59,7 +59,6 @@ def test_read_line_blocks_only_line_feeds_end_lines(
     assert [number for number, _ in lines] == list(range(1, len(expected) + 1))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     lines=st.lists(
         st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), min_size=1
@@ -87,7 +86,6 @@ def test_read_line_blocks_any_block_size_gives_the_same_lines(
 
 
 @given(cuts=st.lists(st.integers(0, 200), max_size=5), packed=st.booleans())
-@settings(deadline=None, max_examples=40)
 def test_read_line_blocks_parts_may_be_split_at_any_byte(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], packed: bool
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -80,7 +80,6 @@ def outline(linked: Linked) -> Any:
     return linked.note, linked.cui, found
 
 
-@settings(max_examples=60)
 @given(
     edit=st.booleans(),
     mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=9),
@@ -109,7 +108,6 @@ def test_a_link_does_not_depend_on_the_batch_or_on_k(
         assert kb.ranker or scores == sorted(scores, reverse=True)
 
 
-@settings(max_examples=60)
 @given(
     mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=6),
     options=OPTIONS,

@@ -237,7 +237,9 @@ def test_names_of_many_concepts_are_found_as_by_exact_search(
     found: list[np.ndarray] = []
     for backend in ("hnsw", "exact"):
         (tmp_path / backend).mkdir()
-        kb = load_kb(make_kb(tmp_path / backend, concepts, backend=backend))
+        kb = load_kb(
+            make_kb(tmp_path / backend, concepts, backend=backend, order="none")
+        )
         assert kb.rows == 300 + len(shared)
         vectors = kb.embed([f"{name} of the ward" for name in shared]).vectors
         found.append(kb.search(vectors, 20)[1])

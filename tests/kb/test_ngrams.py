@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -197,7 +197,6 @@ def test_unite_adds_the_most_similar_names_to_rows(make_index: Make) -> None:
     assert none.tolist() == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     names=st.lists(TEXTS, min_size=1, max_size=20),
     mention=TEXTS,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.order import names as order_of_names
 from spacy_sapbert.kb.order.fit import Example, check_right, fit_weights
 from spacy_sapbert.kb.order.names import (
     LEFT_OUT,
@@ -66,7 +67,7 @@ def make_concepts(number: int) -> list[Concept]:
 @pytest.fixture(scope="module")
 def folder(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
     folder = tmp_path_factory.mktemp("order")
-    return make_kb(folder, make_concepts(300), engine="auto")  # exported if it can be
+    return make_kb(folder, make_concepts(150), engine="auto")  # exported if it can be
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +92,12 @@ def test_build_kb_learns_an_order_that_finds_misspelled_names(
 
 
 def test_names_of_a_script_without_spaces_have_an_order_too(
-    make_kb: Callable[..., Path], tmp_path: Path
+    make_kb: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No word of theirs is a word of two names."""
+    monkeypatch.setattr(order_of_names, "MANY", 200)
     chance = random.Random(0)
-    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(1_600)}
+    names = {"".join(chance.choices(SYLLABLES, k=5)) for _ in range(320)}
     concepts = [Concept(f"C{n:04}", [name]) for n, name in enumerate(sorted(names))]
     order = load_kb(make_kb(tmp_path, concepts)).manifest.order
     assert order is not None
@@ -106,7 +108,7 @@ def test_names_of_a_script_without_spaces_have_an_order_too(
 def test_build_kb_twice_with_an_order_writes_the_same_bytes(
     folder: Path, make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
-    again = make_kb(tmp_path, make_concepts(300), engine="auto")
+    again = make_kb(tmp_path, make_concepts(150), engine="auto")
     for path in (p for p in folder.rglob("[!.]*") if p.is_file()):
         assert (again / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
@@ -114,7 +116,7 @@ def test_build_kb_twice_with_an_order_writes_the_same_bytes(
 def test_build_kb_without_an_order_has_no_3_grams(
     make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
-    folder = make_kb(tmp_path, make_concepts(300), order="none")
+    folder = make_kb(tmp_path, make_concepts(150), order="none")
     manifest = read_version(folder).manifest
     assert (manifest.order, manifest.ngrams) == (None, False)
     few = make_kb(tmp_path / "few", make_concepts(5))

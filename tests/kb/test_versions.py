@@ -151,7 +151,6 @@ def test_newest_that_cannot_be_loaded_is_an_error(own_kb: Path) -> None:
     assert kb.link(["fever"])[0].cui == "C0000004"
 
 
-@pytest.mark.smoke
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_query_in_a_forked_child_uses_the_opened_version(
     own_kb: Path, other_kb: Path, new_process: Any

@@ -44,7 +44,9 @@ def kb(
     request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> KnowledgeBase:
     folder = tmp_path_factory.mktemp("filtered")
-    return load_kb(make_kb(folder, make_concepts(), backend=request.param))
+    return load_kb(
+        make_kb(folder, make_concepts(), backend=request.param, order="none")
+    )
 
 
 def test_filter_with_few_concepts_finds_all_of_them(kb: KnowledgeBase) -> None:

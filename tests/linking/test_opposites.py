@@ -83,6 +83,7 @@ def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> Non
     assert excludes(split_words(name), split_words(mention)) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["open-rrf", "mesh-rrf"])
 def test_opposites_are_rarely_two_names_of_one_concept(data_file, folder) -> None:
     # A pair counts for its first word, in alphabetical order.

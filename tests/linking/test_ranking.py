@@ -154,7 +154,7 @@ FILTERS: list[dict[str, list[str]]] = [
 
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
-@pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8), (20_000, 8)])
+@pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8)])
 def test_search_with_an_overlay_equals_plain_search(
     kb: KnowledgeBase,
     wanted: dict[str, list[str]],
@@ -168,8 +168,8 @@ def test_search_with_an_overlay_equals_plain_search(
     monkeypatch.setattr(search, "MAX_DEPTH", most)
     monkeypatch.setattr(nearest, "MAX_ROWS", most)
     monkeypatch.setattr(nearest, "FIRST_ROWS", 2)
-    for mention in ("fever", f"attack {CALLED[5]}", "ward", "xyz"):
-        for k in (1, 3, 100):
+    for mention in (f"attack {CALLED[5]}", "ward"):
+        for k in (1, 100):
             check(kb, mention, wanted, k)
 
 
@@ -204,7 +204,7 @@ def test_search_without_an_overlay_equals_plain_search(
     deny=st.sets(st.sampled_from([f"C{n:02}" for n in range(40)]), max_size=30),
     text=st.text(alphabet="heartpinfv old", min_size=1, max_size=12),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_search_without_an_overlay_of_any_text_equals_plain_search(
     base: KnowledgeBase, text: str, **fields: Any
 ) -> None:
@@ -267,7 +267,6 @@ def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
     assert linked == [([], "below_threshold", None)]
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     mention=st.sampled_from([*WORDS, "ward", f"{CALLED[7]} old", "attack boo", "zz w"]),
     types=st.sets(st.sampled_from([*TYPES, "T999", "DISO"]), max_size=2),

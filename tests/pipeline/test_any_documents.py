@@ -231,8 +231,6 @@ def check_doc(doc: Doc, options: Any) -> None:
 
 
 @settings(
-    deadline=None,
-    max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(recipe=ANY, options=OPTIONS)

@@ -3,7 +3,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -82,7 +82,6 @@ def test_read_biosyn_invalid_line_is_an_error_or_counted(
     assert report.dropped["bad lines"] == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(NAMES))
 def test_read_biosyn_any_names_are_read_unchanged(names: list[str]) -> None:
     said = [name for name in map(clean_name, names) if has_letter_or_digit(name)]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -79,7 +79,6 @@ def test_concept_to_json_sorts_languages_and_sources() -> None:
     assert list(data["languages"]) == list(data["sources"]) == ["ENG", "SPA"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
 def test_read_concepts_reads_what_write_concepts_wrote(
     tmp_path_factory: pytest.TempPathFactory, concepts: list[Concept], packed: bool

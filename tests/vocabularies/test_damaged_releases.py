@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -24,7 +24,6 @@ PIECES = ["\t", "|", ",", '"', "\n", "\r", "\0", "\ufeff", "1\t", "Maps to", "9"
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@settings(max_examples=40, deadline=None)
 @given(
     which=st.integers(0, 99),
     place=st.floats(0, 1),

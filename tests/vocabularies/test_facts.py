@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -94,7 +94,6 @@ def test_build_concepts_also_adds_no_name() -> None:
     assert dropped == {}
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
 def test_build_concepts_sorts_as_python_does(cuis: list[str]) -> None:
     concepts, _ = build(*(Fact(cui, NAME, "name") for cui in cuis))

@@ -9,7 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.io import xml_blocks
@@ -437,7 +437,6 @@ def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
     return concepts
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.from_regex(r"D\d{3}", fullmatch=True), RECORDS, max_size=5))
 def test_read_mesh_any_records_are_read_unchanged(
     records: dict[str, dict[str, Any]],
@@ -452,7 +451,6 @@ def test_read_mesh_any_records_are_read_unchanged(
             assert fail(path).startswith("[E106]")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, len(as_xml(DESCRIPTORS)) - 2), st.sampled_from(["fail", "skip"]))
 def test_read_mesh_file_that_is_cut_anywhere_is_an_error(
     length: int, on_error: str
@@ -470,6 +468,7 @@ def read_table(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
             yield ui, list(same)
 
 
+@pytest.mark.slow
 def test_read_mesh_diseases_of_mesh_are_read_unchanged(
     data_file: Callable[[str], Path], tmp_path: Path
 ) -> None:

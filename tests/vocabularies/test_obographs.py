@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -251,7 +251,6 @@ METAS = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
 def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
     node: dict[str, Any], meta: dict[str, Any], edges: Any, on_error: str
@@ -275,6 +274,7 @@ def test_read_obographs_real_ontologies_read_every_concept(data_folder: Path) ->
     assert counts["doid-2018-07-05.json.gz"] == DOID_CONCEPTS
 
 
+@pytest.mark.slow
 def test_read_obographs_real_ontology_reads_under_umls_ids(data_folder: Path) -> None:
     path = data_folder / "sources" / "doid-2018-07-05.json.gz"
     concepts, report = read(path, ids="xref", multi_xref="all")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
@@ -180,7 +180,6 @@ def test_read_rdf_hostile_files_are_errors(tmp_path: Path) -> None:
     assert fail(packed).startswith("[E150]")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     source=st.sampled_from([("x.ttl", SKOS), ("x.owl", OWL)]),
     place=st.floats(0, 1),

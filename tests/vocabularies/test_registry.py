@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -312,7 +312,6 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=9), max_size=6)
 
 
 @every_format
-@settings(max_examples=60, deadline=None)
 @given(
     texts=TEXTS,
     extra=st.binary(max_size=3),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.io import reading
@@ -556,7 +556,6 @@ NAMES = st.text(st.characters(exclude_characters="|\n", exclude_categories=["Cs"
 # what cuts fields and lines, and halves of characters, between anything
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5))
 def test_read_rrf_any_names_are_read_unchanged(concepts: list[list[str]]) -> None:
     rows = [
@@ -594,6 +593,7 @@ def test_read_rrf_sample_has_brand_names_of_drugs() -> None:
     assert "Lipitor" in names_of(SAMPLE, trade_names=True)[ATORVASTATIN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["open-rrf", "mesh-rrf"])
 def test_read_rrf_real_vocabulary_reads_to_its_counts(
     data_folder: Path, name: str

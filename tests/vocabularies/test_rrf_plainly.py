@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -151,7 +151,6 @@ def read_plainly(
     return concepts, {rule: n for rule, n in dropped.items() if n}, errors
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(ROW, st.sampled_from(BREAKS)), max_size=12),
     st.booleans(),

@@ -196,7 +196,7 @@ def test_read_table_of_excel(tmp_path: Path) -> None:
     assert report.notes[0] == "Other sheets are not read: 'notes'."
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
 def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
     place: float, extra: bytes
@@ -211,7 +211,6 @@ def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
             assert all(each.cui and each.aliases for each in concepts)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     text=st.text(st.sampled_from('ab",;|\t\n\r \0='), max_size=60),
     separator=st.none() | st.sampled_from("/|;,a"),
