@@ -25,6 +25,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
         *("build", concepts_file, kb, "--encoder", tiny_encoder),
         *("--backend", "hnsw", "--setting", "M=8", "--setting", "ef=50"),
         *("--pooling", "cls", "--threshold", "0.5", "--source", "made up 1.0"),
+        *("--engine", "torch"),
         code=0,
     )
     assert "made up 1.0" in result.output
@@ -53,8 +54,8 @@ def test_kb_build_gpu_id_without_a_gpu_is_an_error(
 def test_kb_build_quiet_prints_nothing(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    arguments = (concepts_file, tmp_path / "kb", "--encoder", tiny_encoder, "--quiet")
-    result = run("build", *arguments)
+    arguments = (concepts_file, tmp_path / "kb", "--encoder", tiny_encoder)
+    result = run("build", *arguments, "--engine", "torch", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
@@ -88,7 +89,7 @@ def test_kb_build_replaces_a_folder_only_with_force(
 ) -> None:
     arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "v1" / "encoder")
     assert "--force" in run(*arguments, code=1).output
-    run(*arguments, "--force", "--backend", "exact", code=0)
+    run(*arguments, "--force", "--backend", "exact", "--engine", "torch", code=0)
     assert load_kb(own_kb).manifest.index.backend == "exact"
     assert (own_kb / "v1" / "index.hnsw").exists()
     assert not (own_kb / "v2" / "index.hnsw").exists()

@@ -399,7 +399,7 @@ def test_build_kb_of_a_published_folder_has_its_vectors(
     make(tmp_path / "base")
     write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", NAMES)])
     base = str(tmp_path / "base")
-    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", base, threads=1)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", base, engine="torch")
     vectors = load_kb(str(tmp_path / "kb")).embed(NAMES).vectors
     np.testing.assert_allclose(vectors, vectors_of(tmp_path / "base"), atol=1e-6)
     # pickled weights; OpenVINO's are of the same ending

@@ -235,7 +235,7 @@ def test_link_points_of_other_scripts_depend_on_the_tokenizer(kb: Path) -> None:
 
 def test_link_with_cased_xlm_roberta(names_file: Path, tmp_path: Path) -> None:
     encoder = make_xlm_roberta(tmp_path / "encoder")
-    build_kb(names_file, tmp_path / "kb", str(encoder), threads=1)
+    build_kb(names_file, tmp_path / "kb", str(encoder), engine="torch")
     for mention in ("Fever", "FEVER", "糖尿病", "ＨｂＡ１ｃ", "ปวดหัว", "חום"):
         assert find_alias(tmp_path / "kb", mention)[1] == 1
     kb = load_kb(str(tmp_path / "kb"))

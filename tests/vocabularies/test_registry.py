@@ -496,7 +496,7 @@ def test_damaged_zip_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"E150.*x\.zip"):
         read_vocabulary(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.obo", b"\0" * (1 << 29))
+        archive.writestr("x.obo", b"\0" * ((1 << 27) + 1))
     with pytest.raises(SapbertError, match="E007"):
         read_vocabulary(path)
 

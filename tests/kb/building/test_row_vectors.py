@@ -159,7 +159,7 @@ def test_build_kb_that_reuses_vectors_of_another_encoder_is_an_error(
 def test_build_kb_does_not_reuse_short_values_for_long_ones(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    build = {"encoder": str(tiny_encoder), "backend": "exact"}
+    build = {"encoder": str(tiny_encoder), "backend": "exact", "engine": "torch"}
     build_kb(concepts_file, tmp_path / "short", **build | {"backend": "faiss"})
     with pytest.raises(SapbertError, match="E394.*16 bits"):
         build_kb(concepts_file, tmp_path / "kb", reuse=tmp_path / "short", **build)
