@@ -162,13 +162,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Make what hundreds of tests do fast: pipelines, writes, garbage collection."""
+    """Make what hundreds of tests do fast: pipelines, and garbage collection."""
     if "spacy" in sys.modules:
         from spacy.lang.en import English
 
         # Each pipeline would add 1,347 of them to its tokenizer, in 0.1 s.
         English.Defaults.tokenizer_exceptions = {}
-    os.fsync = lambda _: None  # processes are killed here, but no power fails
     gc.freeze()  # modules and tests stay to the end
 
 
