@@ -74,7 +74,7 @@ def many_concepts() -> list[Concept]:
 def misspell_names(
     concepts: list[Concept], seed: int, *, more: int = 2
 ) -> list[GoldDocument]:
-    """Sixty documents, which write the names misspelt and after `more` syllables."""
+    """Forty documents, which write the names misspelt and after `more` syllables."""
     chance = random.Random(seed)
 
     def write(name: str) -> str:
@@ -86,7 +86,7 @@ def misspell_names(
         make_document(
             *((write(one.name), one.cui) for one in chance.sample(concepts, 5))
         )
-        for _ in range(60)
+        for _ in range(40)
     ]
 
 
@@ -112,7 +112,7 @@ def taught_kb(
 ) -> Path:
     """The knowledge base after these documents; not to be changed."""
     folder = tmp_path_factory.mktemp("taught") / "kb"
-    teach_documents(load_kb(plain_kb), documents[:50], output=folder)
+    teach_documents(load_kb(plain_kb), documents[:30], output=folder)
     return folder
 
 
@@ -129,9 +129,9 @@ def count_right(kb: KnowledgeBase, documents: list[GoldDocument]) -> int:
 def test_teach_learns_an_order_that_is_right_for_other_documents(
     plain_kb: Path, taught_kb: Path, documents: list[GoldDocument]
 ) -> None:
-    before = count_right(load_kb(plain_kb), documents[50:])
+    before = count_right(load_kb(plain_kb), documents[30:])
     taught = load_kb(taught_kb)
-    after = count_right(taught, documents[50:])
+    after = count_right(taught, documents[30:])
     assert taught.ranker is not None
     assert before + 10 < after <= 50
 
@@ -141,7 +141,7 @@ def test_teach_an_order_that_is_not_sure_of_nonsense(
     taught_kb: Path, documents: list[GoldDocument], nonsense: str
 ) -> None:
     taught = load_kb(taught_kb)
-    texts = [mention.mention for mention in documents[50].mentions]
+    texts = [mention.mention for mention in documents[30].mentions]
     *links, other = taught.link([*texts, nonsense])
     chances = [linked.candidates[0]["probability"] for linked in links]
     assert max(chances) > other.candidates[0]["probability"]
@@ -156,7 +156,7 @@ def test_teach_report_is_that_of_cross_validation(
     kb = load_kb(plain_kb)
     new, report = teach_documents(kb, documents, output=tmp_path / "kb")
     assert report.changed
-    assert report.examples == 300
+    assert report.examples == 200
     assert report.before.all is not None
     assert report.after is not None
     assert report.after.all is not None
@@ -302,12 +302,12 @@ def test_teach_again_or_in_parts_is_teaching_once(
 ) -> None:
     once = load_kb(taught_kb)
     kb = load_kb(plain_kb)
-    for part in (documents[25:50], documents[:25], documents[:50]):
+    for part in (documents[15:30], documents[:15], documents[:30]):
         kb, report = teach_documents(
             kb, part, output=tmp_path / "kb", add=True, force=True
         )
     assert learned_files(kb) == learned_files(once)
-    assert (report.counts.repeated, report.counts.replaced) == (50, 0)
+    assert (report.counts.repeated, report.counts.replaced) == (30, 0)
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
     assert len(list_versions(kb.folder)) == 3
@@ -435,7 +435,7 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
 def test_teach_notes_of_two_annotators_show_the_gain_of_one(
     plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
 ) -> None:
-    anna = documents[:40]
+    anna = documents[:30]
     # Ben does not see the hard mentions of every second note.
     ben = [
         document._replace(source="ben", mentions=document.mentions[: 1 + number % 2])
@@ -696,13 +696,13 @@ def test_taught_kb_is_copied_pickled_and_evaluated_with_its_order(
     other = pickle.loads(pickle.dumps(kb))  # noqa: S301
     assert other.ranker == kb.ranker
     path = tmp_path / "gold.tsv"
-    rows = [f"{m.mention}\t{m.parts[0][0]}" for d in documents[50:] for m in d.mentions]
+    rows = [f"{m.mention}\t{m.parts[0][0]}" for d in documents[30:] for m in d.mentions]
     path.write_text("\n".join(["mention\tids", *rows]) + "\n", "utf8")
     output = tmp_path / "evaluation.json"
     invoke("evaluate", taught_kb, path, "--output", output, code=0)
     (file,) = json.loads(output.read_text())["files"]
     accuracy = file["accuracy"]["all"]["concepts"]["acc@1"]
-    assert accuracy["strict"] == count_right(kb, documents[50:]) / 50
+    assert accuracy["strict"] == count_right(kb, documents[30:]) / 50
 
 
 @pytest.mark.parametrize(
