@@ -52,7 +52,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training biosyn-names": [[NONE, OUT]],
     "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
     "training train": [[NONE, OUT]],
-    "training evaluate-pipeline": [[NONE, NONE, OUT]],
     "training evaluate-hierarchy": [[NONE, NONE, NONE, OUT]],
     "training results-table": [["a=none", "--output", OUT]],
     "training evaluate-baseline": [
@@ -82,7 +81,6 @@ OTHERS = {
     "sapbert kb versions",
     "sapbert serve",
     "training check",
-    "training split-documents",  # its files are in a folder: see its own tests
 }
 # Commands that write a folder, and a file that every such folder has.
 FOLDERS = {

@@ -25,7 +25,6 @@ from spacy.cli._util import parse_config_overrides
 from thinc.api import Config
 from weasel.util import load_project_config
 
-from training.detector.evaluate import FOUND, LINKED
 from training.encoders.fetch import MODULE, PACKAGE
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +33,7 @@ TEXT = "\n".join(path.read_text("utf8") for path in PAGES if path.is_file())
 # variables that the pages set, with their values
 SET = re.findall(r"""--(vars\.\w+) (\\?"[^"]*"|[^\s`'"\\]+)""", TEXT)
 TYPED = {*re.findall(r"spacy project run (\w+)", TEXT)}
+FOUND, LINKED = "mentions found", "mentions found and linked"
 # the tests below type them
 HERE = {"all", "annotated", "open", "serve", "unpack"}
 
@@ -43,6 +43,8 @@ def project(tmp_path: Path) -> Path:
     """A copy of the files of the repository that the commands use."""
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "training", folder / "training")
+    annotated = folder / "experiments" / "annotated"
+    shutil.copytree(ROOT / "experiments" / "annotated", annotated)
     shutil.copytree(ROOT / "assets" / "sample", folder / "assets" / "sample")
     shutil.copy(ROOT / "project.yml", folder)
     return folder
@@ -84,8 +86,9 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(
         paths = [*command.get("deps", []), *command.get("outputs", [])]
         assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
         for line in command["script"]:
-            assert re.match(r"python -m (spacy|training|zipfile) ", line)
-            assert line.count("python -m ") == 1
+            own = r"experiments/annotated/\w+\.py"
+            assert re.match(rf"python (-m (spacy|training|zipfile)|{own}) ", line)
+            assert line.count("python ") == 1
 
 
 def test_steps_of_workflows_find_what_they_need(
@@ -137,7 +140,7 @@ def test_annotated_ends_with_a_package(
     demo_folder: Path, project: Path, run: Callable[..., str]
 ) -> None:
     shutil.copytree(demo_folder / "models", project / "models")
-    detector = project / "training" / "detector" / "cpu.cfg"
+    detector = project / "experiments" / "annotated" / "cpu.cfg"
     shorten(detector, max_steps=60, eval_frequency=30)
     run("annotated", ".")
     scores = read_scores(project)
@@ -158,7 +161,7 @@ def test_annotated_ends_with_all_that_its_page_sets(
     (project / "corpus").mkdir()
     sample = project / "assets" / "sample" / "annotated.txt"
     sample.rename(project / "corpus" / "mine")
-    detector = project / "training" / "detector" / "transformer.cfg"
+    detector = project / "experiments" / "annotated" / "transformer.cfg"
     shorten(detector, max_steps=2, eval_frequency=1)
     # the tiny encoder has 64 positions
     config = Config().from_disk(detector, interpolate=False)
@@ -169,7 +172,7 @@ def test_annotated_ends_with_all_that_its_page_sets(
         "documents": "corpus/mine",
         "annotated_kb": "models/kb",
         "split_options": " --label Disease",
-        "detector": "training/detector/transformer.cfg",
+        "detector": "experiments/annotated/transformer.cfg",
         "detector_encoder": "models/kb/v1/encoder",
     }
     assert {f"vars.{name}" for name in values} <= {name for name, _ in SET}

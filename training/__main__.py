@@ -73,14 +73,6 @@ COMMANDS = {
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
     ),
-    "split-documents": CommandInfo(
-        "detector.split:split_documents",
-        "annotated documents -> train.spacy, dev.spacy and held_out.spacy",
-    ),
-    "evaluate-pipeline": CommandInfo(
-        "detector.evaluate:evaluate_pipeline",
-        "pipeline + held_out.spacy -> mentions found and linked, results.json",
-    ),
     "evaluate-baseline": CommandInfo(
         "experiments.baselines:evaluate_baseline",
         "kb/ + mentions.tsv -> results.json of look-up, 3-grams or training mentions",

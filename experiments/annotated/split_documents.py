@@ -12,6 +12,7 @@ import spacy
 import typer
 from spacy.tokens import Doc, DocBin, Span
 
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.convert import LABEL, convert_corpus
 from spacy_sapbert.formats.corpus import detect_corpus, read_corpus
@@ -19,6 +20,7 @@ from spacy_sapbert.formats.docbin import read_docbin
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 
+app = make_app(add_completion=False)
 TRAIN, DEV, HELD_OUT = PARTS = ("train", "dev", "held_out")
 
 
@@ -93,6 +95,7 @@ def read_annotated_docs(
     return docs
 
 
+@app.command()
 def split_documents(
     documents: Path = typer.Argument(
         ...,
@@ -127,8 +130,8 @@ def split_documents(
     Equal texts are in one part. Documents of --held-out-documents that are also among
     the others are left out.
 
-    Example: python -m training split-documents CDR_TrainingSet.PubTator.txt
-    corpus/annotated --prefix MESH:
+    Example: python experiments/annotated/split_documents.py
+    CDR_TrainingSet.PubTator.txt corpus/annotated --prefix MESH:
     """
     paths = {part: output / f"{part}.spacy" for part in PARTS}
     check_outputs(*paths.values(), force=force)
@@ -180,3 +183,15 @@ def no_annotated_mentions(*, part: object, documents: object) -> SapbertError:
         f"Expected mentions in {part}, but there are none of the {documents} "
         "documents. Annotate more documents, or choose larger shares.",
     )
+
+
+def run(app: typer.Typer) -> None:
+    """Run a command line; a `SapbertError` ends it with one line."""
+    try:
+        app()
+    except SapbertError as error:
+        msg.fail(error, exits=1)
+
+
+if __name__ == "__main__":
+    run(app)

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Doc, Span
-
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.pipeline.assembly import assemble_pipeline
-from tests.commands import invoke
-from tests.pipelines import make_nlp
-from training.__main__ import app as training_app
-from training.detector.evaluate import (
+from evaluate_pipeline import (
     FOUND,
     LINKED,
     PLACED,
@@ -22,9 +15,20 @@ from training.detector.evaluate import (
     describe_counts,
     evaluate_docs,
 )
-from training.detector.split import choose_parts, read_annotated_docs, read_docs
+from spacy.tokens import Doc, Span
+from split_documents import app as split_app
+from split_documents import (
+    choose_parts,
+    read_annotated_docs,
+    read_docs,
+)
 
-ROOT = Path(__file__).parents[3]
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.pipeline.assembly import assemble_pipeline
+from tests.commands import invoke
+from tests.pipelines import make_nlp
+
+ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets" / "sample" / "annotated.txt"
 
 
@@ -40,24 +44,26 @@ def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order() -> 
 def test_split_leaves_documents_of_training_out_of_held_out_ones(
     tmp_path: Path,
 ) -> None:
-    words = ["split-documents", str(SAMPLE), str(tmp_path / "out")]
+    words = [str(SAMPLE), str(tmp_path / "out")]
     more = tmp_path / "more.txt"
     more.write_text(
         SAMPLE.read_text("utf8")
         + "new|t|Fever.\nnew|a|None.\nnew\t0\t5\tFever\tFinding\tC0015967\n\n",
         "utf8",
     )
-    shown = invoke(*words, "--held-out-documents", more, app=training_app, code=0)
+    invoke(*words, "--held-out-documents", more, app=split_app, code=0)
     (doc,) = read_docs(tmp_path / "out" / "held_out.spacy")
     assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
         ("Fever", "Finding", "C0015967")
     ]
-    assert "[E003]" in invoke(*words, app=training_app).output
-    shown = invoke(*words, "--most", "5", "--force", app=training_app, code=0)
+    with pytest.raises(SapbertError, match="E003"):
+        split_app(words)
+    invoke(*words, "--most", "5", "--force", app=split_app, code=0)
     assert len(read_docs(tmp_path / "out" / "train.spacy")) == 5
-    shown = invoke(*words, "--dev", "0", "--force", app=training_app)
-    assert "[E106]" in shown.output
-    assert "Traceback" not in shown.output
+    with pytest.raises(SapbertError, match="E106"):
+        split_app([*words, "--dev", "0", "--force"])
+    with pytest.raises(SapbertError, match="E150"):
+        read_docs(more.rename(tmp_path / "other.spacy"))
 
 
 def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> None:
@@ -74,8 +80,8 @@ def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> 
 
 
 def test_one_label_of_all_mentions_replaces_their_types(tmp_path: Path) -> None:
-    words = ["split-documents", str(SAMPLE), str(tmp_path / "out"), "--label", "ANY"]
-    invoke(*words, app=training_app, code=0)
+    words = [str(SAMPLE), str(tmp_path / "out"), "--label", "ANY"]
+    invoke(*words, app=split_app, code=0)
     docs = read_docs(tmp_path / "out" / "train.spacy")
     ents = [ent for doc in docs for ent in doc.ents]
     assert {ent.label_ for ent in ents} == {"ANY"}

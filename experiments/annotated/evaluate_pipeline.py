@@ -12,16 +12,16 @@ import numpy as np
 import typer
 from spacy.language import Language
 from spacy.tokens import Doc
+from split_documents import no_annotated_mentions, read_docs, run
 
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.formats.gold import NIL
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_json
 from spacy_sapbert.pipeline.running import load_pipeline
-from training.detector.split import no_annotated_mentions
 
-from .split import read_docs
-
+app = make_app(add_completion=False)
 RESAMPLES = 2_000
 INTERVAL = (2.5, 97.5)  # percentiles
 FOUND, LINKED = "mentions found", "mentions found and linked"
@@ -157,9 +157,10 @@ def evaluate_docs(
     return {"documents": len(gold_docs), "ids_missing": missing, "scores": scores}
 
 
+@app.command()
 def evaluate_pipeline(
     pipeline: str = typer.Argument(..., help="Folder or package of the pipeline."),
-    documents: Path = typer.Argument(..., help="held_out.spacy of `split-documents`."),
+    documents: Path = typer.Argument(..., help="held_out.spacy of split_documents.py."),
     output: Path = typer.Argument(..., help="results.json to write."),
     force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
@@ -168,7 +169,7 @@ def evaluate_pipeline(
 
     Precision, recall and F, with 95 % intervals over documents.
 
-    Example: python -m training evaluate-pipeline models/annotated/pipeline
+    Example: python experiments/annotated/evaluate_pipeline.py models/annotated/pipeline
     corpus/annotated/held_out.spacy results/annotated/evaluation.json
     """
     check_outputs(output, force=force)
@@ -199,3 +200,7 @@ def format_score(score: dict[str, Any]) -> str:
         f"{number:.3f}".lstrip("0") for number in (score["value"], *score["interval"])
     )
     return f"{value} ({low}–{high})"
+
+
+if __name__ == "__main__":
+    run(app)
