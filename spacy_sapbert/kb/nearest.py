@@ -16,7 +16,7 @@ from .naming import NameFinder, choose_row
 from .parts import Parts
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
-MORE_ROWS = 4  # times as many are searched for if they have too few concepts
+MORE_ROWS = 2  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
 FILTERS_KEPT = 64  # a byte for each row and each concept
 
@@ -101,9 +101,12 @@ class Nearest:
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
         count = min(FIRST_ROWS, most)
+        entries: dict[int, list[Entry]] = {}
+        read = np.empty(0, dtype=np.int64)
         while pending and most:
             rows, cosines = self.search(vectors[pending], count, filtered)
-            entries = self.read_entries(rows, filtered)
+            entries |= self.read_entries(np.setdiff1d(rows, read), filtered)
+            read = np.union1d(read, rows)
             near = zip(rows.tolist(), cosines.tolist(), strict=True)
             for number, (near_rows, scores) in zip(pending, near, strict=True):
                 ranked = sort_entries(near_rows, scores, entries)
