@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "convert-corpus": CommandInfo(
         "corpora.convert:convert_research",
-        "COMETA, AskAPatient, XL-BEL, CADEC -> mentions.tsv or docs.spacy",
+        "COMETA, AskAPatient, XL-BEL -> mentions.tsv or docs.spacy",
     ),
     "check": CommandInfo(
         "check:check_command",

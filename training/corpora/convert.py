@@ -10,7 +10,6 @@ from spacy_sapbert.formats.convert import LABEL, convert_corpus
 from spacy_sapbert.formats.corpus import finish_documents
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import check_outputs
-from training.corpora.cadec import read_cadec
 from training.corpora.research import read_askapatient, read_cometa, read_xlbel
 from training.data.options import Force, Quiet, print_counts
 
@@ -18,7 +17,7 @@ from training.data.options import Force, Quiet, print_counts
 def convert_research(
     corpus: Corpus,
     format: Annotated[
-        Literal["askapatient", "cadec", "cometa", "xlbel"],
+        Literal["askapatient", "cometa", "xlbel"],
         typer.Option(help="The corpus: docs/corpora.md."),
     ] = ...,  # type: ignore[assignment]
     output: Path = typer.Option(
@@ -41,7 +40,7 @@ def convert_research(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert COMETA, AskAPatient, XL-BEL or CADEC as it was released.
+    """Convert COMETA, AskAPatient or XL-BEL as it was released.
 
     Example: python -m training convert-corpus cometa/splits/stratified_general/dev.csv
     --format cometa --output corpus/cometa/dev.tsv
@@ -52,7 +51,7 @@ def convert_research(
     elif format == "askapatient":
         documents = read_askapatient(corpus, fold=fold, split=split)
     else:
-        documents = read_cadec(corpus) if format == "cadec" else read_xlbel(corpus)
+        documents = read_xlbel(corpus)
     found = finish_documents(corpus, documents, prefix, drop_prefix)
     with show_progress(found, unit="documents", quiet=quiet) as shown:
         counts = convert_corpus(
