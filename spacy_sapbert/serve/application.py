@@ -5,26 +5,27 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, linking, reviews
-from .description import BODY, Errors, describe_api, describe_errors
+from .description import describe_api, describe_errors
 from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
     FAILED,
+    ErrorAnswer,
     RequestError,
     describe_invalid,
     status_of,
     wrong_request,
 )
 from .protocols import fhir, inception, reconcile
-from .protocols.errors import OperationOutcome, answer_error
+from .protocols.errors import answer_error
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
 from .service import Service
@@ -35,17 +36,16 @@ DESCRIPTION = (
     "Links texts and mentions to the concepts of one knowledge base. Errors have the "
     "form of `ErrorAnswer`, below /fhir of `OperationOutcome`."
 )
-# The parts of the service, and the errors that their requests may have.
-ROUTERS: tuple[tuple[APIRouter, Errors], ...] = (
-    (health.router, describe_errors([409, 507])),
-    (linking.router, describe_errors([*BODY, 422])),
-    (concepts.router, describe_errors([404, 422])),
-    (columns.router, describe_errors([*BODY, 422, 501])),
-    (reviews.router, describe_errors([*BODY, 404, 409, 422, 507])),
-    (reconcile.router, describe_errors([*BODY, 404, 422])),
-    (inception.router, describe_errors([404, 422])),
-    (fhir.router, describe_errors([*BODY, 404, 422], OperationOutcome)),
-    (routes.router, {}),
+ROUTERS = (
+    health.router,
+    linking.router,
+    concepts.router,
+    columns.router,
+    reviews.router,
+    reconcile.router,
+    inception.router,
+    fhir.router,
+    routes.router,
 )
 
 
@@ -81,6 +81,7 @@ def make_application(
         docs_url=None,  # its page loads scripts from other sites
         redoc_url=None,
         lifespan=lifespan,
+        responses=describe_errors(ErrorAnswer),
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
@@ -88,8 +89,8 @@ def make_application(
     app.state.settings = settings
     app.state.store = store
     app.state.teacher = teacher
-    for router, errors in ROUTERS:
-        app.include_router(router, responses=errors)
+    for router in ROUTERS:
+        app.include_router(router)
 
     @cache
     def describe() -> dict[str, Any]:

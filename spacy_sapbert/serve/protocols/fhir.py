@@ -25,10 +25,11 @@ from ...vocabularies.concepts import (
     list_related_codes,
 )
 from ..depends import ServiceDep
+from ..description import describe_errors
 from ..lookup import describe_codes, find_names, merge_found
 from ..problems import INVALID, RequestError, wrong_request
 from ..requests import LONGEST_VALUE, validate
-from .errors import FHIR, FHIR_JSON
+from .errors import FHIR, FHIR_JSON, OperationOutcome
 from .fhir_codes import (
     ALL,
     CodeSystem,
@@ -405,7 +406,12 @@ class FhirResponse(JSONResponse):
         return json.dumps(content).encode()
 
 
-router = APIRouter(tags=["FHIR"], prefix=FHIR, default_response_class=FhirResponse)
+router = APIRouter(
+    tags=["FHIR"],
+    prefix=FHIR,
+    default_response_class=FhirResponse,
+    responses=describe_errors(OperationOutcome),
+)
 
 
 def now() -> str:
