@@ -47,8 +47,6 @@ TOOLS = (
     "link_terms",
     "search_concepts",
     "get_concept",
-    "map_codes",
-    "explain_link",
 )
 
 

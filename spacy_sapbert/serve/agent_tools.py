@@ -2,24 +2,13 @@
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from ..evaluation.explain import Explanation
-from ..kb.knowledge_base import KnowledgeBase
-from ..linking.sources import normalize_prefix
 from .api import columns, concepts, linking
-from .lookup import ConceptAnswer, ConceptName
-from .problems import RequestError
-from .protocols.fhir_codes import (
-    CodeSystem,
-    codes_of,
-    find_concepts,
-    is_synonym,
-    list_systems,
-)
-from .requests import LONGEST_VALUE, ExplainRequest, JudgedEntity, SearchAnswer
+from .lookup import ConceptAnswer
+from .requests import LONGEST_VALUE, JudgedEntity, SearchAnswer
 from .service import Service
 
 LONGEST_NOTE = 200_000  # characters
@@ -56,28 +45,6 @@ class LinkedNote(BaseModel):
     total: int
     next: int | None
     mentions: list[JudgedEntity]
-
-
-class MappedCode(BaseModel):
-    """The concepts of a code, and their codes in another vocabulary.
-
-    Attributes:
-        relation: "equivalent" = both vocabularies give names to the concept;
-            "related" = one is a cross reference; null = there is none.
-    """
-
-    code: str
-    concepts: list[ConceptName]
-    codes: list[str]
-    relation: Literal["equivalent", "related"] | None
-
-
-class MappedCodes(BaseModel):
-    """One result for each code, in order."""
-
-    source: str
-    target: str
-    codes: list[MappedCode]
 
 
 def shorten(value: Any, longest: int = LONGEST_NAME) -> Any:
@@ -185,93 +152,3 @@ class AgentTools:
         Of each list the first 50.
         """
         return concepts.get_concept(self.service, id, related=MOST_CANDIDATES)
-
-    def map_codes(
-        self,
-        codes: Annotated[list[Short], Field(min_length=1, max_length=MOST_SHOWN)],
-        source: Annotated[
-            Short,
-            Field(
-                description="Vocabulary of the codes, e.g. ICD10CM; `concepts` = ids."
-            ),
-        ],
-        target: Annotated[Short, Field(description="Vocabulary to map to.")],
-    ) -> MappedCodes:
-        """Map codes of a vocabulary to the codes of another one."""
-        kb = self.service.kb
-        given, wanted = find_named(kb, source), find_named(kb, target)
-        return MappedCodes(
-            source=given.name,
-            target=wanted.name,
-            codes=[map_code(kb, code, given, wanted) for code in codes],
-        )
-
-    async def explain_link(
-        self,
-        mention: Short,
-        context: Annotated[
-            Note | None,
-            Field(description="The note or sentence that has the mention in it."),
-        ] = None,
-        start: Annotated[
-            int | None,
-            Field(ge=0, description="Where it starts in `context`, if it is repeated."),
-        ] = None,
-        expected: Annotated[
-            Short | None, Field(description="The id that you expect; NIL = none.")
-        ] = None,
-    ) -> Explanation:
-        """Explain why a mention is linked to its concept, or to none."""
-        body = ExplainRequest(
-            mention=mention,
-            context=context,
-            start=start,
-            end=None if start is None else start + len(mention),
-            expected=expected,
-        )
-        found = await linking.explain_mention(self.service, body)
-        return replace(
-            found,
-            candidates=found.candidates[:MOST_CANDIDATES],
-            filtered=found.filtered[:MOST_CANDIDATES],
-        )
-
-
-def find_named(kb: KnowledgeBase, name: str) -> CodeSystem:
-    """Return the code system that a name means: "icd10cm" → ICD10CM.
-
-    Raises:
-        RequestError: If the knowledge base has no codes of it.
-    """
-    systems = list_systems(kb)
-    wanted = normalize_prefix(name)
-    for system in systems:
-        names = map(normalize_prefix, system.sources or [system.name])
-        if wanted in names or name == system.url:
-            return system
-    known = ", ".join(system.name for system in systems[:MOST_SHOWN])
-    raise RequestError(
-        "E484",
-        "Expected a vocabulary whose codes the knowledge base has, but got another. "
-        f"It has: {known}.",
-        404,
-    )
-
-
-def map_code(
-    kb: KnowledgeBase, code: str, source: CodeSystem, target: CodeSystem
-) -> MappedCode:
-    """Return the codes that the concepts of a code have in another vocabulary."""
-    found = find_concepts(kb, source, code)
-    mapped = [concept for concept in found if codes_of(concept, target)]
-    codes = [each for concept in mapped for each in codes_of(concept, target)]
-    relation: Literal["equivalent", "related"] | None = None
-    if mapped:
-        equal = all(is_synonym(concept, source, target) for concept in mapped)
-        relation = "equivalent" if equal else "related"
-    return MappedCode(
-        code=code,
-        concepts=[{"cui": one.cui, "name": one.name} for one in found],
-        codes=[*dict.fromkeys(codes)],
-        relation=relation,
-    )

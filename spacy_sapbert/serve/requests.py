@@ -74,23 +74,6 @@ class MentionsRequest(LinkSettings):
     labels: list[Annotated[str, Field(max_length=LONGEST_VALUE)]] | None = None
 
 
-class ExplainRequest(LinkSettings):
-    """A mention, where it stands in a text, and what it should be.
-
-    Attributes:
-        context: The text: with [[marks]] around the mention, with `start` and `end`, or
-            with the mention in it, where the first place counts.
-        start, end: Offsets in characters; marks in the text are then part of it.
-    """
-
-    mention: str | None = None
-    context: str | None = None
-    start: Annotated[int, Field(ge=0)] | None = None
-    end: Annotated[int, Field(ge=1)] | None = None
-    label: Value | None = None
-    expected: Value | None = None
-
-
 class JudgedEntity(LinkedEntity):
     """A linked entity, and how far its link can be trusted; see `judge_link`."""
 

@@ -38,7 +38,6 @@ ROUTES: dict[str, Role | None] = {
     "GET /access": READ,
     "POST /link": READ,
     "POST /mentions": READ,
-    "POST /explain": READ,
     "GET /concepts/{cui}": READ,
     "GET /search": READ,
     "GET /roots": READ,

@@ -151,44 +151,14 @@ def test_concepts_are_searched_and_read(linking: Service) -> None:
     found = call(linking, "search_concepts", query="heart", limit=3)
     assert len(found["concepts"]) == 3
     assert found["concepts"][0]["cui"] in ("C0000001", "C0000003")
+    (coded,) = call(linking, "search_concepts", query="I21", limit=1)["concepts"]
+    assert coded["cui"] == "C0000001"
     only = call(linking, "search_concepts", query="fever", types=["T047"])
     assert "C0000004" not in [one["cui"] for one in only["concepts"]]
     card = call(linking, "get_concept", id="C9999999")  # a retired id
     assert (card["cui"], card["retired"]) == ("C0000001", ["C9999999"])
     assert card["codes"] == {"ICD10CM": ["I21"]}
     assert card["parents"] == [{"cui": "C0000003", "name": "Heart disease"}]
-
-
-def test_codes_are_mapped(linking: Service) -> None:
-    found = call(
-        linking, "map_codes", codes=["I21", "X"], source="icd10cm", target="concepts"
-    )
-    assert found["codes"][0]["codes"] == ["C0000001"]
-    assert found["codes"][1] == {
-        "code": "X",
-        "concepts": [],
-        "codes": [],
-        "relation": None,
-    }
-    back = call(
-        linking, "map_codes", codes=["C0000001"], source="concepts", target="ICD10CM"
-    )
-    assert back["codes"][0]["codes"] == ["I21"]
-    # no name of the concept is from ICD10CM: the code is a cross reference
-    assert back["codes"][0]["relation"] == "related"
-
-
-def test_a_link_is_explained(linking: Service) -> None:
-    found = call(
-        linking,
-        "explain_link",
-        mention="MI",
-        context="Myocardial infarction (MI) was excluded. MI again.",
-        expected="C0000002",
-    )
-    assert found["candidates"][0]["cui"]
-    assert found["expected"]["cause"] is not None
-    assert call(linking, "explain_link", mention="fever")["cui"] == "C0000004"
 
 
 @pytest.mark.parametrize(
@@ -204,8 +174,6 @@ def test_a_link_is_explained(linking: Service) -> None:
         ("search_concepts", {"query": "fever", "types": ["T999"]}, "filter.types"),
         ("get_concept", {"id": "C1"}, "E463"),
         ("get_concept", {"id": ""}, "id"),
-        ("map_codes", {"codes": ["1"], "source": "X", "target": "concepts"}, "ICD10CM"),
-        ("explain_link", {"mention": "fever", "context": "none here"}, "mention"),
         ("nothing", {}, "nothing"),
     ],
 )
@@ -241,9 +209,6 @@ NAME = "Zqxwvut Patientname"
         ("search_concepts", {"query": NAME * 99}, "query with at most 1000 characters"),
         ("search_concepts", {"query": "a", "types": [NAME]}, "`filter.types`"),
         ("get_concept", {"id": NAME}, "E463"),
-        ("map_codes", {"codes": [NAME], "source": NAME, "target": NAME}, "ICD10CM"),
-        ("explain_link", {"mention": NAME, "context": "none"}, "a context with"),
-        ("explain_link", {"mention": "a", "start": NAME}, "start as in the schema"),
     ],
 )
 def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(

@@ -307,7 +307,6 @@ def test_answers_have_the_headers_of_security(service: Client) -> None:
 def test_no_word_of_a_document_is_in_the_log_or_the_metrics(service: Client) -> None:
     service.post("/link", {"texts": [f"{SECRET} has fever", "(" * 100_001 + SECRET]})
     service.post("/mentions", {"mentions": [SECRET], "types": [SECRET]})
-    service.post("/explain", {"context": f"[[{SECRET}]] and more"})
     service.get(f"/search?q={SECRET.replace(' ', '+')}")
     service.get(f"/concepts/{SECRET.replace(' ', '%20')}")
     service.get(f"/{SECRET.replace(' ', '%20')}?{SECRET.replace(' ', '%20')}")

@@ -1,18 +1,15 @@
-"""/link, /mentions and /explain."""
+"""/link and /mentions."""
 
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
-from ...evaluation.explain import Explanation
 from ...formats.entities import LinkedEntity
 from ...linking.certainty import judge_link
 from ..depends import ServiceDep
-from ..explaining import explain as explanation_of
 from ..problems import describe_problem, wrong_request
 from ..requests import (
-    ExplainRequest,
     JudgedEntity,
     LinkAnswer,
     LinkedMention,
@@ -83,12 +80,3 @@ async def link_mentions(service: ServiceDep, body: MentionsRequest) -> MentionsA
         for text, (linked, _) in zip(body.mentions, results, strict=True)
     ]
     return MentionsAnswer(kb=kb, mentions=links)
-
-
-@router.post("/explain")
-async def explain_mention(service: ServiceDep, body: ExplainRequest) -> Explanation:
-    """Explain why a mention has its concept, or not the expected one.
-
-    The answer is that of `spacy sapbert explain --json`.
-    """
-    return await explanation_of(service, body)
