@@ -1,9 +1,11 @@
-"""Answers in JSON."""
+"""Answers in JSON, and files."""
 
 import json
 from typing import Any
 
 from fastapi import Response
+
+FHIR_JSON = "application/fhir+json"
 
 
 def encode(data: Any) -> str:
@@ -14,9 +16,20 @@ def encode(data: Any) -> str:
     return json.dumps(data, allow_nan=False, separators=(",", ":"))
 
 
-def to_json(data: Any, status: int = 200) -> Response:
-    """Return an answer in JSON."""
-    return Response(encode(data), status, media_type="application/json")
+class JsonResponse(Response):
+    """An answer that is not a model; see `encode`."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the body; see `Response`."""
+        return encode(content).encode()
+
+
+class FhirResponse(JsonResponse):
+    """A resource of FHIR."""
+
+    media_type = FHIR_JSON
 
 
 def describe_file(*media: str) -> dict[int | str, dict[str, Any]]:

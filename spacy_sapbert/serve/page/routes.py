@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
-from ..api.answers import to_json
+from ..api.answers import JsonResponse
 from ..api.concepts import get_kb
 from ..api.health import get_access
 from ..depends import OptionalStoreDep, ServiceDep, SettingsDep
@@ -89,7 +89,7 @@ async def index(
     if not settings.tokens:
         found = {"kb": get_kb(service, store), "access": await get_access(request)}
         answers = {path: one.model_dump(mode="json") for path, one in found.items()}
-    data = bytes(to_json(answers).body).replace(b"<", rb"\u003c")
+    data = bytes(JsonResponse(answers).body).replace(b"<", rb"\u003c")
     page = FILES["index.html"].replace(ANSWERS, ANSWERS[:-2] + data)
     return send_file("index.html", page)
 

@@ -1,15 +1,15 @@
 """The answer to an error, in the form that the protocol of its path has."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel
 
+from ..api.answers import FHIR_JSON
 from ..problems import ErrorAnswer, Problem, tell
 
 FHIR = "/fhir"
-FHIR_JSON = "application/fhir+json"
-# FHIR's IssueType by status of HTTP, and of one error by its code.
+# FHIR's IssueType by status of HTTP, and of one error by its code; else "invalid".
 # SOURCE: https://hl7.org/fhir/R4/valueset-issue-type.html
 ISSUES: dict[int | str, str] = {
     401: "login",
@@ -18,8 +18,6 @@ ISSUES: dict[int | str, str] = {
     405: "not-supported",
     408: "timeout",
     413: "too-long",
-    421: "invalid",
-    422: "invalid",
     429: "throttled",
     500: "exception",
     503: "transient",
@@ -27,26 +25,15 @@ ISSUES: dict[int | str, str] = {
 }
 
 
-class Details(BaseModel):
-    """What people read of an issue."""
-
-    text: str
-
-
-class Issue(BaseModel):
-    """What went wrong; `diagnostics` is the code of the error."""
-
-    severity: Literal["error"] = "error"
-    code: str
-    details: Details
-    diagnostics: str
-
-
 class OperationOutcome(BaseModel):
-    """The body of each answer below /fhir that is no success."""
+    """The body of each answer below /fhir that is no success.
+
+    Attributes:
+        issue: What went wrong; its `diagnostics` is the code of the error.
+    """
 
     resourceType: Literal["OperationOutcome"] = "OperationOutcome"
-    issue: list[Issue]
+    issue: list[dict[str, Any]]
 
 
 def answer_error(error: Exception, path: str) -> Response:
@@ -54,9 +41,12 @@ def answer_error(error: Exception, path: str) -> Response:
     told, media = tell(error), "application/json"
     body: BaseModel = ErrorAnswer(error=Problem(code=told.code, message=told.text))
     if path.startswith(f"{FHIR}/") or path == FHIR:
-        details = Details(text=told.text)
-        kind = ISSUES.get(told.code) or ISSUES[told.status]
-        issue = Issue(code=kind, details=details, diagnostics=told.code)
+        issue = {
+            "severity": "error",
+            "code": ISSUES.get(told.code) or ISSUES.get(told.status, "invalid"),
+            "details": {"text": told.text},
+            "diagnostics": told.code,
+        }
         body, media = OperationOutcome(issue=[issue]), FHIR_JSON
     headers = {} if told.status != 401 else {"www-authenticate": "Bearer"}
     if told.retry_after is not None:

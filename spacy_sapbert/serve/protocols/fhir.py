@@ -6,13 +6,11 @@ query, a POST request in a resource `Parameters`.
 SOURCE: https://hl7.org/fhir/R4/terminology-service.html
 """
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...io.version import __version__
@@ -24,12 +22,13 @@ from ...vocabularies.concepts import (
     Concept,
     list_related_codes,
 )
+from ..api.answers import FhirResponse
 from ..depends import ServiceDep
 from ..description import describe_errors
 from ..lookup import describe_codes, find_names, merge_found
 from ..problems import INVALID, RequestError, wrong_request
-from ..requests import LONGEST_VALUE, validate
-from .errors import FHIR, FHIR_JSON, OperationOutcome
+from ..requests import Value, validate
+from .errors import FHIR, OperationOutcome
 from .fhir_codes import (
     ALL,
     CodeSystem,
@@ -55,7 +54,6 @@ EQUIVALENCES = {BROADER: "wider", NARROWER: "narrower", RELATED: "relatedto"}
 INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
 # What $lookup returns of a code if nothing is asked for, else also "child".
 USUAL = ["designation", "definition", "semanticType", "concept", "parent", "inactive"]
-Text = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 Number = Annotated[int, Field(ge=0, le=MOST_NUMBER)]
 
 
@@ -88,15 +86,15 @@ class Parameters(BaseModel):
 class Shown(BaseModel):
     """How names are shown: `displayLanguage` is e.g. "es" or "es-MX"."""
 
-    displayLanguage: Text | None = None
+    displayLanguage: Value | None = None
 
 
 class LookUp(Shown):
     """A code, and what of it is wanted."""
 
-    system: Text
-    code: Text
-    property: Annotated[list[Text], Field(max_length=MOST_PARAMETERS)] = []
+    system: Value
+    code: Value
+    property: Annotated[list[Value], Field(max_length=MOST_PARAMETERS)] = []
 
 
 class ValidateCode(Shown):
@@ -106,10 +104,10 @@ class ValidateCode(Shown):
     enough.
     """
 
-    url: Text
-    system: Text
-    code: Text
-    display: Text | None = None
+    url: Value
+    system: Value
+    code: Value
+    display: Value | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -124,21 +122,20 @@ class ValidateCode(Shown):
 class Expand(Shown):
     """The codes of a value set, or those of them that a `filter` finds, a page."""
 
-    url: Text
-    filter: Text | None = None
+    url: Value
+    filter: Value | None = None
     offset: Number = 0
     count: Number | None = None
-    includeDesignations: bool = False
 
 
 class Translate(BaseModel):
     """A code, and the code system or value set of the codes that are wanted."""
 
-    system: Text
-    code: Text
-    url: Text = MAP
-    targetsystem: Text | None = None
-    target: Text | None = None
+    system: Value
+    code: Value
+    url: Value = MAP
+    targetsystem: Value | None = None
+    target: Value | None = None
 
 
 def need_system(kb: KnowledgeBase, url: str) -> CodeSystem:
@@ -158,18 +155,12 @@ def unknown_code() -> RequestError:
     )
 
 
-def too_costly(count: int) -> RequestError:
+def too_costly(count: int, fix: str) -> RequestError:
     return RequestError(
         "E481",
-        f"Expected at most {MOST:,} codes in an answer, but there are {count:,}. Send "
-        "`count` and `offset`.",
+        f"Expected at most {MOST:,} codes in an answer, but there are {count:,}. {fix}",
         INVALID,
     )
-
-
-def make_parameter(name: str, **value: Any) -> dict[str, Any]:
-    """Return a parameter of an answer, e.g. with `valueString`."""
-    return {"name": name, **value}
 
 
 def make_parameters(parameters: list[dict[str, Any]]) -> dict[str, Any]:
@@ -185,22 +176,21 @@ def look_up(kb: KnowledgeBase, given: LookUp) -> dict[str, Any]:
         raise unknown_code()
     wanted = given.property or USUAL
     shown = choose_display(concepts[0], system, given.displayLanguage)
-    found = [
-        make_parameter("name", valueString=system.name),
-        make_parameter("display", valueString=shown),
+    found: list[dict[str, Any]] = [
+        {"name": "name", "valueString": system.name},
+        {"name": "display", "valueString": shown},
     ]
     for concept in concepts if "designation" in wanted else ():
         for alias, tag in list_designations(concept):
-            part = [make_parameter("language", valueCode=tag)] if tag else []
-            part.append(make_parameter("value", valueString=alias))
-            found.append(make_parameter("designation", part=part))
+            part = [{"name": "language", "valueCode": tag}] if tag else []
+            part.append({"name": "value", "valueString": alias})
+            found.append({"name": "designation", "part": part})
     for name in wanted:
         for value in list_values(kb, system, concepts, given.code, name):
             kind = "valueBoolean" if isinstance(value, bool) else "valueCode"
             kind = "valueString" if name == "definition" else kind
-            part = [make_parameter("code", valueCode=name)]
-            part.append(make_parameter("value", **{kind: value}))
-            found.append(make_parameter("property", part=part))
+            part = [{"name": "code", "valueCode": name}, {"name": "value", kind: value}]
+            found.append({"name": "property", "part": part})
     unique = [one for place, one in enumerate(found) if one not in found[:place]]
     return make_parameters(unique)
 
@@ -230,7 +220,7 @@ def list_values(
         case "child":
             children = {cui for one in concepts for cui in kb.children(one.cui)}
             if len(children) > MOST:
-                raise too_costly(len(children))
+                raise too_costly(len(children), "Leave out `child`.")
             return codes_of_cuis(kb, children, system)
         case "inactive" if not system.sources:
             return [code != concepts[0].cui]
@@ -257,11 +247,11 @@ def validate_code(kb: KnowledgeBase, given: ValidateCode) -> dict[str, Any]:
         cuis = [concept.cui for concept in concepts]
         if given.display and not any(names.is_name(given.display, cui) for cui in cuis):
             message = "The code exists, but it does not have this name."
-    parameters = [make_parameter("result", valueBoolean=not message)]
+    parameters: list[dict[str, Any]] = [{"name": "result", "valueBoolean": not message}]
     if message:
-        parameters.append(make_parameter("message", valueString=message))
+        parameters.append({"name": "message", "valueString": message})
     if shown is not None:
-        parameters.append(make_parameter("display", valueString=shown))
+        parameters.append({"name": "display", "valueString": shown})
     return make_parameters(parameters)
 
 
@@ -315,18 +305,18 @@ def translate(kb: KnowledgeBase, given: Translate) -> dict[str, Any]:
     for target in targets:
         if system and (wanted or target != system):
             found.update(find_matches(kb, system, given.code, target))
-    parameters = [make_parameter("result", valueBoolean=bool(found))]
+    parameters: list[dict[str, Any]] = [{"name": "result", "valueBoolean": bool(found)}]
     if not found:
         text = "The code is unknown, or its concept has no such code."
-        parameters.append(make_parameter("message", valueString=text))
+        parameters.append({"name": "message", "valueString": text})
     for one in sorted(found)[:MOST]:
         coding = {"system": one.system, "code": one.code, "display": one.display}
-        part = [
-            make_parameter("equivalence", valueCode=one.equivalence),
-            make_parameter("concept", valueCoding=coding),
-            make_parameter("source", valueUri=MAP),
+        part: list[dict[str, Any]] = [
+            {"name": "equivalence", "valueCode": one.equivalence},
+            {"name": "concept", "valueCoding": coding},
+            {"name": "source", "valueUri": MAP},
         ]
-        parameters.append(make_parameter("match", part=part))
+        parameters.append({"name": "match", "part": part})
     return make_parameters(parameters)
 
 
@@ -350,7 +340,7 @@ def list_page(
         return len(codes), codes[given.offset :][:count]
     total = count_codes(kb, system)
     if given.count is None and total - given.offset > MOST:
-        raise too_costly(total)
+        raise too_costly(total, "Send `count` and `offset`.")
     return total, kb.store.list_codes(system.sources, count, given.offset)
 
 
@@ -362,16 +352,7 @@ def expand(kb: KnowledgeBase, given: Expand) -> dict[str, Any]:
     for code in codes:
         concept = find_concepts(kb, system, code)[0]
         shown = choose_display(concept, system, given.displayLanguage)
-        entry: dict[str, Any] = {"system": system.url, "code": code, "display": shown}
-        if given.includeDesignations:
-            entry["designation"] = [
-                {**({"language": tag} if tag else {}), "value": alias}
-                for alias, tag in list_designations(concept)
-            ]
-        contains.append(entry)
-    kinds = {int: "valueInteger", bool: "valueBoolean", str: "valueString"}
-    sent = given.model_dump(exclude_unset=True, exclude={"url"}, exclude_none=True)
-    parameters = [{"name": name, kinds[type(one)]: one} for name, one in sent.items()]
+        contains.append({"system": system.url, "code": code, "display": shown})
     return {
         "resourceType": "ValueSet",
         "url": f"{system.url}{ALL}",
@@ -380,7 +361,6 @@ def expand(kb: KnowledgeBase, given: Expand) -> dict[str, Any]:
             "timestamp": now(),
             "total": total,
             "offset": given.offset,
-            **({"parameter": parameters} if parameters else {}),
             **({"contains": contains} if contains else {}),
         },
     }
@@ -394,16 +374,6 @@ OPERATIONS: list[tuple[str, str, type[BaseModel], Answer]] = [
     ("ValueSet", "expand", Expand, expand),
     ("ValueSet", "validate-code", ValidateCode, validate_code),
 ]
-
-
-class FhirResponse(JSONResponse):
-    """A resource."""
-
-    media_type = FHIR_JSON
-
-    def render(self, content: Any) -> bytes:
-        """Return the resource as JSON, with characters of ASCII only."""
-        return json.dumps(content).encode()
 
 
 router = APIRouter(
@@ -424,32 +394,26 @@ def read_parameters(sent: Parameters, model: type[BaseModel]) -> BaseModel:
 
     Raises:
         RequestError: If one is a resource, e.g. a value set of the client.
-        RequestValidationError: If one is missing, or has another type.
+        RequestValidationError: If one is missing, or of another type.
     """
     given: dict[str, Any] = {"property": []}
     for one in sent.parameter:
         extra = one.model_extra or {}
         if "resource" in extra:
-            raise RequestError(
-                "E482",
-                "Expected parameters without a resource, but got one. Send the address "
-                "of a code system or value set of /fhir/metadata?mode=terminology.",
-                INVALID,
-            )
+            expected = "the address of a code system or value set, not a resource"
+            raise wrong_request(expected)
         value = next((extra[name] for name in extra if name.startswith("value")), None)
-        if one.name == "property":
-            given["property"].append(value)
-        elif one.name in ("coding", "codeableConcept") and isinstance(value, dict):
-            codings = [value] if one.name == "coding" else value.get("coding")
-            match codings:
-                case [{**coding}]:
-                    names = ("system", "code", "display")
-                    given |= {name: coding[name] for name in names if name in coding}
-                case _:
-                    expected = "a `codeableConcept` with one coding"
-                    raise wrong_request(expected)
-        else:
-            given[one.name] = value
+        match one.name, value:
+            case "property", _:
+                given["property"].append(value)
+            case ("coding", {**coding}) | ("codeableConcept", {"coding": [{**coding}]}):
+                names = ("system", "code", "display")
+                given |= {name: coding[name] for name in names if name in coding}
+            case "codeableConcept", _:
+                expected = "a `codeableConcept` with one coding"
+                raise wrong_request(expected)
+            case name, _:
+                given[name] = value
     return validate(model, given)
 
 
@@ -493,26 +457,12 @@ def metadata(service: ServiceDep, mode: str = "full") -> Response:
         "implementation": {"description": "The codes of one knowledge base."},
     }
     if mode == "terminology":
-        version = {
-            "isDefault": True,
-            "compositional": False,
-            "property": [*USUAL, "child"],
-        }
         return FhirResponse(
             {
                 "resourceType": "TerminologyCapabilities",
                 **described,
-                "codeSystem": [
-                    {"uri": system.url, "version": [version]}
-                    for system in list_systems(service.kb)
-                ],
-                "expansion": {
-                    "hierarchical": False,
-                    "paging": True,
-                    "incomplete": False,
-                    "parameter": [{"name": name} for name in Expand.model_fields],
-                    "textFilter": "The codes of the concepts that a search finds.",
-                },
+                "codeSystem": [{"uri": one.url} for one in list_systems(service.kb)],
+                "expansion": {"hierarchical": False, "paging": True},
                 "codeSearch": "all",
                 "validateCode": {"translations": False},
                 "translation": {"needsMap": False},

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
-from ..api.answers import to_json
+from ..api.answers import JsonResponse
 from ..depends import ServiceDep
 from ..lookup import find_concept
 from ..problems import wrong_request
@@ -50,14 +50,14 @@ async def look_up_inception(
     if id is not None:
         concept = await run_in_threadpool(find_concept, service.kb, id)
         about = [", ".join(map(name_type, concept.types)), concept.definition or ""]
-        return to_json(describe(concept.cui, concept.name, about))
+        return JsonResponse(describe(concept.cui, concept.name, about))
     if q is None:
         raise wrong_request("`q` or `id`")
     text = q.strip() or (qc or "").strip()
     if not text:
-        return to_json([])
+        return JsonResponse([])
     found = await search_concepts(service, text, l)
-    return to_json(
+    return JsonResponse(
         [
             describe(
                 one["cui"],

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
-from ..api.answers import describe_file, to_json
+from ..api.answers import JsonResponse, describe_file
 from ..depends import ServiceDep, SettingsDep, find_base
 from ..lookup import find_concept
 from ..problems import too_much_in_request, wrong_request
@@ -63,11 +63,11 @@ async def answer(service: Service, fields: Fields) -> Response | None:
     """Return the answer to a form; None = it is empty."""
     if fields.queries is not None:
         check_count(len(fields.queries), service)
-        return to_json(await reconcile(service, fields.queries))
+        return JsonResponse(await reconcile(service, fields.queries))
     if fields.extend is not None:
         query = fields.extend
         check_count(len(query.ids) * max(1, len(query.properties)), service)
-        return to_json(await run_in_threadpool(extend, service.kb, query))
+        return JsonResponse(await run_in_threadpool(extend, service.kb, query))
     return None
 
 
@@ -86,7 +86,7 @@ async def describe_reconciliation(
 ) -> Response:
     """The service, or the answer to `queries` or `extend`."""
     base = find_base(request, settings)
-    return await answer(service, fields) or to_json(
+    return await answer(service, fields) or JsonResponse(
         await run_in_threadpool(describe_service, service.kb, base)
     )
 
@@ -141,13 +141,13 @@ async def suggest_entity(service: ServiceDep, prefix: Text) -> Response:
         }
         for one in found
     ]
-    return to_json({"result": result})
+    return JsonResponse({"result": result})
 
 
 def suggest(known: list[dict[str, str]], prefix: str) -> Response:
     """Return those whose name has what a person types."""
     start = prefix.casefold()
-    return to_json(
+    return JsonResponse(
         {"result": [one for one in known if start in one["name"].casefold()]}
     )
 
@@ -172,7 +172,7 @@ def propose_properties(
 ) -> Response:
     """Properties that concepts may have; the same for all types."""
     found = list_properties(service.kb)[:limit]
-    return to_json({"type": type, "limit": limit, "properties": found})
+    return JsonResponse({"type": type, "limit": limit, "properties": found})
 
 
 @router.get("/preview", response_class=Response, responses=describe_file("text/html"))
