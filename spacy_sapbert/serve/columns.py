@@ -85,11 +85,7 @@ class MappedTable(BaseModel):
     reviewer: Text = ""
 
     def check(self) -> None:
-        """Check that the parts fit each other.
-
-        Raises:
-            RequestError: If they do not.
-        """
+        """Check that the parts fit each other."""
         parts = (self.rows, self.terms, self.chosen, self.predicates)
         widths = {len(self.header), *map(len, self.rows)}
         if len({len(part) for part in parts}) > 1 or len(widths) > 1:
@@ -159,7 +155,7 @@ def write_mapped(
 
     Args:
         format: A key of `FORMATS`.
-        reviewer: Who chose, if the table does not say it.
+        reviewer: Who chose, for SSSOM.
 
     Raises:
         SapbertError: If the format is unknown, the parts of the table do not fit, or a
@@ -170,7 +166,7 @@ def write_mapped(
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"mapped.{format}"
         if format == SSSOM_FORMAT:
-            mappings = list_mappings(kb, table, table.reviewer or reviewer)
+            mappings = list_mappings(kb, table, reviewer)
             with path.open("wb") as file:
                 sssom.write_sssom(file, mappings, table.kb)
         else:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from .access import Access
 from .problems import RequestError
 from .reviews.store import ReviewStore
 from .reviews.taught import Teacher
@@ -26,6 +27,15 @@ OptionalStoreDep = Annotated[ReviewStore | None, read_state("store")]
 # Of requests that have `need_store`
 StoreDep = Annotated[ReviewStore, read_state("store")]
 AnyTeacherDep = Annotated[Teacher, read_state("teacher")]
+
+
+async def read_access(request: Request) -> Access:
+    """Return what the token of a request allows, which the guard has checked."""
+    access: Access = request.state.access
+    return access
+
+
+AccessDep = Annotated[Access, Depends(read_access)]
 
 
 async def need_store(store: OptionalStoreDep) -> None:

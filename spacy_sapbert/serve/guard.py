@@ -1,7 +1,6 @@
 """What every request passes before the application sees it, and its line in the log.
 
-Host → Origin → token → role → room for this client → whole body in time → name →
-application.
+Host → Origin → token → role → room for this client → whole body in time → application.
 """
 
 import asyncio
@@ -21,7 +20,6 @@ from .access import (
     ALL,
     OPEN,
     REVIEWS,
-    check_name,
     check_role,
     find_access,
     is_open,
@@ -104,9 +102,6 @@ class Guard:
 
         Returns:
             More fields for the log.
-
-        Raises:
-            RequestError: If it does not pass.
         """
         headers = Headers(scope=scope)
         path, method = scope["path"], scope["method"]
@@ -139,7 +134,6 @@ class Guard:
         if path == TABLE_PATH:  # all that was shown of a table
             limit = max(limit, TABLE_BYTES)
         body = await self.read_body(receive, limit)
-        check_name(access, method, path, body)
         scope.setdefault("state", {})["access"] = access
         fields: dict[str, Any] = {"bytes": len(body)}
         work = asyncio.ensure_future(self.application(scope, replay(body), answer))
@@ -173,9 +167,6 @@ class Guard:
         """Check that a page of another origin may use the service.
 
         Browsers send no `Origin` with the address of an image, but `Sec-Fetch-Site`.
-
-        Raises:
-            RequestError: If it may not.
         """
         origin, host = headers.get("origin"), headers["host"]
         site = headers.get("sec-fetch-site")
@@ -201,11 +192,7 @@ class Guard:
             }
 
     async def read_body(self, receive: Receive, limit: int) -> bytes:
-        """Read the body, which is bounded in size and time.
-
-        Raises:
-            RequestError: If it is too large or too slow.
-        """
+        """Read the body, which is bounded in size and time."""
         parts: list[bytes] = []
         size = 0
         seconds = self.limits.seconds

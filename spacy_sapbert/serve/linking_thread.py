@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import SapbertError
 from ..linking.parts import GIVE_WAY
-from .problems import RequestError
+from .problems import queue_full
 
 WINDOW = 0.003  # seconds
 MOST_ITEMS = 64  # after which a batch is full
@@ -97,13 +97,7 @@ class LinkingThread:
             RequestError: If the queue is full, or the thread ends.
         """
         if not self.alive or self.count_waiting() >= self.waiting:
-            raise RequestError(
-                "E460",
-                "Expected a service with room in its queue, but it is full or ends. "
-                "Send the request again later.",
-                503,
-                retry_after=1,
-            )
+            raise queue_full()
         self.jobs.put(job)
         return job.future
 

@@ -54,11 +54,6 @@ class Metrics:
             ("kind",),
             registry=self.registry,
         )
-        self.switches = Counter(
-            "sapbert_kb_switches",
-            "New versions of the knowledge base that came into use.",
-            registry=self.registry,
-        )
 
     def format(self) -> bytes:
         """Return all of them as text."""

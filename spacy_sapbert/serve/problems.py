@@ -129,6 +129,16 @@ def wrong_request(expected: str, status: int = INVALID) -> RequestError:
     )
 
 
+def queue_full() -> RequestError:
+    return RequestError(
+        "E460",
+        "Expected a service with room in its queue, but it is full or ends. Send the "
+        "request again later.",
+        503,
+        retry_after=1,
+    )
+
+
 def too_much_in_request(limit: int, what: str, got: int) -> RequestError:
     return RequestError(
         "E458",

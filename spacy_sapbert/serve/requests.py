@@ -140,11 +140,7 @@ class KbAnswer(BaseModel):
 
 
 def validate(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Return a model of values that are no body of JSON.
-
-    Raises:
-        RequestValidationError: If one is not as the model says.
-    """
+    """Return a model of values that are no body of JSON."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -156,10 +152,6 @@ def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:
 
     Args:
         what: What they are, for the error.
-
-    Raises:
-        RequestError: If there are too many, or they are too long, or one has half a
-            surrogate pair.
     """
     for limit, unit, got in (
         (limits.documents, what, len(texts)),

@@ -18,7 +18,6 @@ from ..pipeline.linker import SapbertLinker, fit_language
 from ..pipeline.running import run_batch
 from .linking_thread import Job, LinkingThread
 from .metrics import Metrics
-from .problems import RequestError
 from .settings import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -165,8 +164,6 @@ class Service:
             return True
 
         replaced: bool = self.thread.call(replace, alone=True).result()
-        if replaced:
-            self.metrics.switches.inc()
         return replaced
 
     def link(self, kind: str, settings: str, items: list[Any]) -> list[Any]:
@@ -240,19 +237,3 @@ def split_texts(items: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]
         length += len(item[1])
     if part:
         yield part
-
-
-def require_open(service: Service) -> None:
-    """Check that a service accepts requests.
-
-    Raises:
-        RequestError: If it ends, or its linking thread has ended.
-    """
-    if not service.thread.alive:
-        raise RequestError(
-            "E460",
-            "Expected a service with room in its queue, but it is full or ends. Send "
-            "the request again later.",
-            503,
-            retry_after=1,
-        )

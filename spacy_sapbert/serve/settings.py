@@ -40,11 +40,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def read_limits(given: Iterable[str]) -> Limits:
-    """Return limits of which some are changed: "seconds=120".
-
-    Raises:
-        SapbertError: If one is unknown, or not a positive number.
-    """
+    """Return limits of which some are changed: "seconds=120"."""
     known = asdict(DEFAULT_LIMITS)
     changed: dict[str, Any] = {}
     for text in given:
@@ -95,11 +91,7 @@ class Settings:
 
 
 def read_public_url(given: str | None) -> str | None:
-    """Return an address without a slash at its end.
-
-    Raises:
-        SapbertError: If it is no address of HTTP.
-    """
+    """Return an address without a slash at its end."""
     if given is None:
         return None
     parts = urlsplit(given)
@@ -125,11 +117,7 @@ def is_local(host: str) -> bool:
 
 
 def check_remote(host: str, *, tokens: Sequence[Access], allow_remote: bool) -> None:
-    """Check that a service which others reach has a token, or needs none on purpose.
-
-    Raises:
-        SapbertError: If not.
-    """
+    """Check that a service which others reach has a token, or needs none on purpose."""
     if not (is_local(host) or tokens or allow_remote):
         raise SapbertError(
             "E450",

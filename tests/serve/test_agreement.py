@@ -10,7 +10,7 @@ import pytest
 from spacy_sapbert import load_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.serve.reviews.agreement import find_differences, judge_places
-from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, Decision
+from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, NewDecision
 from spacy_sapbert.serve.reviews.export import annotate_reviews, export_reviews
 from spacy_sapbert.serve.reviews.quality import list_mentions
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
@@ -38,7 +38,7 @@ Said = tuple[str, tuple[int, int], str | None]  # who, where and what
 def say(store: ReviewStore, note: str, *said: Said, settles: bool = False) -> None:
     (number,) = store.query("SELECT count(*) FROM decisions")[0]
     store.add_decisions(
-        Decision(
+        NewDecision(
             key=f"key-{number + place:05}",
             reviewer=who,
             document=note,
@@ -56,8 +56,12 @@ def add_note(store: ReviewStore, text: str = NOTE, name: str = "note") -> str:
     return id
 
 
+def count_open(store: ReviewStore, kb: KnowledgeBase) -> int:
+    return sum(one.agreed is None for one in find_differences(store, kb).places)
+
+
 def find_agreed(store: ReviewStore) -> dict[tuple[int, int], str | None]:
-    ((_, judged),) = judge_places(store.latest(), store.done())
+    ((_, judged),) = judge_places(store.latest(), store.names("done"))
     return {(one.start, one.end): agreed for one, _, agreed, _ in judged}
 
 
@@ -97,7 +101,7 @@ def test_who_has_done_a_note_without_a_decision_says_that_it_has_no_mention(
     note = add_note(store)
     store.set_done(note, "Anna", True)
     say(store, note, ("Ben", ONE, FEVER))
-    assert find_differences(store, kb).open == 1
+    assert count_open(store, kb) == 1
     check_everywhere(store, kb, [])
 
 
@@ -110,10 +114,10 @@ def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(
     check_everywhere(store, kb, [])
     say(store, note, ("Lead", WIDE, MITRAL), settles=True)  # a third answer
     assert find_agreed(store) == {TWO: NO_MENTION, WIDE: MITRAL}
-    assert find_differences(store, kb).open == 0
+    assert count_open(store, kb) == 0
     check_everywhere(store, kb, [("heart failure", MITRAL)])
     say(store, note, ("Lead", WIDE, None), settles=True)  # undo
-    assert find_differences(store, kb).open == 2
+    assert count_open(store, kb) == 2
     check_everywhere(store, kb, [])
 
 
@@ -133,7 +137,6 @@ def test_a_changed_span_is_no_answer_to_the_old_one_of_another(
     note = add_note(store)
     say(store, note, ("Anna", TWO, INFARCT), ("Ben", WIDE, NO_MENTION))
     assert find_agreed(store) == {TWO: INFARCT, WIDE: NO_MENTION}
-    assert find_differences(store, kb, reviewer="Carl").total == 0
 
 
 def test_an_open_mark_is_no_answer_and_keeps_a_note_from_being_agreed(
@@ -165,21 +168,12 @@ def test_a_note_that_is_done_without_mentions_is_exported_unless_marked(
     assert export_reviews(store, kb, "jsonl", "agreed") == b""
 
 
-def test_differences_can_be_limited_to_a_note_a_reviewer_and_open_ones(
+def test_what_is_settled_comes_after_what_is_open(
     store: ReviewStore, kb: KnowledgeBase
 ) -> None:
     first, second = add_note(store), add_note(store, name="other")
     say(store, first, ("Anna", ONE, FEVER), ("Ben", ONE, INFARCT))
-    say(store, first, ("Anna", MI, MITRAL), ("Ben", MI, INFARCT))
-    say(store, second, ("Carl", ONE, FEVER), ("Ben", ONE, INFARCT))
-    say(store, first, ("Lead", MI, MITRAL), settles=True)
-
-    def count(**limits: Any) -> tuple[int, int]:
-        found = find_differences(store, kb, **limits)
-        return found.total, found.open
-
-    assert count() == (3, 2)
-    assert count(open=True) == (2, 2)
-    assert count(document=first) == (2, 1)
-    assert count(reviewer="Carl") == (1, 1)
-    assert count(reviewer="Anna", open=True) == (1, 1)
+    say(store, second, ("Carl", MI, MITRAL), ("Ben", MI, INFARCT))
+    say(store, first, ("Lead", ONE, FEVER), settles=True)
+    found = find_differences(store, kb).places
+    assert [one.agreed for one in found] == [None, FEVER]

@@ -21,7 +21,7 @@ from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.encodings import to_utf8
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews.agreement import compute_f1
-from spacy_sapbert.serve.reviews.decisions import Decision
+from spacy_sapbert.serve.reviews.decisions import NewDecision
 from spacy_sapbert.serve.reviews.imports import import_uploads
 from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
@@ -289,6 +289,12 @@ def reviewed(
     return client
 
 
+def count_open(client: Client) -> int:
+    """The number of differences that are not settled."""
+    found = client.get("/reviews/differences").json()["places"]
+    return sum(one["agreed"] is None for one in found)
+
+
 def decide_all(
     client: Client | LocalClient,
     places: list[Any],
@@ -320,7 +326,7 @@ def test_a_day_of_two_reviewers(reviewed: Client) -> None:
     groups = {one["mention"]["text"].lower(): one for one in queue["first"]}
     # A tie comes first; equal mentions of all notes are together.
     assert queue["first"][0]["mention"]["text"] == "MI"
-    assert (len(groups["mi"]["places"]), groups["mi"]["documents"]) == (3, 3)
+    assert len(groups["mi"]["places"]) == 3
     assert len(groups["fever"]["places"]) == 3
     aspirin = groups["aspirin"]["mention"]
     assert (aspirin["cui"], aspirin["proposed"]) == ("C0000005", True)
@@ -332,19 +338,19 @@ def test_a_day_of_two_reviewers(reviewed: Client) -> None:
     decide_all(reviewed, groups["mi"]["places"][:2], "C0000002", "Ben")
     decide_all(reviewed, groups["mi"]["places"][2:], "C0000001", "Ben")
     found = reviewed.get("/reviews/differences").json()
-    assert (found["total"], found["open"]) == (2, 2)
+    assert (found["total"], count_open(reviewed)) == (2, 2)
     first = found["places"][0]
     assert first["choices"] == {"Ada": "C0000001", "Ben": "C0000002"}
     assert found["names"]["C0000002"] == "Mitral insufficiency"
     decide_all(reviewed, [first["place"]], "C0000002", "Ada", settles=True)
     found = reviewed.get("/reviews/differences").json()
-    assert (found["total"], found["open"]) == (2, 1)
+    assert (found["total"], count_open(reviewed)) == (2, 1)
     assert found["places"][1]["choices"] == first["choices"]  # Ada's own stays
     assert found["places"][1]["agreed"] == "C0000002"
     lines = reviewed.get("/reviews/export?reviewer=agreed").body.splitlines()
     exported = {one["id"]: one for one in map(json.loads, lines)}
     assert {"1", "0.txt", "1.txt", "2.txt"} == exported.keys()  # the given names
-    (pair,) = reviewed.get("/reviews/agreement").json()["pairs"]
+    (pair,) = reviewed.get("/reviews/agreement").json()
     assert (pair["mentions"], pair["agree"]) == (3, 1)
     listed = reviewed.get("/reviews/documents?reviewer=Ada").json()["documents"]
     counts = {one["name"]: (one["mentions"], one["decisions"]) for one in listed}
@@ -363,7 +369,7 @@ def test_a_note_is_opened_again_done_and_removed(reviewed: Client) -> None:
     other = reviewed.get(f"/reviews/documents/{id}?reviewer=Ben").json()
     assert [one["text"] for one in other["mentions"]] == ["Headache"]
     done = {"reviewer": "Ada", "done": True}
-    assert reviewed.post(f"/reviews/documents/{id}/done", done).json() == done
+    assert reviewed.post(f"/reviews/documents/{id}/done", done).json() is True
     assert reviewed.get(f"/reviews/documents/{id}").json()["done"] == ["Ada"]
     removed = reviewed.send("DELETE", f"/reviews/documents/{id}")
     assert removed.json() == {"versions": 0}
@@ -435,10 +441,10 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     decide_all(client, other["mi"][:4], "C0000002", "Ben")
     decide_all(client, other["mi"][4:], "C0000001", "Ben")
     found = client.get("/reviews/differences").json()
-    assert (found["total"], found["open"]) == (4, 4)
+    assert (found["total"], count_open(client)) == (4, 4)
     settled = [one["place"] for one in found["places"]]
     decide_all(client, settled, "C0000001", "Ben", settles=True)
-    assert client.get("/reviews/differences").json()["open"] == 0
+    assert count_open(client) == 0
     assert client.post("/reviews/teach", {"force": True}).status == 202
     taught = tmp_path / "reviews.db.taught"
     while not [*taught.glob(".1.*.tmp")]:
@@ -446,7 +452,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     client.process.kill()
     client = start_service(*options)
     assert [*taught.iterdir()] == []  # nothing of the texts is left
-    assert client.get("/reviews/differences").json()["open"] == 0
+    assert count_open(client) == 0
     assert client.post("/reviews/teach", {"force": True}).status == 202
     assert client.wait_for("taught")["changed"]
     body = {"mentions": ["vwkj zzz"]}
@@ -457,7 +463,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
         return cui
 
     before = first(client)
-    assert use_newest(client)["mentions"] == 60
+    assert use_newest(client)["report"]["counts"]["mentions"] == 60
     assert (before != "C0000008", first(client)) == (True, "C0000008")
     client.process.kill()
     client = start_service(*options)  # what was in use is in use again
@@ -638,7 +644,7 @@ def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(
     said = {"reviewer": "Ada", "document": id, "start": 0, "end": 13}
 
     def count(key: str, chosen: str) -> int:
-        store.add_decisions([Decision(key=key, chosen=chosen, **said)])
+        store.add_decisions([NewDecision(key=key, chosen=chosen, **said)])
         return make_queue(store, "kb", "Ada", {}).mentions
 
     assert make_queue(store, "kb", "Ada", {}).mentions == 2
@@ -655,8 +661,8 @@ def test_a_mark_in_a_decided_mention_stays_open(store: ReviewStore) -> None:
     said = {"reviewer": "Ada", "document": id, "end": 13}
     store.add_decisions(
         [
-            Decision(key="key-wide", start=0, chosen="C0", **said),
-            Decision(key="key-part", start=6, chosen="OPEN", **said),
+            NewDecision(key="key-wide", start=0, chosen="C0", **said),
+            NewDecision(key="key-part", start=6, chosen="OPEN", **said),
         ]
     )
     (group,) = make_queue(store, "kb", "Ada", {id: [part]}).first
@@ -725,7 +731,7 @@ def test_notes_are_assigned_to_people(
     for id, names in zip(ids, (["Ada"], ["Ben", "Ada"], []), strict=True):
         body = {"reviewers": names}
         answer = client.post(f"/reviews/documents/{id}/assigned", body)
-        assert answer.json() == body
+        assert answer.json() == names
     assert seen("Ada") == ["0", "1", "2"]
     assert seen("Ben") == ["1", "2"]
     assert seen("Lead") == ["0", "1", "2"]  # nothing is assigned to Lead

@@ -63,11 +63,6 @@ class Manifest(Strict):
     extend: Extend
 
 
-class Feature(Strict):
-    id: str
-    value: float | bool
-
-
 class Candidate(Strict):
     id: str
     name: str
@@ -75,7 +70,6 @@ class Candidate(Strict):
     score: float
     match: bool
     type: list[Type]
-    features: list[Feature]
 
 
 class Result(Strict):
@@ -168,8 +162,6 @@ def test_only_a_name_matches_without_a_calibrated_threshold(service: Client) -> 
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"queries=",
         b"queries=[",
         b"queries=[]",
         b"queries=" + b"[" * 100_000,

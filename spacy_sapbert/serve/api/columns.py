@@ -10,7 +10,6 @@ from ...linking.options import change_options
 from ...mapping.lookup import Found, map_batch
 from ...mapping.lookup import Query as Term
 from ...pipeline.linker import fit_language
-from ..access import Access
 from ..columns import (
     ENDINGS,
     FORMATS,
@@ -20,7 +19,7 @@ from ..columns import (
     read_table,
     write_mapped,
 )
-from ..depends import ServiceDep
+from ..depends import AccessDep, ServiceDep
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from .answers import describe_file, to_file
 
@@ -97,12 +96,13 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> FoundTerms:
     responses=describe_file(*FORMATS.values()),
 )
 def write_column(
-    request: Request,
+    access: AccessDep,
     service: ServiceDep,
     body: MappedTable,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
 ) -> Response:
     """The table with columns `match_…` as CSV or Excel, or its mappings as SSSOM."""
-    access: Access = request.state.access
-    data = write_mapped(service.kb, format, body, reviewer=access.reviewer or "")
+    reviewer = body.reviewer or access.reviewer or ""
+    access.check_names([reviewer] if reviewer else [])
+    data = write_mapped(service.kb, format, body, reviewer=reviewer)
     return to_file(data, f"mapped.{format}", FORMATS[format])

@@ -1,12 +1,11 @@
 """/healthz, /readyz and /metrics."""
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel
 
 from ...io.version import __version__
-from ..access import Access
-from ..depends import OptionalStoreDep, ServiceDep, need_one_process
-from ..service import require_open
+from ..depends import AccessDep, OptionalStoreDep, ServiceDep, need_one_process
+from ..problems import queue_full
 from .answers import describe_file
 
 router = APIRouter(tags=["service"])
@@ -21,7 +20,8 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz")
 def readyz(service: ServiceDep, store: OptionalStoreDep) -> dict[str, str]:
     """The service accepts requests, and can keep decisions: 200, or 503 and 507."""
-    require_open(service)
+    if not service.thread.alive:
+        raise queue_full()
     if store is not None:
         store.check_ready()
     return {"status": "ok", "version": __version__}
@@ -39,10 +39,9 @@ class AccessAnswer(BaseModel):
 
 
 @router.get("/access")
-async def get_access(request: Request) -> AccessAnswer:
+async def get_access(access: AccessDep) -> AccessAnswer:
     """Role and name of who asks."""
-    found: Access = request.state.access
-    return AccessAnswer(role=found.role.name.lower(), reviewer=found.reviewer)
+    return AccessAnswer(role=access.role.name.lower(), reviewer=access.reviewer)
 
 
 @router.get(

@@ -4,13 +4,19 @@ import base64
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Body, Depends, Query, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from ...formats.gold import NIL
-from ...kb.database import is_encodable
-from ..depends import AnyTeacherDep, ServiceDep, StoreDep, TeacherDep, need_store
+from ..depends import (
+    AccessDep,
+    AnyTeacherDep,
+    ServiceDep,
+    StoreDep,
+    TeacherDep,
+    need_store,
+)
 from ..lookup import find_concept
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
@@ -27,8 +33,8 @@ from ..reviews.decisions import (
     OPEN,
     Decision,
     Name,
+    NewDecision,
     Request,
-    WrittenDecision,
 )
 from ..reviews.export import export_reviews, list_exports
 from ..reviews.imports import import_uploads
@@ -39,10 +45,9 @@ from ..reviews.mentions import (
     link_marks,
     link_some,
 )
-from ..reviews.quality import NEAR, Quality, list_mentions, measure_quality
+from ..reviews.quality import NEAR, Answered, Quality, list_mentions, measure_quality
 from ..reviews.queue import (
-    DecidedPlaces,
-    Occurrences,
+    Places,
     Queue,
     find_occurrences,
     find_places,
@@ -67,33 +72,6 @@ MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document
 Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 OneReviewer = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]
-Id = Annotated[str | None, Query(max_length=LONGEST_NAME)]
-
-
-class NewDocument(Request):
-    """A document to review."""
-
-    name: Name
-    text: str
-
-
-class NewDecisions(Request):
-    """Decisions that are written together, all or none."""
-
-    decisions: Annotated[list[Decision], Field(min_length=1, max_length=MOST_DECISIONS)]
-
-
-class DoneState(Request):
-    """Whether a reviewer has done a document."""
-
-    reviewer: Name
-    done: bool
-
-
-class Assigned(Request):
-    """Who is to do a document; nobody = anybody."""
-
-    reviewers: Annotated[list[Name], Field(max_length=MOST_REVIEWERS)]
 
 
 class NewFile(Request):
@@ -101,24 +79,6 @@ class NewFile(Request):
 
     name: Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
     content: str
-
-
-class NewFiles(Request):
-    """Files of documents that belong together, e.g. the two of brat."""
-
-    files: Annotated[list[NewFile], Field(min_length=1, max_length=MOST_FILES)]
-
-
-class Version(Request):
-    """A taught version; null = the knowledge base that the service was started with."""
-
-    number: Annotated[int, Field(ge=1)] | None
-
-
-class Teach(Request):
-    """How to teach; `force` makes a new version also if nothing gets better."""
-
-    force: bool = False
 
 
 class DocumentId(BaseModel):
@@ -147,7 +107,7 @@ class DocumentAnswer(BaseModel):
     text: str
     kb: str
     mentions: list[ShownMention]
-    decisions: list[WrittenDecision]
+    decisions: list[Decision]
     done: list[str]
 
 
@@ -163,21 +123,9 @@ class LeftAnswer(BaseModel):
     left: int
 
 
-class DecisionKeys(BaseModel):
-    """The keys of the decisions, which are on the disk."""
-
-    keys: list[str]
-
-
-class AgreementAnswer(BaseModel):
-    """How far each two reviewers agree."""
-
-    pairs: list[Agreement]
-
-
 def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
     """Return a document."""
-    document = store.document(id) if is_encodable(id) else None
+    document = store.document(id)
     if document is None:
         expected = "`document` to be an id of /reviews/documents"
         raise wrong_request(expected, 404)
@@ -185,29 +133,36 @@ def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
 
 
 @router.post("/documents")
-def add_document(service: ServiceDep, store: StoreDep, body: NewDocument) -> DocumentId:
+def add_document(
+    service: ServiceDep,
+    store: StoreDep,
+    name: Annotated[Name, Body()],
+    text: Annotated[str, Body()],
+) -> DocumentId:
     """Keep a document to review, and return its id."""
-    check_texts([body.text, body.name], service.limits, "texts")
-    (id,) = store.add_documents([NewNote(body.name, body.text)]).documents
+    check_texts([text, name], service.limits, "texts")
+    (id,) = store.add_documents([NewNote(name, text)]).documents
     return DocumentId(document=id)
 
 
 @router.post("/import")
-def import_documents(service: ServiceDep, store: StoreDep, body: NewFiles) -> Added:
+def import_documents(
+    service: ServiceDep,
+    store: StoreDep,
+    files: Annotated[
+        list[NewFile], Body(embed=True, min_length=1, max_length=MOST_FILES)
+    ],
+) -> Added:
     """Keep the documents of files, all or none; what mentions have becomes a proposal.
 
-    Formats: those that `link` reads, and archives of brat. Documents of equal text and
-    different names are kept apart.
+    Formats: those that `link` reads, and archives of brat, whose two files belong
+    together. Documents of equal text and different names are kept apart.
     """
     try:
-        files = [
-            (one.name, base64.b64decode(one.content, validate=True))
-            for one in body.files
-        ]
+        read = [(o.name, base64.b64decode(o.content, validate=True)) for o in files]
     except ValueError:
-        expected = "`content` in base64"
-        raise wrong_request(expected) from None
-    return import_uploads(store, service.kb, files)
+        raise wrong_request("`content` in base64") from None
+    return import_uploads(store, service.kb, read)
 
 
 @router.post("/prepare")
@@ -241,7 +196,7 @@ async def read_document(
     document = await run_in_threadpool(find_document, store, id)
     kb = service.kb.manifest.digest
     mentions = [*await link_document(service, store, document)]
-    decisions = await run_in_threadpool(store.latest, documents=[id], shown=True)
+    decisions = await run_in_threadpool(store.latest, document=id)
     known = {(one["start"], one["end"]) for one in mentions}
     marks = [
         one
@@ -251,7 +206,7 @@ async def read_document(
     ]
     mentions += (await link_marks(service, store, marks)).get(id, [])
     mentions.sort(key=lambda one: (one["start"], -one["end"]))
-    done = await run_in_threadpool(store.done)
+    done = await run_in_threadpool(store.names, "done")
     return DocumentAnswer(
         **asdict(document),
         kb=kb,
@@ -270,28 +225,32 @@ def delete_document(store: StoreDep, teacher: AnyTeacherDep, id: str) -> Deleted
 
 @router.post("/documents/{id}/done")
 def set_done(
-    service: ServiceDep, store: StoreDep, id: str, body: DoneState
-) -> DoneState:
+    access: AccessDep,
+    store: StoreDep,
+    id: str,
+    reviewer: Annotated[Name, Body()],
+    done: Annotated[bool, Body()],
+) -> bool:
     """Record that a reviewer has done a document, or has not."""
-    document = find_document(store, id)
-    check_texts([body.reviewer], service.limits, "names")
-    store.set_done(document.id, body.reviewer, body.done)
-    return body
+    access.check_names([reviewer])
+    store.set_done(find_document(store, id).id, reviewer, done)
+    return done
 
 
 @router.post("/documents/{id}/assigned")
-def assign(service: ServiceDep, store: StoreDep, id: str, body: Assigned) -> Assigned:
-    """Replace those who are to do a document."""
-    document = find_document(store, id)
-    check_texts(body.reviewers, service.limits, "names")
-    store.assign(document.id, body.reviewers)
-    return body
+def assign(
+    store: StoreDep,
+    id: str,
+    reviewers: Annotated[list[Name], Body(embed=True, max_length=MOST_REVIEWERS)],
+) -> list[str]:
+    """Replace those who are to do a document; nobody = anybody."""
+    store.assign(find_document(store, id).id, reviewers)
+    return reviewers
 
 
-def check_decision(service: Service, store: ReviewStore, body: Decision) -> None:
+def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> None:
     """Raise an error for a decision that is not possible."""
     document = find_document(store, body.document)
-    check_texts([body.reviewer, body.label], service.limits, "names")
     if body.reviewer == AGREED:
         expected = f"the name of a person as `reviewer` (not {AGREED!r}), and `settles`"
         raise wrong_request(expected)
@@ -309,13 +268,19 @@ def check_decision(service: Service, store: ReviewStore, body: Decision) -> None
 
 @router.post("/decisions")
 def add_decisions(
-    service: ServiceDep, store: StoreDep, body: NewDecisions
-) -> DecisionKeys:
-    """Write decisions, all or none; the answer comes when they are on the disk."""
-    for one in body.decisions:
+    access: AccessDep,
+    service: ServiceDep,
+    store: StoreDep,
+    decisions: Annotated[
+        list[NewDecision], Body(embed=True, min_length=1, max_length=MOST_DECISIONS)
+    ],
+) -> list[str]:
+    """Write decisions, all or none, and return their keys when that is done."""
+    access.check_names(one.reviewer for one in decisions)
+    for one in decisions:
         check_decision(service, store, one)
-    store.add_decisions(body.decisions)
-    return DecisionKeys(keys=[one.key for one in body.decisions])
+    store.add_decisions(decisions)
+    return [one.key for one in decisions]
 
 
 @router.get("/queue")
@@ -343,7 +308,7 @@ def list_occurrences(
     text: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
     document: Annotated[str, Query(max_length=LONGEST_NAME)],
     reviewer: OneReviewer,
-) -> Occurrences:
+) -> Places:
     """Where a text stands, as whole words in any case, that is open for a reviewer."""
     digest = service.kb.manifest.digest
     return find_occurrences(store, digest, reviewer, text, document)
@@ -354,32 +319,21 @@ def list_places(
     store: StoreDep,
     text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
     chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
-) -> DecidedPlaces:
+) -> Places:
     """Where a text was decided, or where a concept was chosen."""
     return find_places(store, text=text, chosen=chosen)
 
 
 @router.get("/differences")
-def list_differences(
-    service: ServiceDep,
-    store: StoreDep,
-    document: Id = None,
-    reviewer: Reviewer = None,
-    open: bool = False,
-) -> Differences:
-    """Where reviewers differ, with the text around; what is not settled first.
-
-    With `document`, `reviewer` or `open`: only those in it, with a choice of the
-    reviewer, or not settled.
-    """
-    where = {"document": document, "reviewer": reviewer}
-    return find_differences(store, service.kb, **where, open=open)
+def list_differences(service: ServiceDep, store: StoreDep) -> Differences:
+    """Where reviewers differ, with the text around; what is not settled first."""
+    return find_differences(store, service.kb)
 
 
 @router.get("/agreement")
-def list_agreement(store: StoreDep) -> AgreementAnswer:
+def list_agreement(store: StoreDep) -> list[Agreement]:
     """Cohen's kappa and F1 of each two reviewers."""
-    return AgreementAnswer(pairs=compare_reviewers(store.latest()))
+    return compare_reviewers(store.latest())
 
 
 @router.get(
@@ -413,8 +367,12 @@ async def compute_quality(service: ServiceDep, store: StoreDep) -> Quality:
     texts, labels = [one.text for one in mentions], [one.label for one in mentions]
     linked = await link_in_parts(service, texts, labels, {})
     all = {"threshold": -1.0, "k": NEAR}
-    ranked = [o.candidates for o in await link_in_parts(service, texts, labels, all)]
-    return await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
+    ranked = await link_in_parts(service, texts, labels, all)
+    answered = [
+        Answered(one, near.candidates, link.cui)
+        for one, near, link in zip(mentions, ranked, linked, strict=True)
+    ]
+    return await run_in_threadpool(measure_quality, kb, answered)
 
 
 @router.get("/teach")
@@ -424,21 +382,28 @@ def read_teaching(teacher: TeacherDep) -> TeachingState:
 
 
 @router.post("/teach", status_code=202)
-def teach(teacher: TeacherDep, body: Teach) -> TeachingState:
-    """Make a copy of the knowledge base that has learned from all decisions."""
-    teacher.start(force=body.force)
+def teach(
+    teacher: TeacherDep, force: Annotated[bool, Body(embed=True)] = False
+) -> TeachingState:
+    """Make a copy of the knowledge base that has learned from all decisions.
+
+    With `force` also if nothing gets better.
+    """
+    teacher.start(force=force)
     return teacher.describe()
 
 
 @router.post("/switch")
-async def switch_version(teacher: TeacherDep, body: Version) -> TeachingState:
-    """Use a taught version from the next request on."""
-    await run_in_threadpool(teacher.use, body.number)
+def switch_version(
+    teacher: TeacherDep, number: Annotated[int | None, Body(embed=True, ge=1)]
+) -> TeachingState:
+    """Use a taught version from the next request on; null = that of the start."""
+    teacher.use(number)
     return teacher.describe()
 
 
 @router.delete("/teach/{number}")
-async def remove_version(teacher: TeacherDep, number: int) -> TeachingState:
+def remove_version(teacher: TeacherDep, number: int) -> TeachingState:
     """Remove a taught version for good."""
-    await run_in_threadpool(teacher.remove, number)
+    teacher.remove(number)
     return teacher.describe()

@@ -16,20 +16,22 @@ export async function render(main, info) {
   if (info.why) { main.append(make("p", {}, info.why)); return null; }
   await flush();
   const found = await attempt("Reading …", async () => {
-    const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
-    const [listed, agreement, differences] = await Promise.all(
-      ["reviews/documents", "reviews/agreement", `reviews/differences?${query}`].map(get));
-    return { ...listed, ...agreement, differences };
+    const [listed, pairs, differences] = await Promise.all(
+      ["reviews/documents", "reviews/agreement", "reviews/differences"].map(get));
+    return { ...listed, pairs, differences };
   });
   if (!found) return null;
   const { differences, reviewers, pairs } = found;
-  const items = differences.places.map((one) => itemOf(one, differences.names));
+  const { document: note, reviewer: who, open } = filter;
+  const items = differences.places.filter(({ place, choices, agreed }) =>
+    (!open || agreed === null) && (!note || place.document === note) && (!who || who in choices))
+    .map((one) => itemOf(one, differences.names));
   const people = [...new Set(items.flatMap((one) => Object.keys(one.choices)))].sort();
   const bench = listBench({
     say,
     draw(changed) {
       const open = items.filter((one) => isOpen(one.mention)).length;
-      fill(left, items.length ? `${open} of ${differences.total} are not settled` : "Nowhere.");
+      fill(left, items.length ? `${open} of ${items.length} are not settled` : "Nowhere.");
       place.panel.draw(bench.item());
       list.draw(changed);
     },

@@ -53,7 +53,7 @@ function cellsOf(group) {
   return [
     group !== queue.item() ? text : make("div", { class: "places" }, text, make("ul", {}, ...places.map((place) =>
       make("li", {}, make("label", { dir: "auto" }, box(place), around(place)), where(place))))),
-    places.length === 1 ? places[0].name : `${places.length} times in ${countOf(group.documents, "note")}`,
+    places.length === 1 ? places[0].name : `${places.length} times in ${countOf(new Set(places.map((one) => one.document)).size, "note")}`,
     mention.chosen !== null ? `${nameOf(mention.chosen, mention)} ✓`
       : open.length < places.length ? `${open.length} of ${places.length} open`
         : { tied: "several fit", sure: "sure", none: "no concept", unsure: "not sure" }[mention.certainty],

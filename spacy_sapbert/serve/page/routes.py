@@ -11,13 +11,13 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
 from ..api.answers import JsonResponse
 from ..api.concepts import get_kb
 from ..api.health import get_access
-from ..depends import OptionalStoreDep, ServiceDep, SettingsDep
+from ..depends import AccessDep, OptionalStoreDep, ServiceDep, SettingsDep
 from ..problems import RequestError
 
 router = APIRouter(include_in_schema=False)
@@ -79,7 +79,7 @@ DIGEST, FILES = load_files()
 
 @router.get("/")
 async def index(
-    request: Request,
+    access: AccessDep,
     service: ServiceDep,
     store: OptionalStoreDep,
     settings: SettingsDep,
@@ -87,7 +87,7 @@ async def index(
     """The page, with the answers that it asks for first, unless they need a token."""
     answers: dict[str, Any] = {}
     if not settings.tokens:
-        found = {"kb": get_kb(service, store), "access": await get_access(request)}
+        found = {"kb": get_kb(service, store), "access": await get_access(access)}
         answers = {path: one.model_dump(mode="json") for path, one in found.items()}
     data = bytes(JsonResponse(answers).body).replace(b"<", rb"\u003c")
     page = FILES["index.html"].replace(ANSWERS, ANSWERS[:-2] + data)

@@ -60,7 +60,7 @@ function drawVersions(found, manages, draw) {
   const use = (number, text) => change(() => post("reviews/switch", { number }), text);
   const rows = found.versions.map((one, place) => [
     `Version ${one.number}${one.older_base ? ", of an older vocabulary: teach again" : ""}`,
-    localTime(one.time), one.mentions, share(one.before), share(one.after),
+    localTime(one.time), one.report.counts.mentions, share(one.report.before.all), share((one.report.after ?? one.report.names).all),
     one.used ? make("strong", {}, "in use") : manages && make("button", {
       class: place ? "" : "main", id: place ? null : "use", onclick: use(one.number, "The service uses the taught knowledge base."),
     }, "Use"),

@@ -202,11 +202,7 @@ def list_values(
     code: str,
     property: str,
 ) -> list[Any]:
-    """Return the values of a property of a code.
-
-    Raises:
-        RequestError: If it has too many children.
-    """
+    """Return the values of a property of a code."""
     match property:
         case "definition":
             return [one.definition for one in concepts if one.definition]
@@ -326,9 +322,6 @@ def list_page(
     """Return the number of codes of a value set, and those of a page.
 
     With a filter they are those of the concepts that a search finds, the best first.
-
-    Raises:
-        RequestError: If there are too many for one answer.
     """
     count = MOST if given.count is None else min(given.count, MOST)
     if text := (given.filter or "").strip():
@@ -390,12 +383,7 @@ def now() -> str:
 
 
 def read_parameters(sent: Parameters, model: type[BaseModel]) -> BaseModel:
-    """Return the parameters of a POST request.
-
-    Raises:
-        RequestError: If one is a resource, e.g. a value set of the client.
-        RequestValidationError: If one is missing, or of another type.
-    """
+    """Return the parameters of a POST request."""
     given: dict[str, Any] = {"property": []}
     for one in sent.parameter:
         extra = one.model_extra or {}

@@ -34,7 +34,7 @@ router = APIRouter(tags=["OpenRefine"], prefix="/reconcile")
 MOST_FIELDS = 20  # of a form
 MOST_NAMES = 20  # of a preview
 MOST_SUGGESTED = 10
-Answer = dict[str, Any]  # results by the keys of the queries, rows, or the service
+Answer = dict[str, Any]  # as the protocol says
 Text = Annotated[str, Query(max_length=LONGEST_VALUE)]
 
 
@@ -45,30 +45,11 @@ class Fields(BaseModel):
     extend: Json[ExtendQuery] | None = None
 
 
-class Suggestions(BaseModel):
-    """What begins as a person types: each has at least `id` and `name`."""
-
-    result: list[dict[str, Any]]
-
-
-class PropertiesAnswer(BaseModel):
-    """The properties that concepts of a type may have."""
-
-    type: str
-    limit: int
-    properties: list[dict[str, str]]
-
-
-async def answer(service: Service, fields: Fields) -> Response | None:
-    """Return the answer to a form; None = it is empty."""
-    if fields.queries is not None:
-        check_count(len(fields.queries), service)
-        return JsonResponse(await reconcile(service, fields.queries))
-    if fields.extend is not None:
-        query = fields.extend
-        check_count(len(query.ids) * max(1, len(query.properties)), service)
-        return JsonResponse(await run_in_threadpool(extend, service.kb, query))
-    return None
+TEXTS = {name: {"type": "string"} for name in Fields.model_fields}
+FORM = {"schema": {"type": "object", "properties": TEXTS}}
+FORM_BODY = {
+    "requestBody": {"content": {"application/x-www-form-urlencoded": FORM}},
+}
 
 
 def check_count(count: int, service: Service) -> None:
@@ -77,57 +58,29 @@ def check_count(count: int, service: Service) -> None:
         raise too_much_in_request(service.limits.documents, "queries or values", count)
 
 
-@router.get("", response_model=Answer)
-async def describe_reconciliation(
-    request: Request,
-    service: ServiceDep,
-    settings: SettingsDep,
-    fields: Annotated[Fields, Query()],
+@router.get("", name="describe_reconciliation", response_model=Answer)
+@router.post("", name="reconcile", response_model=Answer, openapi_extra=FORM_BODY)
+async def answer_fields(
+    request: Request, service: ServiceDep, settings: SettingsDep
 ) -> Response:
-    """The service, or the answer to `queries` or `extend`."""
-    base = find_base(request, settings)
-    return await answer(service, fields) or JsonResponse(
-        await run_in_threadpool(describe_service, service.kb, base)
-    )
-
-
-@router.post(
-    "",
-    name="reconcile",
-    response_model=Answer,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/x-www-form-urlencoded": {
-                    "schema": {
-                        "type": "object",
-                        "description": Fields.__doc__,
-                        "properties": {
-                            name: {"type": "string"} for name in Fields.model_fields
-                        },
-                    }
-                }
-            },
-        }
-    },
-)
-async def answer_form(request: Request, service: ServiceDep) -> Response:
-    """The answer to `queries` or `extend`."""
-    expected = "a form with `queries` or `extend`"
+    """The answer to `queries` or `extend` of a form or the address, or the manifest."""
     try:
-        text = (await request.body()).decode("ascii")
-        form = parse_qs(text, errors="strict", max_num_fields=MOST_FIELDS)
+        form = (await request.body()).decode("ascii") or request.url.query
+        given = parse_qs(form, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError:
-        raise wrong_request(expected) from None
-    given = {name: values[0] for name, values in form.items()}
-    found = await answer(service, validate(Fields, given))
-    if found is None:
-        raise wrong_request(expected)
-    return found
+        raise wrong_request("a form with `queries` or `extend`") from None
+    fields = validate(Fields, {name: values[0] for name, values in given.items()})
+    if fields.queries is not None:
+        check_count(len(fields.queries), service)
+        return JsonResponse(await reconcile(service, fields.queries))
+    if (query := fields.extend) is not None:
+        check_count(len(query.ids) * max(1, len(query.properties)), service)
+        return JsonResponse(await run_in_threadpool(extend, service.kb, query))
+    base = find_base(request, settings)
+    return JsonResponse(await run_in_threadpool(describe_service, service.kb, base))
 
 
-@router.get("/suggest/entity", response_model=Suggestions)
+@router.get("/suggest/entity", response_model=Answer)
 async def suggest_entity(service: ServiceDep, prefix: Text) -> Response:
     """Concepts for a text that a person types."""
     text = prefix.strip()
@@ -152,19 +105,19 @@ def suggest(known: list[dict[str, str]], prefix: str) -> Response:
     )
 
 
-@router.get("/suggest/type", response_model=Suggestions)
+@router.get("/suggest/type", response_model=Answer)
 def suggest_type(service: ServiceDep, prefix: Text) -> Response:
     """Semantic types for a text that a person types."""
     return suggest(describe_types(count_types(service.kb)), prefix)
 
 
-@router.get("/suggest/property", response_model=Suggestions)
+@router.get("/suggest/property", response_model=Answer)
 def suggest_property(service: ServiceDep, prefix: Text) -> Response:
     """Properties for a text that a person types."""
     return suggest(list_properties(service.kb), prefix)
 
 
-@router.get("/properties", response_model=PropertiesAnswer)
+@router.get("/properties", response_model=Answer)
 def propose_properties(
     service: ServiceDep,
     type: Text = "",

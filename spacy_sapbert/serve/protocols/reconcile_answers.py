@@ -143,13 +143,9 @@ def is_match(service: Service, text: str, linked: Linked) -> bool:
 
 
 def describe_candidate(
-    concept: Mapping[str, Any],
-    description: str,
-    score: float,
-    match: bool,
-    **features: float | bool | None,
+    concept: Mapping[str, Any], description: str, score: float, *, match: bool
 ) -> dict[str, Any]:
-    """Return a candidate of a query.
+    """Return a candidate of a query; the score is one of 100.
 
     OpenRefine preselects the type that most candidates of the first rows have. With a
     semantic type the other rows would lose their concepts, so that all have one.
@@ -161,27 +157,20 @@ def describe_candidate(
         "score": score,
         "match": match,
         "type": [ANY_TYPE, *describe_types(concept["types"])],
-        "features": [
-            {"id": id, "value": value}
-            for id, value in features.items()
-            if value is not None
-        ],
     }
 
 
 def describe_linked(
     service: Service, text: str, linked: Linked
 ) -> list[dict[str, Any]]:
-    """Return the candidates of a query; the score is that of 100."""
+    """Return the candidates of a query."""
     match = is_match(service, text, linked)
     return [
         describe_candidate(
-            {**one},
+            one,
             one["alias"] if one["alias"] != one["name"] else "",
             round(100 * one["score"], 2),
-            match and place == 0,
-            cosine=one["score"],
-            probability=one["probability"],
+            match=match and place == 0,
         )
         for place, one in enumerate(linked.candidates)
     ]
@@ -229,7 +218,7 @@ def describe_coded(
         and ("allow" not in filter or concept.cui in filter["allow"])
     ]
     text, match = query.query.strip(), len(allowed) == 1
-    return [describe_candidate(one, text, 100.0, match, code=True) for one in allowed]
+    return [describe_candidate(one, text, 100.0, match=match) for one in allowed]
 
 
 def merge_candidates(

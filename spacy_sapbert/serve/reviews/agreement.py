@@ -69,10 +69,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """The first places where reviewers differ, their number, and names of concepts."""
+    """The first places where reviewers differ, and the names of their concepts.
+
+    Attributes:
+        total: Number of all places.
+    """
 
     total: int
-    open: int
     places: list[Difference]
     names: dict[str, str]
 
@@ -194,7 +197,7 @@ def list_agreed(store: ReviewStore) -> dict[str, list[Decision]]:
     A document is left out as long as nothing in it holds, unless it was done and nobody
     differs.
     """
-    done = store.done()
+    done = store.names("done")
     found: dict[str, list[Decision]] = {id: [] for id in done}
     for id, judged in judge_places(store.latest(), done):
         held = [
@@ -209,32 +212,16 @@ def list_agreed(store: ReviewStore) -> dict[str, list[Decision]]:
     return found
 
 
-def find_differences(
-    store: ReviewStore,
-    kb: KnowledgeBase,
-    *,
-    document: str | None = None,
-    reviewer: str | None = None,
-    open: bool = False,
-) -> Differences:
-    """Find where reviewers differ, those that are not settled first.
-
-    Args:
-        document, reviewer: Only those in a document, or with a choice of a reviewer.
-        open: Only those that are not settled.
-    """
+def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
+    """Find where reviewers differ, those that are not settled first."""
     found: list[Difference] = []
     read = cache(store.document)
-    only = None if document is None else [document]
-    for id, judged in judge_places(store.latest(documents=only), store.done()):
+    for id, judged in judge_places(store.latest(), store.names("done")):
         for one, choices, agreed, differs in judged:
-            meant = differs and (reviewer is None or reviewer in choices)
-            if meant and (note := read(id)) is not None:
+            if differs and (note := read(id)) is not None:
                 place = show_place(note, one.start, one.end, one.label)
                 found.append(Difference(place, choices, agreed))
     found.sort(key=lambda one: one.agreed is not None)
-    open_ones = sum(one.agreed is None for one in found)
-    found = found[:open_ones] if open else found
     first = found[:MOST_DIFFERENCES]
     ids = {id for one in first for id in (*one.choices.values(), one.agreed) if id}
-    return Differences(len(found), open_ones, first, kb.store.names_of_cuis(ids))
+    return Differences(len(found), first, kb.store.names_of_cuis(ids))

@@ -30,29 +30,24 @@ class Shown(Request):
 
 
 class Decision(Request):
-    """What a reviewer chose for a mention.
+    """What a reviewer says of a mention.
 
     That is an id, "NIL" = no concept of the vocabulary, "NO_MENTION" = the text is not
     a mention, "OPEN" = the text is a mention and its concept is not decided yet, or
     null to withdraw the decision before. "OPEN" is no answer: nothing counts it.
 
     Attributes:
-        key: A random text; a request that is repeated with it is written once.
         start, end: Offsets in characters.
-        kb: The digest of the knowledge base, as the answer of /link has it.
         settles: It says what holds where reviewers differ, and is no answer of the
             reviewer.
     """
 
-    key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
     reviewer: Name
     document: Name
     start: Annotated[int, Field(ge=0, le=10**9)]
     end: Annotated[int, Field(ge=1, le=10**9)]
     label: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
     chosen: Name | None
-    shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
-    kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
     settles: bool = False
 
     @property
@@ -70,8 +65,15 @@ class Decision(Request):
         return self.start < end and start < self.end
 
 
-class WrittenDecision(Decision):
-    """A decision that is on the disk, with its number and time."""
+class NewDecision(Decision):
+    """A decision to write.
 
-    number: int
-    time: str
+    Attributes:
+        key: A random text; a request that is repeated with it is written once.
+        shown: The candidates that the reviewer saw.
+        kb: The digest of the knowledge base, as the answer of /link has it.
+    """
+
+    key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
+    shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
+    kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""

@@ -40,7 +40,7 @@ def list_answers(
         return {(id, AGREED): held for id, held in list_agreed(store).items()}
     found: dict[tuple[str, str], list[Decision]] = {
         (id, name): []
-        for id, names in store.done().items()
+        for id, names in store.names("done").items()
         for name in names
         if reviewer in (None, name)
     }

@@ -141,11 +141,7 @@ def clean_part(part: str) -> str:
 
 
 def unpack_all(files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield files, and those of archives in their place.
-
-    Raises:
-        RequestError: If an archive is too large or damaged.
-    """
+    """Yield files, and those of archives in their place."""
     left = MOST_UNPACKED
     for name, data in files:
         if not name.lower().endswith(".zip") or not zipfile.is_zipfile(BytesIO(data)):

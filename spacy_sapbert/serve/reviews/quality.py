@@ -1,22 +1,17 @@
 """How the knowledge base in use answers the mentions that reviewers agree on."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import compress
 from typing import NamedTuple
 
-import numpy as np
-
-from ...evaluation.calibration import BINS, calibration_error
+from ...evaluation.calibration import BINS
 from ...evaluation.diagnose import CAUSES, find_cause, info_finder, score_candidates
 from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
-from ...linking.link import Linked
 from .agreement import list_agreed
-from .decisions import NO_CONCEPTS, NO_MENTION
 from .store import ReviewStore
 
 NEAR = 5  # candidates among which the right one may be
@@ -25,16 +20,40 @@ DIGITS = 4
 
 
 class DecidedMention(NamedTuple):
-    """A text that was decided, and how often.
-
-    Attributes:
-        chosen: Id of a concept, "NIL", or `NO_MENTION`.
-    """
+    """A text that was decided, and how often; `chosen` is an id or "NIL"."""
 
     text: str
     label: str
     chosen: str
     times: int
+
+
+class Answered(NamedTuple):
+    """A decided mention, and what the knowledge base says.
+
+    Attributes:
+        candidates: The first `NEAR`, without a threshold.
+        cui: What it is linked to, with the settings of the service.
+    """
+
+    mention: DecidedMention
+    candidates: Sequence[Candidate]
+    cui: str | None
+
+    @property
+    def has_concept(self) -> bool:
+        """Whether the mention means a concept."""
+        return self.mention.chosen != NIL
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the first candidate is right."""
+        return [one["cui"] for one in self.candidates[:1]] == [self.mention.chosen]
+
+    @property
+    def chance(self) -> float | None:
+        """The probability of the first candidate."""
+        return self.candidates[0]["probability"] if self.candidates else None
 
 
 @dataclass(frozen=True)
@@ -83,16 +102,11 @@ class Quality:
     Attributes:
         mentions: Number of mentions.
         without_concept: Of them, those that mean no concept.
-        no_mentions: Number of texts that are not mentions; they count only here.
-        linked_no_mentions: Of them, those that would be linked: wrong mentions, for
-            which no concept is right.
         error: Expected calibration error; None without probabilities.
     """
 
     mentions: int
     without_concept: int
-    no_mentions: int
-    linked_no_mentions: int
     shares: Shares
     bins: list[Bin]
     error: float | None
@@ -100,123 +114,91 @@ class Quality:
 
 
 def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]:
-    """Return what reviewers agree on, each text and concept once."""
+    """Return the mentions that reviewers agree on, each text and concept once."""
 
     @cache
     def find(chosen: str) -> str:
-        concept = kb.concept(chosen) if chosen not in NO_CONCEPTS else None
+        concept = kb.concept(chosen) if chosen != NIL else None
         return concept.cui if concept else chosen
 
     counts: Counter[tuple[str, str, str]] = Counter()
     for id, decisions in list_agreed(store).items():
         document = store.document(id)
-        if document is not None:
-            for one in decisions:
+        for one in decisions:
+            if document is not None and one.is_mention:
                 text = document.text[one.start : one.end]
                 counts[text, one.label, find(one.chosen or NIL)] += 1
     return [DecidedMention(*key, count) for key, count in counts.items()]
 
 
-def measure_quality(
-    kb: KnowledgeBase,
-    mentions: Sequence[DecidedMention],
-    ranked: Sequence[Sequence[Candidate]],
-    linked: Sequence[Linked],
-) -> Quality:
-    """Compare the answers of the knowledge base with the decisions.
+def count_mentions(answered: Iterable[Answered]) -> int:
+    return sum(one.mention.times for one in answered)
 
-    Args:
-        mentions: The decisions.
-        ranked: The first candidates of each, without a threshold.
-        linked: The link of each, with the settings of the service.
-    """
-    is_mention = [one.chosen != NO_MENTION for one in mentions]
-    spurious = [
-        (one.times, link.cui is not None)
-        for one, link in zip(mentions, linked, strict=True)
-        if one.chosen == NO_MENTION
-    ]
-    mentions = [*compress(mentions, is_mention)]
-    ranked = [*compress(ranked, is_mention)]
-    linked = [*compress(linked, is_mention)]
-    weights = np.array([one.times for one in mentions], dtype=np.float64)
-    meant = np.array([one.chosen != NIL for one in mentions], dtype=bool)
-    places = [
-        next((n for n, c in enumerate(own) if c["cui"] == one.chosen), None)
-        for one, own in zip(mentions, ranked, strict=True)
-    ]
-    first = np.array([place == 0 for place in places], dtype=bool)
-    near = np.array([place is not None for place in places], dtype=bool)
-    given = np.array([one.cui is not None for one in linked], dtype=bool)
-    right = np.array(
-        [a.cui == b.chosen for a, b in zip(linked, mentions, strict=True)], dtype=bool
-    )
 
-    def share(part: np.ndarray, whole: np.ndarray) -> float | None:
-        total = weights[whole].sum()
-        return (
-            round(float(weights[part & whole].sum() / total), DIGITS) if total else None
+def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
+    """Compare the answers of the knowledge base with the decisions."""
+    meant = [one for one in answered if one.has_concept]
+    nothing = [one for one in answered if not one.has_concept]
+    linked = [one for one in answered if one.cui is not None]
+
+    def share(
+        whole: Sequence[Answered], is_part: Callable[[Answered], bool]
+    ) -> float | None:
+        if not whole:
+            return None
+        return round(
+            count_mentions(filter(is_part, whole)) / count_mentions(whole), DIGITS
         )
+
+    def is_right(one: Answered) -> bool:
+        return one.cui == one.mention.chosen
+
+    def is_near(one: Answered) -> bool:
+        return one.mention.chosen in [each["cui"] for each in one.candidates]
 
     shares = Shares(
-        share(first, meant),
-        share(near, meant),
-        share(right, given),
-        share(right, meant),
-        share(~given, ~meant),
+        first=share(meant, lambda one: one.is_first),
+        near=share(meant, is_near),
+        precision=share(linked, is_right),
+        recall=share(meant, is_right),
+        none=share(nothing, lambda one: one.cui is None),
     )
-    chances = [own[0]["probability"] if own else None for own in ranked]
-    bins, error = group_chances(chances, first, weights)
-    wrong = [
-        place for place in range(len(mentions)) if meant[place] and not first[place]
-    ]
-    return Quality(
-        int(weights.sum()),
-        int(weights[~meant].sum()),
-        sum(times for times, _ in spurious),
-        sum(times for times, is_linked in spurious if is_linked),
-        shares,
-        bins,
-        error,
-        find_causes(kb, [(mentions[place], ranked[place]) for place in wrong]),
-    )
+    bins, error = group_chances(answered)
+    causes = find_causes(kb, [one for one in meant if not one.is_first])
+    number, without = count_mentions(answered), count_mentions(nothing)
+    return Quality(number, without, shares, bins, error, causes)
 
 
-def group_chances(
-    chances: Sequence[float | None], right: np.ndarray, weights: np.ndarray
-) -> tuple[list[Bin], float | None]:
+def group_chances(answered: Iterable[Answered]) -> tuple[list[Bin], float | None]:
     """Group first candidates by probability, and compute the calibration error.
 
-    Args:
-        right, weights: Of each mention. Shape: (n,) each.
+    Source: Naeini, Cooper and Hauskrecht (2015).
     """
-    known = [place for place, chance in enumerate(chances) if chance is not None]
-    if not known:
-        return [], None
-    counts = weights[known].astype(np.int64)
-    values = np.repeat([chances[place] or 0.0 for place in known], counts)
-    hits = np.repeat(right[known], counts)
-    groups = np.minimum((values * BINS).astype(np.int64), BINS - 1)
-    bins = [
-        Bin(
-            group / BINS,
-            int((groups == group).sum()),
-            round(float(values[groups == group].mean()), DIGITS),
-            round(float(hits[groups == group].mean()), DIGITS),
-        )
-        for group in np.unique(groups).tolist()
-    ]
-    return bins, round(calibration_error(values, hits), DIGITS)
+    groups: dict[int, list[tuple[int, float, bool]]] = {}
+    for one in answered:
+        if one.chance is not None:
+            group = min(int(one.chance * BINS), BINS - 1)
+            row = (one.mention.times, one.chance, one.is_first)
+            groups.setdefault(group, []).append(row)
+    bins = []
+    total, gaps = 0, 0.0
+    for group, rows in sorted(groups.items()):
+        number = sum(times for times, _, _ in rows)
+        expected = sum(times * chance for times, chance, _ in rows)
+        right = sum(times for times, _, is_first in rows if is_first)
+        total += number
+        gaps += abs(expected - right)
+        shares = [round(part / number, DIGITS) for part in (expected, right)]
+        bins.append(Bin(group / BINS, number, *shares))
+    return bins, round(gaps / total, DIGITS) if total else None
 
 
-def find_causes(
-    kb: KnowledgeBase, wrong: Iterable[tuple[DecidedMention, Sequence[Candidate]]]
-) -> list[CauseCount]:
+def find_causes(kb: KnowledgeBase, wrong: Iterable[Answered]) -> list[CauseCount]:
     """Find why first candidates are wrong, the most frequent cause first."""
     info = info_finder(kb, {})
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = {}
-    for mention, candidates in wrong:
+    for mention, candidates, _ in wrong:
         known = kb.concept(mention.chosen)
         parts = [frozenset([known.cui] if known else [])]
         ranking = score_candidates(candidates)

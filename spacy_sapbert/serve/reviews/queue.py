@@ -38,7 +38,6 @@ class Group:
     """Open mentions with equal text and proposal."""
 
     mention: ShownMention
-    documents: int = 0
     places: list[Place] = field(default_factory=list)
 
 
@@ -57,21 +56,8 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class DecidedPlaces:
-    """The first places where something was decided, and the number of all."""
-
-    total: int
-    places: list[Place]
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """Where a text stands that a reviewer has not decided there.
-
-    Attributes:
-        total: Number of all places.
-        places: The first ones, those in the document of the request before others.
-    """
+class Places:
+    """The first places of a text or a concept, and the number of all."""
 
     total: int
     places: list[Place]
@@ -94,7 +80,7 @@ def show_place(document: ReviewedDocument, start: int, end: int, label: str) -> 
 
 def find_places(
     store: ReviewStore, *, text: str | None = None, chosen: str | None = None
-) -> DecidedPlaces:
+) -> Places:
     """Find where a text was decided, or where a concept was chosen; each place once."""
     places: dict[Spot, Place] = {}
     read = cache(store.document)
@@ -105,7 +91,7 @@ def find_places(
         same = text is None or document.text[one.start : one.end] == text
         if same and chosen in (None, one.chosen):
             places[one.spot] = show_place(document, one.start, one.end, one.label)
-    return DecidedPlaces(len(places), [*places.values()][:MOST_FOUND])
+    return Places(len(places), [*places.values()][:MOST_FOUND])
 
 
 def is_open(start: int, end: int, decided: Collection[Decision]) -> bool:
@@ -155,8 +141,6 @@ def make_queue(
             if len(group.places) < MOST_PLACES:
                 place = show_place(document, start, end, mention["label"])
                 group.places.append(place)
-    for group in groups.values():
-        group.documents = len({place.document for place in group.places})
     ordered = sorted(groups.values(), key=doubt)
     return Queue(kb, total, len(groups), ordered[:MOST_GROUPS])
 
@@ -179,7 +163,7 @@ def doubt(group: Group) -> tuple[int, float, int]:
 
 def find_occurrences(
     store: ReviewStore, kb: str, reviewer: str, text: str, here: str
-) -> Occurrences:
+) -> Places:
     """Find a text, as whole words in any case, where a reviewer may decide it too.
 
     That is in documents that the reviewer has not done, where nothing is decided, and
@@ -197,8 +181,7 @@ def find_occurrences(
         if words and pattern.search(document.text)
     ]
     matching.sort(key=lambda one: one.id != here)
-    ids = [document.id for document in matching]
-    decided = group_by_document(store.latest(documents=ids, reviewer=reviewer))
+    decided = group_by_document(store.latest(reviewer=reviewer))
     places: list[Place] = []
     total = 0
     for document in matching:
@@ -218,4 +201,4 @@ def find_occurrences(
             total += free
             if free and len(places) < MOST_OCCURRENCES:
                 places.append(show_place(document, start, end, ""))
-    return Occurrences(total, places)
+    return Places(total, places)

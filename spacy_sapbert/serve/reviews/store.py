@@ -11,66 +11,62 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
-from .decisions import OPEN, Decision, Shown, WrittenDecision
+from .decisions import OPEN, Decision, NewDecision
 
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 AT_ONCE = 1_000  # documents that are read together
-VERSION = 5  # of the tables
+VERSION = 6  # of the tables
 OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
-# `same` is equal for equal texts. `done` and `assigned` have who has done a document,
-# and who is to do it. `proposals` has the mentions that a document came with, `links`
-# what the knowledge base says of its mentions: it is computed again for another
-# version.
+# `same` is equal for equal texts. `spans` has the mentions that a document came with,
+# `mentions` what the knowledge base `kb` says of its mentions. `done` and `assigned`
+# have who has done a document, and who is to do it.
 SCHEMA = f"""
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
-    text TEXT NOT NULL, same TEXT NOT NULL, time TEXT NOT NULL
+    same TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, spans TEXT, kb TEXT,
+    mentions TEXT
 );
 CREATE INDEX documents_by_text ON documents (same);
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
     reviewer TEXT NOT NULL, document {OF},
     "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL,
-    chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL, settles INTEGER NOT NULL
+    chosen TEXT, settles INTEGER NOT NULL, shown TEXT NOT NULL, kb TEXT NOT NULL
 );
-CREATE INDEX decisions_by_document ON decisions (document, reviewer);
+CREATE INDEX decisions_by_place ON decisions (document, "start", "end");
 CREATE TABLE done (
     document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
 CREATE TABLE assigned (
     document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
-CREATE TABLE proposals (document {OF} PRIMARY KEY, spans TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE links (
-    document {OF} PRIMARY KEY, kb TEXT NOT NULL, mentions TEXT NOT NULL
-) WITHOUT ROWID;
 """
-COLUMNS = ", ".join(f'"{name}"' for name in WrittenDecision.model_fields)
-WRITTEN = ", ".join(f'"{name}"' for name in Decision.model_fields)
-VALUES = ", ".join(f":{name}" for name in Decision.model_fields)
+COLUMNS = ", ".join(f'"{name}"' for name in Decision.model_fields)
+WRITTEN = ", ".join(f'"{name}"' for name in NewDecision.model_fields)
+VALUES = ", ".join(f":{name}" for name in NewDecision.model_fields)
 # The last decision of a reviewer on a mention counts, and the last one that settles it.
-LATEST = f"""
-SELECT {COLUMNS} FROM decisions WHERE number IN (
-    SELECT max(number) FROM decisions
-    WHERE (:reviewer IS NULL OR (reviewer = :reviewer AND NOT settles))
-    AND (:documents IS NULL OR document IN (SELECT value FROM json_each(:documents)))
-    GROUP BY iif(settles, NULL, reviewer), settles, document, "start", "end"
-) AND chosen IS NOT NULL
-"""
+COUNTS = """chosen IS NOT NULL
+AND (:reviewer IS NULL OR (reviewer = :reviewer AND NOT settles))
+AND NOT EXISTS (
+    SELECT 1 FROM decisions AS newer WHERE newer.document = decisions.document
+    AND newer."start" = decisions."start" AND newer."end" = decisions."end"
+    AND newer.settles = decisions.settles
+    AND (newer.settles OR newer.reviewer = decisions.reviewer)
+    AND newer.number > decisions.number
+)"""
 # A reviewer who has documents of their own sees these, and those of nobody.
 VISIBLE = """(
     :reviewer IS NULL OR NOT EXISTS (SELECT 1 FROM assigned WHERE reviewer = :reviewer)
@@ -140,7 +136,6 @@ class DocumentCount:
 
     id: str
     name: str
-    characters: int
     time: str
     mentions: int | None
     decisions: int
@@ -207,11 +202,7 @@ class ReviewStore:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all or nothing; it is on the disk at the end.
-
-        Raises:
-            RequestError: If it cannot be written, or is no longer at its path.
-        """
+        """Write all or nothing; it is on the disk at the end."""
         with self.lock:
             self.check_path()
             try:
@@ -229,11 +220,7 @@ class ReviewStore:
                 raise reviews_not_written(error, status) from None
 
     def check_path(self) -> None:
-        """Check that the open file is the one at its path, so that it is kept.
-
-        Raises:
-            RequestError: If it was moved, deleted or replaced.
-        """
+        """Check that the open file is the one at its path, so that it is kept."""
         try:
             same = os.path.samestat(self.path.stat(), self.opened)
         except OSError:
@@ -248,22 +235,14 @@ class ReviewStore:
             )
 
     def check_ready(self) -> None:
-        """Check that a decision can be written now, without writing one.
-
-        Raises:
-            RequestError: If the file is gone, read-only or locked, or the disk is full.
-        """
+        """Check that a decision can be written now, without writing one."""
         with self.transaction():
             free = disk_usage(self.path.parent).free
         if free < LEAST_FREE:
             raise reviews_not_written("the disk is full", NO_ROOM)
 
     def query(self, sql: str, values: Any = ()) -> list[Any]:
-        """Return the rows of a statement.
-
-        Raises:
-            RequestError: If something else holds the file.
-        """
+        """Return the rows of a statement."""
         with self.lock:
             try:
                 return self.connection.execute(sql, values).fetchall()
@@ -271,11 +250,7 @@ class ReviewStore:
                 raise reviews_not_written(error, BUSY) from None
 
     def add_documents(self, notes: Iterable[NewNote]) -> Added:
-        """Add documents, all or none; one with the name and text of another is that.
-
-        Raises:
-            RequestError: If there are too many.
-        """
+        """Add documents, all or none; one with the name and text of another is that."""
         added = Added()
         ids: set[str] = set()
         with self.transaction() as connection:
@@ -303,18 +278,20 @@ class ReviewStore:
                 added.equal_texts += equal > 1
                 if note.spans is not None:
                     added.mentions += len(note.spans)
-                    changed = connection.execute(
-                        "INSERT INTO proposals VALUES (?, ?) ON CONFLICT DO UPDATE "
-                        "SET spans = excluded.spans WHERE spans != excluded.spans",
-                        (id, json.dumps(note.spans)),
-                    ).rowcount
-                    if changed:
-                        connection.execute(
-                            "DELETE FROM links WHERE document = ?", (id,)
-                        )
+                    connection.execute(
+                        "UPDATE documents SET spans = :spans, kb = NULL, mentions = "
+                        "NULL WHERE id = :id AND spans IS NOT :spans",
+                        {"id": id, "spans": json.dumps(note.spans)},
+                    )
             ((kept,),) = connection.execute("SELECT count(*) FROM documents")
-            if kept > self.most_documents:
-                raise too_many_documents(self.most_documents)
+            if (most := self.most_documents) < kept:
+                raise RequestError(
+                    "E488",
+                    f"Expected at most {most:,} documents to review, but the next is "
+                    "one more. Delete documents, or start the service with a higher "
+                    "`--limit kept=NUMBER`.",
+                    NO_ROOM,
+                )
         return added
 
     def document(self, id: str) -> ReviewedDocument | None:
@@ -322,7 +299,7 @@ class ReviewStore:
         rows = self.query("SELECT id, name, text FROM documents WHERE id = ?", (id,))
         return ReviewedDocument(*rows[0]) if rows else None
 
-    def add_decisions(self, decisions: Iterable[Decision]) -> None:
+    def add_decisions(self, decisions: Iterable[NewDecision]) -> None:
         """Append decisions, all or none; one with a known key is not written again."""
         rows = [
             {**(row := one.model_dump()), "shown": json.dumps(row["shown"])}
@@ -336,31 +313,27 @@ class ReviewStore:
             )
 
     def latest(
-        self,
-        *,
-        documents: Collection[str] | None = None,
-        reviewer: str | None = None,
-        shown: bool = False,
-    ) -> list[WrittenDecision]:
+        self, *, document: str | None = None, reviewer: str | None = None
+    ) -> list[Decision]:
         """Return the decisions that count, by document, reviewer and place.
 
         Args:
-            documents: Ids of those that are meant; None = all.
+            document: Id of the one that is meant; None = all.
             reviewer: Whose answers are returned; None = those of all, and what settles.
-            shown: With the candidates that were shown, else without.
         """
-        ids = None if documents is None else json.dumps([*documents])
-        found = []
-        for row in self.query(
-            f'{LATEST} ORDER BY document, reviewer, "start", "end"',
-            {"documents": ids, "reviewer": reviewer},
-        ):
-            fields = dict(zip(WrittenDecision.model_fields, row, strict=True))
-            seen = json.loads(fields["shown"]) if shown else []
-            fields["shown"] = [Shown(**one) for one in seen]
-            fields["settles"] = bool(fields["settles"])
-            found.append(WrittenDecision.model_construct(**fields))
-        return found
+        where = COUNTS if document is None else f"document = :document AND {COUNTS}"
+        rows = self.query(
+            f"SELECT {COLUMNS} FROM decisions WHERE {where} "
+            'ORDER BY document, reviewer, "start", "end"',
+            {"document": document, "reviewer": reviewer},
+        )
+        names = Decision.model_fields  # the last one is `settles`
+        return [
+            Decision.model_construct(
+                **dict(zip(names, (*values, bool(settles)), strict=True))
+            )
+            for *values, settles in rows
+        ]
 
     def documents(self, reviewer: str | None = None) -> list[DocumentCount]:
         """Return the documents, the oldest first.
@@ -368,20 +341,28 @@ class ReviewStore:
         Args:
             reviewer: Whose documents and decisions are meant; None = all.
         """
-        who = {"reviewer": reviewer, "documents": None}
-        sql = f"SELECT document FROM ({LATEST}) WHERE chosen != '{OPEN}'"
-        counts = Counter(id for (id,) in self.query(sql, who))
+        who = {"reviewer": reviewer}
+        sql = (
+            f"SELECT document, count(*) FROM decisions WHERE chosen != '{OPEN}' "
+            f"AND {COUNTS} GROUP BY document"
+        )
+        counts = dict(self.query(sql, who))
         done, assigned = self.names("done"), self.names("assigned")
         sql = (
-            "SELECT id, name, length(text), time, json_array_length(mentions) FROM "
-            f"documents LEFT JOIN links ON document = id WHERE {VISIBLE} "
-            "ORDER BY number"
+            "SELECT id, name, time, json_array_length(mentions) FROM documents "
+            f"WHERE {VISIBLE} ORDER BY number"
         )
         return [
             DocumentCount(
-                *(*row, counts[row[0]], done.get(row[0], []), assigned.get(row[0], []))
+                id=id,
+                name=name,
+                time=time,
+                mentions=mentions,
+                decisions=counts.get(id, 0),
+                done=done.get(id, []),
+                assigned=assigned.get(id, []),
             )
-            for row in self.query(sql, who)
+            for id, name, time, mentions in self.query(sql, who)
         ]
 
     def to_do(self, reviewer: str) -> Iterator[ReviewedDocument]:
@@ -426,12 +407,8 @@ class ReviewStore:
         with self.transaction() as connection:
             connection.execute(sql, (document, reviewer))
 
-    def done(self) -> dict[str, list[str]]:
-        """Return who has done each document."""
-        return self.names("done")
-
-    def names(self, table: str) -> dict[str, list[str]]:
-        """Return the reviewers of each document in a table, sorted."""
+    def names(self, table: Literal["done", "assigned"]) -> dict[str, list[str]]:
+        """Return the names of who has done each document, or is to do it, sorted."""
         found: dict[str, list[str]] = {}
         sql = f"SELECT document, reviewer FROM {table} ORDER BY document, reviewer"
         for document, name in self.query(sql):
@@ -440,9 +417,9 @@ class ReviewStore:
 
     def proposals(self, document: str) -> list[Span] | None:
         """Return the mentions that a document came with; None = it came without."""
-        sql = "SELECT spans FROM proposals WHERE document = ?"
-        rows = self.query(sql, (document,))
-        return [Span(*span) for span in json.loads(rows[0][0])] if rows else None
+        rows = self.query("SELECT spans FROM documents WHERE id = ?", (document,))
+        found = json.loads(rows[0][0] or "null") if rows else None
+        return None if found is None else [Span(*span) for span in found]
 
     def set_links(self, document: str, mentions: list[Any], kb: str) -> None:
         """Keep what a knowledge base says of the mentions of a document.
@@ -451,25 +428,19 @@ class ReviewStore:
             document: Its id; one that was removed meanwhile stays removed.
             kb: Digest of the knowledge base.
         """
+        sql = "UPDATE documents SET kb = ?, mentions = ? WHERE id = ?"
         with self.transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO links SELECT id, ?, ? FROM documents "
-                "WHERE id = ?",
-                (kb, json.dumps(mentions), document),
-            )
+            connection.execute(sql, (kb, json.dumps(mentions), document))
 
     def links(self, document: str, kb: str) -> list[Any] | None:
         """Return the mentions of a document; None = they are not known for the `kb`."""
-        sql = "SELECT mentions FROM links WHERE document = ? AND kb = ?"
+        sql = "SELECT mentions FROM documents WHERE id = ? AND kb = ?"
         rows = self.query(sql, (document, kb))
         return json.loads(rows[0][0]) if rows else None
 
     def unlinked(self, kb: str) -> list[str]:
         """Return the ids of the documents without links to a knowledge base."""
-        sql = (
-            "SELECT id FROM documents LEFT JOIN links ON document = id AND kb = ? "
-            "WHERE document IS NULL ORDER BY number"
-        )
+        sql = "SELECT id FROM documents WHERE kb IS NOT ? ORDER BY number"
         return [id for (id,) in self.query(sql, (kb,))]
 
     def delete_document(self, id: str) -> None:
@@ -479,22 +450,14 @@ class ReviewStore:
 
     def forget_links(self, *, kb: str) -> None:
         """Remove the links to all knowledge bases but the one of a digest."""
+        sql = "UPDATE documents SET kb = NULL, mentions = NULL WHERE kb != ?"
         with self.transaction() as connection:
-            connection.execute("DELETE FROM links WHERE kb != ?", (kb,))
+            connection.execute(sql, (kb,))
 
     def close(self) -> None:
         """Close the file."""
         with self.lock:
             self.connection.close()
-
-
-def too_many_documents(most: int) -> RequestError:
-    return RequestError(
-        "E488",
-        f"Expected at most {most:,} documents to review, but the next is one more. "
-        "Delete documents, or start the service with a higher `--limit kept=NUMBER`.",
-        NO_ROOM,
-    )
 
 
 def reviews_not_written(reason: object, status: int) -> RequestError:

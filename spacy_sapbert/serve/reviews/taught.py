@@ -34,7 +34,6 @@ class TaughtVersion(TypedDict):
 
     Attributes:
         number: The name of its folder.
-        before, after: Shares of right first answers, cross-validated.
         report: Of `TeachingReport`.
         used: The service uses it.
         older_base: It was taught from an older version of the base.
@@ -42,10 +41,6 @@ class TaughtVersion(TypedDict):
 
     number: int
     time: str
-    documents: int
-    mentions: int
-    before: float | None
-    after: float | None
     report: dict[str, Any]
     used: bool
     older_base: bool
@@ -131,23 +126,16 @@ class Teacher:
         digest = self.base.manifest.digest
         with suppress(SapbertError):  # it is told when it is to be used
             digest = read_version(self.base.folder).manifest.digest
-        versions: list[TaughtVersion] = []
-        for number, about in self.read_versions().items():
-            report = about["report"]
-            best = report["after"] or report["names"]
-            versions.append(
-                {
-                    "number": number,
-                    "time": about["time"],
-                    "documents": report["counts"]["documents"],
-                    "mentions": report["counts"]["mentions"],
-                    "before": report["before"]["all"],
-                    "after": best["all"],
-                    "report": report,
-                    "used": number == self.number,
-                    "older_base": about["base"] != digest,
-                }
-            )
+        versions: list[TaughtVersion] = [
+            {
+                "number": number,
+                "time": about["time"],
+                "report": about["report"],
+                "used": number == self.number,
+                "older_base": about["base"] != digest,
+            }
+            for number, about in self.read_versions().items()
+        ]
         return {
             "state": self.state,
             "report": self.report,
@@ -222,11 +210,6 @@ class Teacher:
                     "report": self.report,
                 }
                 write_json(folder / ABOUT, about)
-                for path in (folder, *folder.rglob("*")):
-                    if path.is_dir():
-                        path.chmod(0o700)
-                    elif path.stat().st_nlink == 1:  # others are of the base too
-                        path.chmod(0o600)
             self.state = "done"
         self.log.write("taught", changed=report.changed)
         return True
@@ -260,7 +243,6 @@ class Teacher:
             else:
                 with write_atomically(used) as file:
                     file.write(str(number).encode())
-                used.chmod(0o600)
 
     def remove(self, number: int) -> None:
         """Remove a version for good; one in use is left before."""
