@@ -6,8 +6,10 @@ what one process alone would know, teaching and counters, is not offered.
 """
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
@@ -39,7 +41,10 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
             "Leave out `--workers`.",
         )
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=serve, args=[run, log]) for _ in range(count)]
+    pipe = os.pipe()  # this process alone keeps its end to write
+    workers = [
+        context.Process(target=serve, args=[run, log, pipe]) for _ in range(count)
+    ]
     ending = False
 
     def end(*_: Any) -> None:
@@ -70,14 +75,25 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
         )
 
 
-def serve(run: Callable[[], None], log: EventLog) -> None:
-    """Serve in a process, whose exit code is 1 if it fails."""
+def serve(run: Callable[[], None], log: EventLog, pipe: tuple[int, int]) -> None:
+    """Serve in a process, whose exit code is 1 if it fails.
+
+    It ends when its parent has ended, even if that was killed.
+    """
+    reading, writing = pipe
+    os.close(writing)
+
+    def follow() -> None:
+        os.read(reading, 1)  # until nobody has the other end
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, name="parent", daemon=True).start()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         run()
-    except SapbertError as error:
-        log.write("worker_failed", code=error.code, message=error.text)
-        sys.exit(1)
     except Exception as error:
-        log.write("worker_failed", **describe_exception(error))
+        told = describe_exception(error)
+        if isinstance(error, SapbertError):
+            told = {"code": error.code, "message": error.text}
+        log.write("worker_failed", **told)
         sys.exit(1)

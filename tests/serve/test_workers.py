@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -85,6 +86,23 @@ def test_if_one_process_dies_the_service_ends_with_an_error(
             break
         time.sleep(0.1)
     assert not is_running(second)
+
+
+def test_if_the_first_process_is_killed_the_others_end(
+    start_service: Start, sample_kb: Path
+) -> None:
+    """They went on to listen, so that the service could not be started again."""
+    client = start_service(sample_kb, "--workers", 2)
+    client.wait_for("listening")
+    client.stop(signal.SIGKILL)
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", client.port)).close()
+        except ConnectionRefusedError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process still listens")
 
 
 def test_teaching_needs_one_process(
