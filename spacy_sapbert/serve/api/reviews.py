@@ -20,12 +20,7 @@ from ..depends import (
 from ..lookup import find_concept
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
-from ..reviews.agreement import (
-    Agreement,
-    Differences,
-    compare_reviewers,
-    find_differences,
-)
+from ..reviews import agreement, export, quality, queue
 from ..reviews.decisions import (
     AGREED,
     LONGEST_NAME,
@@ -36,30 +31,9 @@ from ..reviews.decisions import (
     NewDecision,
     Request,
 )
-from ..reviews.export import export_reviews, list_exports
 from ..reviews.imports import import_uploads
-from ..reviews.mentions import (
-    ShownMention,
-    link_document,
-    link_in_parts,
-    link_marks,
-    link_some,
-)
-from ..reviews.quality import NEAR, Answered, Quality, list_mentions, measure_quality
-from ..reviews.queue import (
-    Places,
-    Queue,
-    find_occurrences,
-    find_places,
-    make_queue,
-)
-from ..reviews.store import (
-    Added,
-    DocumentCount,
-    NewNote,
-    ReviewedDocument,
-    ReviewStore,
-)
+from ..reviews.mentions import ShownMention, link_document, link_marks, link_some
+from ..reviews.store import Added, DocumentCount, NewNote, ReviewedDocument, ReviewStore
 from ..reviews.taught import TeachingState
 from ..service import Service
 from .answers import describe_file, to_file
@@ -181,7 +155,7 @@ def list_documents(store: StoreDep, reviewer: Reviewer = None) -> DocumentsAnswe
     return DocumentsAnswer(
         documents=store.documents(reviewer),
         reviewers=store.reviewers(),
-        formats=[*list_exports()],
+        formats=[*export.list_exports()],
     )
 
 
@@ -288,7 +262,7 @@ async def list_queue(
     service: ServiceDep,
     store: StoreDep,
     reviewer: OneReviewer,
-) -> Queue:
+) -> queue.Queue:
     """What a reviewer has not decided, in all documents: the most uncertain first.
 
     Equal mentions with the same proposal are a group. Documents that are not linked yet
@@ -298,7 +272,7 @@ async def list_queue(
     decisions = await run_in_threadpool(store.latest, reviewer=reviewer)
     marks = [one for one in decisions if one.chosen == OPEN]
     marked = await link_marks(service, store, marks)
-    return await run_in_threadpool(make_queue, store, digest, reviewer, marked)
+    return await run_in_threadpool(queue.make_queue, store, digest, reviewer, marked)
 
 
 @router.get("/occurrences")
@@ -308,10 +282,10 @@ def list_occurrences(
     text: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
     document: Annotated[str, Query(max_length=LONGEST_NAME)],
     reviewer: OneReviewer,
-) -> Places:
+) -> queue.Places:
     """Where a text stands, as whole words in any case, that is open for a reviewer."""
     digest = service.kb.manifest.digest
-    return find_occurrences(store, digest, reviewer, text, document)
+    return queue.find_occurrences(store, digest, reviewer, text, document)
 
 
 @router.get("/places")
@@ -319,27 +293,27 @@ def list_places(
     store: StoreDep,
     text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
     chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
-) -> Places:
+) -> queue.Places:
     """Where a text was decided, or where a concept was chosen."""
-    return find_places(store, text=text, chosen=chosen)
+    return queue.find_places(store, text=text, chosen=chosen)
 
 
 @router.get("/differences")
-def list_differences(service: ServiceDep, store: StoreDep) -> Differences:
+def list_differences(service: ServiceDep, store: StoreDep) -> agreement.Differences:
     """Where reviewers differ, with the text around; what is not settled first."""
-    return find_differences(store, service.kb)
+    return agreement.find_differences(store, service.kb)
 
 
 @router.get("/agreement")
-def list_agreement(store: StoreDep) -> list[Agreement]:
+def list_agreement(store: StoreDep) -> list[agreement.Agreement]:
     """Cohen's kappa and F1 of each two reviewers."""
-    return compare_reviewers(store.latest())
+    return agreement.compare_reviewers(store.latest())
 
 
 @router.get(
     "/export",
     response_class=Response,
-    responses=describe_file(*(media for media, _ in list_exports().values())),
+    responses=describe_file(*(media for media, _ in export.list_exports().values())),
 )
 def export_decisions(
     service: ServiceDep,
@@ -351,28 +325,18 @@ def export_decisions(
 
     The reviewer "agreed" stands for what all reviewers agree on.
     """
-    data = export_reviews(store, service.kb, format, reviewer)
-    media, ending = list_exports()[format]
+    data = export.export_reviews(store, service.kb, format, reviewer)
+    media, ending = export.list_exports()[format]
     return to_file(data, f"reviews{ending}", media)
 
 
 @router.post("/quality")
-async def compute_quality(service: ServiceDep, store: StoreDep) -> Quality:
+async def compute_quality(service: ServiceDep, store: StoreDep) -> quality.Quality:
     """How the knowledge base in use answers the mentions that were decided.
 
     It is a POST, since it links all of them again.
     """
-    kb = service.kb
-    mentions = await run_in_threadpool(list_mentions, store, kb)
-    texts, labels = [one.text for one in mentions], [one.label for one in mentions]
-    linked = await link_in_parts(service, texts, labels, {})
-    all = {"threshold": -1.0, "k": NEAR}
-    ranked = await link_in_parts(service, texts, labels, all)
-    answered = [
-        Answered(one, near.candidates, link.cui)
-        for one, near, link in zip(mentions, ranked, linked, strict=True)
-    ]
-    return await run_in_threadpool(measure_quality, kb, answered)
+    return await quality.compute_quality(service, store)
 
 
 @router.get("/teach")

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from starlette.concurrency import run_in_threadpool
+
 from ...evaluation.calibration import BINS
 from ...evaluation.diagnose import CAUSES, find_cause, info_finder, score_candidates
 from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
+from ..service import Service
 from .agreement import list_agreed
+from .mentions import link_in_parts
 from .store import ReviewStore
 
 NEAR = 5  # candidates among which the right one may be
@@ -129,6 +133,21 @@ def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]
                 text = document.text[one.start : one.end]
                 counts[text, one.label, find(one.chosen or NIL)] += 1
     return [DecidedMention(*key, count) for key, count in counts.items()]
+
+
+async def compute_quality(service: Service, store: ReviewStore) -> Quality:
+    """Link again what reviewers agree on, and compare the answers."""
+    kb = service.kb
+    mentions = await run_in_threadpool(list_mentions, store, kb)
+    texts, labels = [one.text for one in mentions], [one.label for one in mentions]
+    linked = await link_in_parts(service, texts, labels, {})
+    all = {"threshold": -1.0, "k": NEAR}
+    ranked = await link_in_parts(service, texts, labels, all)
+    answered = [
+        Answered(mention, found.candidates, link.cui)
+        for mention, found, link in zip(mentions, ranked, linked, strict=True)
+    ]
+    return await run_in_threadpool(measure_quality, kb, answered)
 
 
 def count_mentions(answered: Iterable[Answered]) -> int:
