@@ -1,13 +1,16 @@
 """A service in a process of its own, and a client that speaks plain HTTP."""
 
 import asyncio
+import base64
 import http.client
 import json
 import os
 import queue
+import secrets
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,6 +115,56 @@ class Client:
 
 
 Start = Callable[..., Client]
+
+
+def send_files(client: "Client | LocalClient", *files: tuple[str, str]) -> Any:
+    """Import texts, and return what became of them."""
+    encoded = [
+        {"name": name, "content": base64.b64encode(text.encode()).decode()}
+        for name, text in files
+    ]
+    answer = client.post("/reviews/import", {"files": encoded})
+    assert answer.status == 200, answer.body
+    link_all(client)
+    return answer.json()
+
+
+def link_all(client: "Client | LocalClient") -> None:
+    """Link the documents that are not linked yet."""
+    while client.post("/reviews/prepare", {}).json()["left"]:
+        pass
+
+
+def decide(
+    client: "Client | LocalClient",
+    reviewer: str,
+    places: list[Any],
+    chosen: str | None,
+    *,
+    settles: bool = False,
+) -> None:
+    """Write a decision on each of some places."""
+    decisions = [
+        {
+            "key": secrets.token_hex(8),
+            "reviewer": reviewer,
+            **{name: place[name] for name in ("document", "start", "end")},
+            "label": place.get("label", ""),
+            "chosen": chosen,
+            "settles": settles,
+        }
+        for place in places
+    ]
+    answer = client.post("/reviews/decisions", {"decisions": decisions})
+    assert answer.status == 200, answer.body
+
+
+def wait_for_teaching(client: "Client | LocalClient") -> Any:
+    """Return the state of the teaching when it has ended."""
+    while (state := client.get("/reviews/teach").json())["state"] == "running":
+        time.sleep(0.01)
+    assert state["state"] == "done", state
+    return state
 
 
 def use_newest(client: "Client | LocalClient") -> Any:
@@ -270,3 +323,21 @@ def open_local() -> Iterator[OpenLocal]:
 def local(open_local: OpenLocal, sample_kb: Path) -> LocalClient:
     """A service in this process with the names of the small vocabulary."""
     return open_local(sample_kb)
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> Any:
+    """The small vocabulary."""
+    from spacy_sapbert import load_kb
+
+    return load_kb(sample_kb)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    """A new file of reviews."""
+    from spacy_sapbert.serve.reviews.store import ReviewStore
+
+    opened = ReviewStore(tmp_path / "reviews.db")
+    yield opened
+    opened.close()

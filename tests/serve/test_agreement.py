@@ -2,12 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from spacy_sapbert import load_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.serve.reviews.agreement import find_differences, judge_places
 from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, NewDecision
@@ -18,18 +13,6 @@ from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 FEVER, INFARCT, MITRAL = "C0000004", "C0000001", "C0000002"
 NOTE = "Fever, heart failure, MI."
 ONE, TWO, WIDE, PART, MI = (0, 5), (7, 12), (7, 20), (13, 20), (22, 24)
-
-
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Any:
-    opened = ReviewStore(tmp_path / "reviews.db")
-    yield opened
-    opened.close()
 
 
 Said = tuple[str, tuple[int, int], str | None]  # who, where and what

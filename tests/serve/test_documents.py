@@ -1,6 +1,5 @@
 """Documents to review: read from files, queued, done, compared, removed for good."""
 
-import base64
 import contextlib
 import io
 import json
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert import load_kb
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.certainty import judge_link
@@ -27,7 +25,16 @@ from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import Client, LocalClient, OpenLocal, Start, use_newest
+from .conftest import (
+    Client,
+    LocalClient,
+    OpenLocal,
+    Start,
+    decide,
+    link_all,
+    send_files,
+    use_newest,
+)
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -41,18 +48,6 @@ JSONL = json.dumps(
     }
 )
 ANN = "T1\tDisease 4 9\tfever\nN1\tReference T1 KB:C0000004\tFever\n"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Any:
-    opened = ReviewStore(tmp_path / "reviews.db")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
 
 
 def make_archive(members: dict[str, bytes]) -> bytes:
@@ -278,14 +273,8 @@ def reviewed(
     options = [sample_kb, "--reviews", folder / "reviews.db"]
     documents = ["--documents", folder / "in" / "a.pubtator"]
     client = start_service(*options, *documents)
-    files = [
-        {"name": f"{number}.txt", "content": base64.b64encode(text.encode()).decode()}
-        for number, text in enumerate(["MI and fever", "The fever, MI.", "More MI"])
-    ]
-    answer = client.post("/reviews/import", {"files": files})
-    assert len(answer.json()["documents"]) == 3, answer.body
-    while client.post("/reviews/prepare", {}).json()["left"]:
-        pass
+    texts = ["MI and fever", "The fever, MI.", "More MI"]
+    send_files(client, *((f"{n}.txt", text) for n, text in enumerate(texts)))
     return client
 
 
@@ -293,32 +282,6 @@ def count_open(client: Client) -> int:
     """The number of differences that are not settled."""
     found = client.get("/reviews/differences").json()["places"]
     return sum(one["agreed"] is None for one in found)
-
-
-def decide_all(
-    client: Client | LocalClient,
-    places: list[Any],
-    chosen: str,
-    reviewer: str,
-    *,
-    settles: bool = False,
-) -> None:
-    who = "settled" if settles else reviewer
-    decisions = [
-        {
-            "key": f"{who}-{place['document'][:8]}-{place['start']:04}",
-            "reviewer": reviewer,
-            "document": place["document"],
-            "start": place["start"],
-            "end": place["end"],
-            "label": place["label"],
-            "chosen": chosen,
-            "settles": settles,
-        }
-        for place in places
-    ]
-    answer = client.post("/reviews/decisions", {"decisions": decisions})
-    assert answer.status == 200, answer.body
 
 
 def test_a_day_of_two_reviewers(reviewed: Client) -> None:
@@ -331,18 +294,18 @@ def test_a_day_of_two_reviewers(reviewed: Client) -> None:
     aspirin = groups["aspirin"]["mention"]
     assert (aspirin["cui"], aspirin["proposed"]) == ("C0000005", True)
     assert groups["aspirin"]["places"][0]["before"] == "Fever after "
-    decide_all(reviewed, groups["mi"]["places"], "C0000001", "Ada")
-    decide_all(reviewed, groups["fever"]["places"], "C0000004", "Ada")
+    decide(reviewed, "Ada", groups["mi"]["places"], "C0000001")
+    decide(reviewed, "Ada", groups["fever"]["places"], "C0000004")
     after = reviewed.get("/reviews/queue?reviewer=Ada").json()
     assert after["mentions"] == queue["mentions"] - 6
-    decide_all(reviewed, groups["mi"]["places"][:2], "C0000002", "Ben")
-    decide_all(reviewed, groups["mi"]["places"][2:], "C0000001", "Ben")
+    decide(reviewed, "Ben", groups["mi"]["places"][:2], "C0000002")
+    decide(reviewed, "Ben", groups["mi"]["places"][2:], "C0000001")
     found = reviewed.get("/reviews/differences").json()
     assert (found["total"], count_open(reviewed)) == (2, 2)
     first = found["places"][0]
     assert first["choices"] == {"Ada": "C0000001", "Ben": "C0000002"}
     assert found["names"]["C0000002"] == "Mitral insufficiency"
-    decide_all(reviewed, [first["place"]], "C0000002", "Ada", settles=True)
+    decide(reviewed, "Ada", [first["place"]], "C0000002", settles=True)
     found = reviewed.get("/reviews/differences").json()
     assert (found["total"], count_open(reviewed)) == (2, 1)
     assert found["places"][1]["choices"] == first["choices"]  # Ada's own stays
@@ -362,7 +325,7 @@ def test_a_note_is_opened_again_done_and_removed(reviewed: Client) -> None:
     note = {"name": "again", "text": "Headache, and rose thorn."}
     id = reviewed.post("/reviews/documents", note).json()["document"]
     place = {"document": id, "start": 14, "end": 24, "label": ""}
-    decide_all(reviewed, [place], "NIL", "Ada")
+    decide(reviewed, "Ada", [place], "NIL")
     found = reviewed.get(f"/reviews/documents/{id}?reviewer=Ada").json()
     texts = [one["text"] for one in found["mentions"]]
     assert texts == ["Headache", "rose thorn"]
@@ -378,8 +341,7 @@ def test_a_note_is_opened_again_done_and_removed(reviewed: Client) -> None:
 
 def open_places(client: Client, reviewer: str) -> dict[str, list[Any]]:
     """The open places of a reviewer by text, after all documents are linked."""
-    while client.post("/reviews/prepare", {}).json()["left"]:
-        pass
+    link_all(client)
     found = client.get(f"/reviews/queue?reviewer={reviewer}").json()["first"]
     return {one["mention"]["text"].lower(): one["places"] for one in found}
 
@@ -414,13 +376,13 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
         "fever": 20,
         "mi": 20,
     }
-    decide_all(client, places["vwkj zzz"], "C0000008", "Ada")
+    decide(client, "Ada", places["vwkj zzz"], "C0000008")
     accepted: list[Any] = []
 
     def write() -> None:
         for place in places["fever"]:
             try:
-                decide_all(client, [place], "C0000004", "Ada")
+                decide(client, "Ada", [place], "C0000004")
             except OSError:
                 return
             accepted.append(place)
@@ -434,16 +396,16 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     client = start_service(*options, "--documents", documents)  # they are there once
     left = open_places(client, "Ada")
     assert len(left.get("fever", [])) in (20 - len(accepted), 19 - len(accepted))
-    decide_all(client, left["fever"], "C0000004", "Ada")
-    decide_all(client, left["mi"], "C0000001", "Ada")
+    decide(client, "Ada", left["fever"], "C0000004")
+    decide(client, "Ada", left["mi"], "C0000001")
     assert open_places(client, "Ada") == {}
     other = open_places(client, "Ben")
-    decide_all(client, other["mi"][:4], "C0000002", "Ben")
-    decide_all(client, other["mi"][4:], "C0000001", "Ben")
+    decide(client, "Ben", other["mi"][:4], "C0000002")
+    decide(client, "Ben", other["mi"][4:], "C0000001")
     found = client.get("/reviews/differences").json()
     assert (found["total"], count_open(client)) == (4, 4)
     settled = [one["place"] for one in found["places"]]
-    decide_all(client, settled, "C0000001", "Ben", settles=True)
+    decide(client, "Ben", settled, "C0000001", settles=True)
     assert count_open(client) == 0
     assert client.post("/reviews/teach", {"force": True}).status == 202
     taught = tmp_path / "reviews.db.taught"
@@ -577,9 +539,7 @@ def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
 ) -> None:
     """The links of a file vanished where the vocabulary lacks their ids."""
     client = open_local(sample_kb, store)
-    content = base64.b64encode(UNKNOWN.encode()).decode()
-    body = {"files": [{"name": "a.pubtator", "content": content}]}
-    added = client.post("/reviews/import", body).json()
+    added = send_files(client, ("a.pubtator", UNKNOWN))
     assert (added["mentions"], added["unknown_ids"]) == (2, 1)
     (id,) = added["documents"]
     fever, aspirin = client.get(f"/reviews/documents/{id}").json()["mentions"]
@@ -591,7 +551,7 @@ def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
     assert [one["cui"] for one in fever["candidates"]][:2] == ["C9000001", "C0000004"]
     assert aspirin["known"]
     place = {"document": id, "start": 0, "end": 5, "label": ""}
-    decide_all(client, [place], "C9000001", "Ada")
+    decide(client, "Ada", [place], "C9000001")
     (line,) = client.get("/reviews/export", {"reviewer": "agreed"}).body.splitlines()
     assert json.loads(line)["entities"][0]["cui"] == "C9000001"
     other = {**place, "reviewer": "Ada", "key": "key-other", "chosen": "C9000002"}
@@ -613,7 +573,7 @@ def test_a_mark_without_a_choice_is_kept_and_open(
     id = client.post("/reviews/documents", note).json()["document"]
     place = {"document": id, "start": 0, "end": 10, "label": ""}
     assert find_mentions(client, id, "Ada") == []
-    decide_all(client, [place], "OPEN", "Ada")
+    decide(client, "Ada", [place], "OPEN")
     assert find_mentions(client, id, "Ada") == ["Funny turn"]
     assert find_mentions(client, id, "Ben") == []
     queue = client.get("/reviews/queue", {"reviewer": "Ada"}).json()
@@ -681,7 +641,7 @@ def test_a_text_that_was_marked_is_found_everywhere_else(
         NewNote(str(number), text) for number, text in enumerate(TURNS)
     ).documents
     place = {"document": ids[0], "start": 0, "end": 10, "label": ""}
-    decide_all(client, [place], "C0000008", "Ada")
+    decide(client, "Ada", [place], "C0000008")
 
     def find(reviewer: str = "Ada", text: str = "Funny turn") -> Any:
         query = {"text": text, "document": ids[0], "reviewer": reviewer}
@@ -695,17 +655,16 @@ def test_a_text_that_was_marked_is_found_everywhere_else(
         (ids[2], 0, "funny turn"),
     ]
     assert found["total"] == find("Ben")["total"] - 1 == 3
-    decide_all(client, found["places"], "C0000008", "Ada")
+    decide(client, "Ada", found["places"], "C0000008")
     assert find()["total"] == 0
     store.set_done(ids[2], "Ben", True)
-    decide_all(client, [{**place, "document": ids[1]}], "OPEN", "Ben")
+    decide(client, "Ben", [{**place, "document": ids[1]}], "OPEN")
     # The mark that is open, not the note that is done.
     left = [(one["document"], one["start"]) for one in find("Ben")["places"]]
     assert left == [(ids[0], 0), (ids[0], 14), (ids[1], 0)]
     # Where a mention of other words is, nothing is offered.
     store.add_documents([NewNote("m", "chest pain, pain", [Span(0, 10, "", "")])])
-    while client.post("/reviews/prepare", {}).json()["left"]:
-        pass
+    link_all(client)
     (pain,) = find(text="pain")["places"]
     assert pain["start"] == 12
     assert find(text="(a+)+$")["total"] == 0
@@ -716,8 +675,7 @@ def test_notes_are_assigned_to_people(
 ) -> None:
     client = open_local(sample_kb, store)
     ids = store.add_documents(NewNote(str(n), f"fever {n}") for n in range(3)).documents
-    while client.post("/reviews/prepare", {}).json()["left"]:
-        pass
+    link_all(client)
 
     def seen(reviewer: str) -> list[str]:
         listed = client.get("/reviews/documents", {"reviewer": reviewer}).json()

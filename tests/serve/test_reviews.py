@@ -19,7 +19,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
-from spacy_sapbert.serve.reviews.decisions import NewDecision
+from spacy_sapbert.serve.reviews.decisions import NewDecision, Shown
 from spacy_sapbert.serve.reviews.quality import (
     Answered,
     DecidedMention,
@@ -28,7 +28,15 @@ from spacy_sapbert.serve.reviews.quality import (
 )
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 
-from .conftest import Client, LocalClient, OpenLocal, Start, use_newest
+from .conftest import (
+    Client,
+    LocalClient,
+    OpenLocal,
+    Start,
+    link_all,
+    use_newest,
+    wait_for_teaching,
+)
 
 NOTE = "Fever, no qqxx. MI?"
 
@@ -387,12 +395,6 @@ def add_notes(client: LocalClient, word: str, cui: str) -> list[str]:
     return documents
 
 
-def wait_for_teaching(client: LocalClient) -> Any:
-    while (state := client.get("/reviews/teach").json())["state"] == "running":
-        time.sleep(0.01)
-    return state
-
-
 def find_files(folder: Path, word: str) -> list[str]:
     """The files of a folder that have a word in them."""
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -413,11 +415,10 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     *others, deleted = add_notes(client, word, "C0000008")
     if used:
         client.post("/reviews/teach", {"force": True})
-        assert wait_for_teaching(client)["state"] == "done"
+        wait_for_teaching(client)
         use_newest(client)
         # The links of the other notes may have the word as a name of their candidates.
-        while client.post("/reviews/prepare", {}).json()["left"]:
-            pass
+        link_all(client)
     held = HeldTeaching(monkeypatch)
     assert client.post("/reviews/teach", {"force": True}).status == 202
     assert held.written.wait(60)
@@ -425,7 +426,6 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     held.released.set()
     assert answer.json()["versions"] >= used
     state = wait_for_teaching(client)
-    assert state["state"] == "done"
     assert [one["report"]["counts"]["documents"] for one in state["versions"]] == [
         len(others)
     ]
@@ -531,14 +531,22 @@ def test_a_file_with_a_write_ahead_log_becomes_one_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_decision_that_is_sent_again_is_written_once(tmp_path: Path) -> None:
-    store = ReviewStore(tmp_path / "reviews.db")
+def test_a_decision_that_is_sent_again_is_written_once(store: ReviewStore) -> None:
     (document,) = store.add_documents([NewNote("a", "fever")]).documents
     for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
         one = make_decision(f"{key}-key", "A", document, 0, 5, chosen)
         store.add_decisions([one])
     assert [one.chosen for one in store.latest()] == ["C2"]
-    store.close()
+
+
+def test_a_decision_keeps_what_the_reviewer_saw(store: ReviewStore) -> None:
+    (document,) = store.add_documents([NewNote("a", "fever")]).documents
+    shown = [Shown(cui="C1", score=0.5), Shown(cui="C2")]
+    one = make_decision("key-shown", "A", document, 0, 5, "C1")
+    store.add_decisions([one.model_copy(update={"shown": shown, "kb": "digest"})])
+    ((seen, kb),) = store.query("SELECT shown, kb FROM decisions")
+    assert json.loads(seen) == [one.model_dump() for one in shown]
+    assert kb == "digest"
 
 
 @pytest.mark.parametrize(

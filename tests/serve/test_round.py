@@ -1,6 +1,5 @@
 """From the import of notes to a taught version and back, and what may come between."""
 
-import base64
 import json
 import sqlite3
 import threading
@@ -13,55 +12,19 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import Client, LocalClient, OpenLocal, Start, use_newest
+from .conftest import (
+    Client,
+    LocalClient,
+    OpenLocal,
+    Start,
+    decide,
+    send_files,
+    use_newest,
+    wait_for_teaching,
+)
 
 FEVER, WARD = "C0000004", "C0000008"  # the second has a word of the ward
 WORD = "vwkj zzz"
-
-
-def send_files(client: Client | LocalClient, *files: tuple[str, str]) -> Any:
-    encoded = [
-        {"name": name, "content": base64.b64encode(text.encode()).decode()}
-        for name, text in files
-    ]
-    answer = client.post("/reviews/import", {"files": encoded})
-    assert answer.status == 200, answer.body
-    while client.post("/reviews/prepare", {}).json()["left"]:
-        pass
-    return answer.json()
-
-
-def decide(
-    client: Client | LocalClient,
-    reviewer: str,
-    places: list[Any],
-    chosen: str | None,
-    *,
-    settles: bool = False,
-) -> None:
-    decisions = [
-        {
-            "key": f"{reviewer}-{chosen}-{settles}-{one['document']}-{one['start']}",
-            "reviewer": reviewer,
-            "document": one["document"],
-            "start": one["start"],
-            "end": one["end"],
-            "chosen": chosen,
-            "settles": settles,
-        }
-        for one in places
-    ]
-    for one in decisions:
-        one["key"] = one["key"][-64:]
-    answer = client.post("/reviews/decisions", {"decisions": decisions})
-    assert answer.status == 200, answer.body
-
-
-def wait_for_teaching(client: Client | LocalClient) -> Any:
-    while (state := client.get("/reviews/teach").json())["state"] == "running":
-        time.sleep(0.01)
-    assert state["state"] == "done", state
-    return state
 
 
 def teach(client: Client | LocalClient) -> Any:
