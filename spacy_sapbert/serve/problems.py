@@ -54,10 +54,10 @@ class ErrorAnswer(BaseModel):
     error: Problem
 
 
-def describe_problem(error: Exception) -> dict[str, Any]:
-    """Return the body of the answer to an error."""
+def describe_problem(error: Exception) -> Problem:
+    """Return what the answer to an error says."""
     told = tell(error)
-    return {"error": {"code": told.code, "message": told.text}}
+    return Problem(code=told.code, message=told.text)
 
 
 def status_of(error: Exception) -> int:

@@ -33,7 +33,7 @@ def test_only_errors_of_a_request_are_told(
     error: Exception, status: int, code: str
 ) -> None:
     assert status_of(error) == status
-    assert describe_problem(error)["error"]["code"] == code
+    assert describe_problem(error).code == code
     assert "/srv" not in str(describe_problem(error))
 
 

@@ -41,7 +41,7 @@ def write_answer(kb: str, results: Sequence[TextResult]) -> Response:
     """
     parts: list[str] = []
     for result in results:
-        error = describe_problem(result.error)["error"] if result.error else None
+        error = result.error and describe_problem(result.error).model_dump()
         entities = [encode(judge_entity(one)) for one in result.entities]
         text = f'{{"entities":[{",".join(entities)}],"error":{encode(error)}}}'
         parts.append(text)

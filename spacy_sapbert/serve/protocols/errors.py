@@ -6,7 +6,7 @@ from fastapi import Response
 from pydantic import BaseModel
 
 from ..api.answers import FHIR_JSON
-from ..problems import ErrorAnswer, Problem, tell
+from ..problems import ErrorAnswer, describe_problem, tell
 
 FHIR = "/fhir"
 # FHIR's IssueType by status of HTTP, and of one error by its code; else "invalid".
@@ -39,7 +39,7 @@ class OperationOutcome(BaseModel):
 def answer_error(error: Exception, path: str) -> Response:
     """Return the answer to an error of a request with a path."""
     told, media = tell(error), "application/json"
-    body: BaseModel = ErrorAnswer(error=Problem(code=told.code, message=told.text))
+    body: BaseModel = ErrorAnswer(error=describe_problem(told))
     if path.startswith(f"{FHIR}/") or path == FHIR:
         issue = {
             "severity": "error",

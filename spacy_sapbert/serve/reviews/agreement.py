@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...kb.knowledge_base import KnowledgeBase
 from .decisions import NO_MENTION, OPEN, Decision, Spot
 from .queue import Place, group_by_document, show_place
-from .store import ReviewStore
+from .store import ReviewedDocument, ReviewStore
 
 DIGITS = 4
 MOST_DIFFERENCES = 10_000
@@ -191,7 +191,9 @@ def judge_places(
         yield id, judged
 
 
-def list_agreed(store: ReviewStore) -> dict[str, list[Decision]]:
+def list_agreed(
+    store: ReviewStore,
+) -> Iterator[tuple[ReviewedDocument, list[Decision]]]:
     """Return what holds in each document: mentions, and spans that are not mentions.
 
     A document is left out as long as nothing in it holds, unless it was done and nobody
@@ -200,16 +202,14 @@ def list_agreed(store: ReviewStore) -> dict[str, list[Decision]]:
     done = store.names("done")
     found: dict[str, list[Decision]] = {id: [] for id in done}
     for id, judged in judge_places(store.latest(), done):
-        held = [
+        found[id] = [
             decision.model_copy(update={"chosen": agreed})
             for decision, _, agreed, _ in judged
             if agreed is not None
         ]
-        if held:
-            found[id] = held
-        else:
-            found.pop(id, None)
-    return found
+        if not found[id]:
+            del found[id]
+    return store.with_documents(found.items())
 
 
 def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,25 +30,28 @@ def list_exports() -> dict[str, tuple[str, str]]:
 
 def list_answers(
     store: ReviewStore, reviewer: str | None
-) -> dict[tuple[str, str], list[Decision]]:
+) -> Iterable[tuple[ReviewedDocument, str, list[Decision]]]:
     """Return the decisions of each document and reviewer, also if it is only done.
 
     Args:
         reviewer: Of whom; `AGREED` = what holds; None = of all, one by one.
     """
     if reviewer == AGREED:
-        return {(id, AGREED): held for id, held in list_agreed(store).items()}
-    found: dict[tuple[str, str], list[Decision]] = {
-        (id, name): []
+        return ((document, AGREED, held) for document, held in list_agreed(store))
+    found: dict[str, dict[str, list[Decision]]] = {
+        id: {name: [] for name in names if reviewer in (None, name)}
         for id, names in store.names("done").items()
-        for name in names
-        if reviewer in (None, name)
     }
     for one in store.latest(reviewer=reviewer):
         if one.chosen != OPEN:
+            own = found.setdefault(one.document, {})
             name = AGREED if one.settles else one.reviewer
-            found.setdefault((one.document, name), []).append(one)
-    return found
+            own.setdefault(name, []).append(one)
+    return (
+        (document, name, decisions)
+        for document, own in store.with_documents(found.items())
+        for name, decisions in own.items()
+    )
 
 
 def make_entity(
@@ -83,37 +86,33 @@ def make_docs(
     reviewers are meant, with the reviewer's name.
     """
     names = Counter(one.name for one in store.documents())
-    for (id, name), decisions in list_answers(store, reviewer).items():
-        document = store.document(id)
-        if document is not None:
-            shown = document.name
-            if names[shown] > 1:
-                shown = f"{shown}-{id[:8]}"
-            if reviewer is None:
-                shown = f"{shown}-{name}"
-            entities = [make_entity(kb, document, o) for o in decisions if o.is_mention]
-            yield LinkedDoc(shown, document.text, entities)
+    for document, name, decisions in list_answers(store, reviewer):
+        shown = document.name
+        if names[shown] > 1:
+            shown = f"{shown}-{document.id[:8]}"
+        if reviewer is None:
+            shown = f"{shown}-{name}"
+        entities = [make_entity(kb, document, o) for o in decisions if o.is_mention]
+        yield LinkedDoc(shown, document.text, entities)
 
 
 def annotate_reviews(store: ReviewStore) -> Iterator[GoldDocument]:
     """Yield what holds in each document, to teach it."""
-    for id, decisions in list_agreed(store).items():
-        document = store.document(id)
-        if document is not None:
-            text = document.text
-            mentions = [
-                GoldMention(
-                    one.start,
-                    one.end,
-                    one.label,
-                    text[one.start : one.end],
-                    [[one.chosen]] if one.chosen and one.chosen != NIL else [],
-                    0,
-                )
-                for one in decisions
-                if one.is_mention
-            ]
-            yield annotate(GoldDocument(id, text, mentions), SOURCE)
+    for document, decisions in list_agreed(store):
+        mentions = [
+            GoldMention(
+                one.start,
+                one.end,
+                one.label,
+                document.text[one.start : one.end],
+                [[one.chosen]] if one.chosen and one.chosen != NIL else [],
+                0,
+            )
+            for one in decisions
+            if one.is_mention
+        ]
+        gold = GoldDocument(document.id, document.text, mentions)
+        yield annotate(gold, SOURCE)
 
 
 def export_reviews(

@@ -126,10 +126,9 @@ def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]
         return concept.cui if concept else chosen
 
     counts: Counter[tuple[str, str, str]] = Counter()
-    for id, decisions in list_agreed(store).items():
-        document = store.document(id)
+    for document, decisions in list_agreed(store):
         for one in decisions:
-            if document is not None and one.is_mention:
+            if one.is_mention:
                 text = document.text[one.start : one.end]
                 counts[text, one.label, find(one.chosen or NIL)] += 1
     return [DecidedMention(*key, count) for key, count in counts.items()]

@@ -43,15 +43,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Queue:
-    """The first groups of what is open; `mentions` and `groups` are the numbers of all.
+    """The first groups of what is open.
 
     Attributes:
         kb: Digest of the knowledge base.
+        mentions: Number of all that are open.
     """
 
     kb: str
     mentions: int
-    groups: int
     first: list[Group]
 
 
@@ -142,7 +142,7 @@ def make_queue(
                 place = show_place(document, start, end, mention["label"])
                 group.places.append(place)
     ordered = sorted(groups.values(), key=doubt)
-    return Queue(kb, total, len(groups), ordered[:MOST_GROUPS])
+    return Queue(kb, total, ordered[:MOST_GROUPS])
 
 
 def doubt(group: Group) -> tuple[int, float, int]:

@@ -18,13 +18,14 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
 from .decisions import OPEN, Decision, NewDecision
 
+T = TypeVar("T")
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 AT_ONCE = 1_000  # documents that are read together
@@ -298,6 +299,14 @@ class ReviewStore:
         """Return a document; None if there is none."""
         rows = self.query("SELECT id, name, text FROM documents WHERE id = ?", (id,))
         return ReviewedDocument(*rows[0]) if rows else None
+
+    def with_documents(
+        self, by_id: Iterable[tuple[str, T]]
+    ) -> Iterator[tuple[ReviewedDocument, T]]:
+        """Yield documents in place of their ids, without those that were removed."""
+        for id, value in by_id:
+            if (document := self.document(id)) is not None:
+                yield document, value
 
     def add_decisions(self, decisions: Iterable[NewDecision]) -> None:
         """Append decisions, all or none; one with a known key is not written again."""

@@ -21,7 +21,7 @@ from ...kb.folder.versions import read_version
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.teach import FEWEST, teach_documents
 from ..logs import EventLog, describe_exception
-from ..problems import RequestError, describe_problem, failed
+from ..problems import Problem, RequestError, describe_problem, failed
 from ..service import Service
 from .export import SOURCE, annotate_reviews
 from .store import ReviewStore, current_time
@@ -56,7 +56,7 @@ class TeachingState(TypedDict):
 
     state: Literal["none", "running", "done", "failed"]
     report: dict[str, Any] | None
-    error: dict[str, str] | None
+    error: Problem | None
     fewest: int
     versions: list[TaughtVersion]
 
@@ -79,7 +79,7 @@ class Teacher:
         self.state: Literal["none", "running", "done", "failed"] = "none"
         self.report: dict[str, Any] | None = None
         self.learned: list[str] = []  # documents of the report
-        self.error: dict[str, Any] | None = None
+        self.error: Problem | None = None
 
     def restore(self) -> None:
         """Use the version that was in use when the service ended.
@@ -173,7 +173,7 @@ class Teacher:
                 pass
         except Exception as error:
             told = error if isinstance(error, SapbertError) else failed()
-            self.error = describe_problem(told)["error"]
+            self.error = describe_problem(told)
             self.remove_unfinished()
             self.state = "failed"
             where = describe_exception(error)
