@@ -1,8 +1,6 @@
 """Roles and their tokens, pages of other sites, and a service that cannot write."""
 
 import json
-import os
-import shutil
 import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
@@ -196,17 +194,6 @@ def find(client: LocalClient, path: str) -> Any:
     return send(client, ANNA, f"GET /reviews/{path}").json()
 
 
-def test_no_person_is_called_agreed(
-    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
-) -> None:
-    client = open_local(sample_kb, ReviewStore(tmp_path / "reviews.db"))
-    note = {"name": "n", "text": "Fever."}
-    id = client.post("/reviews/documents", note).json()["document"]
-    place = {"document": id, "start": 0, "end": 5}
-    body = {**place, "key": "k" * 8, "reviewer": "agreed", "chosen": "NIL"}
-    assert client.post("/reviews/decisions", {"decisions": [body]}).code == "E457"
-
-
 def test_a_service_without_tokens_allows_everything(local: LocalClient) -> None:
     assert local.get("/access").json() == {"role": "admin", "reviewer": None}
 
@@ -217,6 +204,8 @@ def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
         f"# roles\nreader {READER}\n\nReviewer {ANNA}  Anna   Huber\nadmin {ADMIN}\n"
     )
     assert read_tokens(path) == (TOKENS[0], TOKENS[1], TOKENS[3])
+    path.write_text(f"{ADMIN}\n")  # one alone
+    assert read_tokens(path) == (TOKENS[3],)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +215,7 @@ def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
         f"reader {READER}\nreviewer {READER}",
         f"reader {READER}\n{ADMIN}",
         "reader short",
+        *("", "short", "a\nb", f"{READER}\n{ADMIN}", "ä" * 20),
         f"reader {READER} {'x' * 201}",
     ],
 )
@@ -255,12 +245,6 @@ def test_a_page_of_another_site_can_send_nothing(
     assert allowing.get("/reconcile", origin=origin, **given).status == 200
 
 
-def test_answers_are_for_this_origin(local: LocalClient) -> None:
-    for path in ("/kb", "/healthz", "/nothing"):
-        headers = local.get(path).headers
-        assert headers["cross-origin-resource-policy"] == "same-origin"
-
-
 def test_limits_are_read_from_the_command_line() -> None:
     limits = read_limits(["seconds=120", "of_client=1_000"])
     assert (limits.seconds, limits.of_client) == (120.0, 1_000)
@@ -268,18 +252,6 @@ def test_limits_are_read_from_the_command_line() -> None:
     for bad in ("seconds", "seconds=-1", "seconds=0", "second=1", "body=x"):
         with pytest.raises(SapbertError, match="E331"):
             read_limits([bad])
-
-
-def test_documents_have_a_quota(
-    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
-) -> None:
-    store = ReviewStore(tmp_path / "reviews.db", most_documents=1)
-    client = open_local(sample_kb, store)
-    first = {"name": "a", "text": "Fever."}
-    assert client.post("/reviews/documents", first).status == 200
-    assert client.post("/reviews/documents", first).status == 200  # it is there
-    answer = client.post("/reviews/documents", {"name": "b", "text": "Pain."})
-    assert (answer.status, answer.code) == (507, "E488")
 
 
 def test_a_service_that_cannot_write_is_not_ready(
@@ -326,21 +298,10 @@ def test_a_locked_file_is_503(
     other.execute("BEGIN EXCLUSIVE")
     answer = client.post("/reviews/documents", {"name": "a", "text": "Fever."})
     assert (answer.status, answer.code) == (503, "E491")
+    assert str(tmp_path) not in answer.body.decode()
     assert client.get("/readyz").status == 503
     other.close()
-
-
-def test_a_copy_of_the_reviews_is_a_whole_private_backup(
-    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "reviews.db"
-    client = open_local(sample_kb, ReviewStore(path))
-    client.post("/reviews/documents", {"name": "a", "text": "Fever."})
-    assert os.stat(path).st_mode & 0o077 == 0
-    assert [each.name for each in tmp_path.iterdir()] == ["reviews.db"]
-    shutil.copy(path, tmp_path / "copy.db")
-    copied = ReviewStore(tmp_path / "copy.db")
-    assert [each.name for each in copied.documents()] == ["a"]
+    assert client.post("/reviews/documents", {"name": "a", "text": "F."}).status == 200
 
 
 def test_a_body_that_is_cut_is_refused(local: LocalClient) -> None:

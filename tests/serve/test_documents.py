@@ -523,8 +523,9 @@ def test_an_upload_with_an_invalid_file_keeps_nothing(
 def test_more_documents_than_are_kept_are_none(tmp_path: Path) -> None:
     store = ReviewStore(tmp_path / "few.db", most_documents=2)
     notes = [NewNote(str(number), "Fever.") for number in range(3)]
-    with pytest.raises(RequestError, match="E488"):
+    with pytest.raises(RequestError, match="E488") as caught:
         store.add_documents(notes)
+    assert caught.value.status == 507
     assert store.documents() == []
     store.add_documents(notes[:2])
     assert store.add_documents(notes[:2]).skipped == 2

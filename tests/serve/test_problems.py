@@ -1,7 +1,6 @@
 """Errors of the service itself are not those of a request, and show no path."""
 
 import os
-import sqlite3
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -52,21 +51,6 @@ def test_a_damaged_knowledge_base_is_an_error_of_the_service(
         assert str(own_kb) not in answer.body.decode()
         event = client.wait_for("request")
         assert (event["status"], event["code"]) == (500, "E306")
-
-
-def test_reviews_that_cannot_be_written_are_an_error_of_the_service(
-    start_service: Start, sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
-    other = sqlite3.connect(path)
-    other.execute("BEGIN IMMEDIATE")
-    note = {"name": "note", "text": "fever"}
-    answer = client.post("/reviews/documents", note)
-    assert (answer.status, answer.code) == (503, "E491")
-    assert str(tmp_path) not in answer.body.decode()
-    other.close()
-    assert client.post("/reviews/documents", note).status == 200
 
 
 def test_a_bad_table_is_an_error_of_the_request_without_a_path(service: Client) -> None:

@@ -301,6 +301,7 @@ def test_answers_have_the_headers_of_security(service: Client) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "server" not in answer.headers
 
 

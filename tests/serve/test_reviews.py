@@ -194,6 +194,7 @@ def test_an_export_of_all_has_a_document_for_each_reviewer(
         ({"end": 1000}, 422),
         ({"start": -1}, 422),
         ({"reviewer": ""}, 422),
+        ({"reviewer": "agreed"}, 422),  # stands for what holds
         ({"reviewer": "\ud800"}, 422),
         ({"key": "../../x"}, 422),
         ({"shown": [{"cui": "x", "more": 1}]}, 422),

@@ -13,7 +13,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.serve.access import Access, Role, read_tokens
+from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.server import open_socket
 from spacy_sapbert.serve.settings import check_remote, is_local
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -33,22 +33,6 @@ def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
         check_remote(host, tokens=(), allow_remote=False)
     check_remote(host, tokens=[Access("t", Role.READER)], allow_remote=False)
     check_remote(host, tokens=(), allow_remote=True)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "short", "a\nb", "x" * 16 + "\n" + "y" * 16, "ä" * 20]
-)
-def test_a_file_without_one_token_is_an_error(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "token"
-    path.write_text(text, "utf8")
-    with pytest.raises(SapbertError, match="E450"):
-        read_tokens(path)
-
-
-def test_a_token_is_read_without_its_line_end(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("0123456789abcdef\n", "utf8")
-    assert read_tokens(path) == (Access("0123456789abcdef", Role.ADMIN),)
 
 
 def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
