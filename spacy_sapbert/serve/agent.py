@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -19,7 +19,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
-from starlette.concurrency import run_in_threadpool
 
 from ..errors import SapbertError
 from ..io.version import __version__
@@ -42,12 +41,7 @@ READS_ONLY = ToolAnnotations(
     idempotent_hint=True,
     open_world_hint=False,
 )
-TOOLS = (
-    "link_text",
-    "link_terms",
-    "search_concepts",
-    "get_concept",
-)
+TOOLS = ("link_text", "link_terms", "search_concepts", "get_concept")
 
 
 # Each escape of JSON, one of half a surrogate pair in a group.
@@ -106,22 +100,14 @@ class AgentServer(MCPServer):
             await server.run(requests, answers, server.create_initialization_options())
 
 
-def wrap(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool with compact answers: the library would indent them.
-
-    Args:
-        tool: One that is not a coroutine runs in another thread.
-    """
+def wrap(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """Return a tool with compact answers: the library would indent them."""
     signature = inspect.signature(tool)
     answers: TypeAdapter[Any] = TypeAdapter(signature.return_annotation)
 
     @functools.wraps(tool)
     async def run(**arguments: Any) -> CallToolResult:
-        if inspect.iscoroutinefunction(tool):
-            found = await tool(**arguments)
-        else:
-            found = await run_in_threadpool(tool, **arguments)
-        data = shorten(answers.dump_python(found, mode="json"))
+        data = shorten(answers.dump_python(await tool(**arguments), mode="json"))
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         content = [TextContent(type="text", text=text)]
         return CallToolResult(content=content, structured_content=data)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from .api import columns, concepts, linking
 from .lookup import ConceptAnswer
@@ -131,7 +132,7 @@ class AgentTools:
 
     async def search_concepts(
         self,
-        query: Annotated[Short, Field(description="A name, or its beginning.")],
+        query: Annotated[Short, Field(description="A name, its beginning, or a code.")],
         limit: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10,
         types: Annotated[
             list[Short],
@@ -141,7 +142,7 @@ class AgentTools:
         """Search for concepts by name: those that begin so, then the most similar."""
         return await concepts.search_names(self.service, query, limit, types)
 
-    def get_concept(
+    async def get_concept(
         self,
         id: Annotated[
             Short, Field(description="Id of a concept, as other tools return it.")
@@ -151,4 +152,6 @@ class AgentTools:
 
         Of each list the first 50.
         """
-        return concepts.get_concept(self.service, id, related=MOST_CANDIDATES)
+        return await run_in_threadpool(
+            concepts.get_concept, self.service, id, related=MOST_CANDIDATES
+        )

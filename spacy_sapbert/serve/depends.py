@@ -24,9 +24,6 @@ def read_state(name: str) -> Any:
 ServiceDep = Annotated[Service, read_state("service")]
 SettingsDep = Annotated[Settings, read_state("settings")]
 OptionalStoreDep = Annotated[ReviewStore | None, read_state("store")]
-# Of requests that have `need_store`
-StoreDep = Annotated[ReviewStore, read_state("store")]
-AnyTeacherDep = Annotated[Teacher, read_state("teacher")]
 
 
 async def read_access(request: Request) -> Access:
@@ -35,11 +32,8 @@ async def read_access(request: Request) -> Access:
     return access
 
 
-AccessDep = Annotated[Access, Depends(read_access)]
-
-
-async def need_store(store: OptionalStoreDep) -> None:
-    """Check that a service keeps reviews."""
+async def need_store(store: OptionalStoreDep) -> ReviewStore:
+    """Return the reviews of a service that keeps them."""
     if store is None:
         raise RequestError(
             "E467",
@@ -47,6 +41,7 @@ async def need_store(store: OptionalStoreDep) -> None:
             "`--reviews FILE`.",
             404,
         )
+    return store
 
 
 async def need_one_process(settings: SettingsDep) -> None:
@@ -60,14 +55,9 @@ async def need_one_process(settings: SettingsDep) -> None:
         )
 
 
-async def need_teacher(
-    teacher: AnyTeacherDep, _: Annotated[None, Depends(need_one_process)]
-) -> Teacher:
-    """Return the teacher of a service of one process."""
-    return teacher
-
-
-TeacherDep = Annotated[Teacher, Depends(need_teacher)]
+AccessDep = Annotated[Access, Depends(read_access)]
+StoreDep = Annotated[ReviewStore, Depends(need_store)]
+TeacherDep = Annotated[Teacher, read_state("teacher")]  # after `need_store`
 
 
 def find_base(request: Request, settings: Settings) -> str:

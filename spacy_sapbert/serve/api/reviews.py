@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from ...formats.gold import NIL
 from ..depends import (
     AccessDep,
-    AnyTeacherDep,
     ServiceDep,
     StoreDep,
     TeacherDep,
+    need_one_process,
     need_store,
 )
 from ..lookup import find_concept
@@ -41,6 +41,7 @@ from .answers import describe_file, to_file
 router = APIRouter(
     tags=["reviews"], prefix="/reviews", dependencies=[Depends(need_store)]
 )
+of_teacher = APIRouter(dependencies=[Depends(need_one_process)])
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document
@@ -191,7 +192,7 @@ async def read_document(
 
 
 @router.delete("/documents/{id}")
-def delete_document(store: StoreDep, teacher: AnyTeacherDep, id: str) -> DeletedAnswer:
+def delete_document(store: StoreDep, teacher: TeacherDep, id: str) -> DeletedAnswer:
     """Remove a document for good: text, decisions, and what learned from it."""
     find_document(store, id)
     return DeletedAnswer(versions=teacher.forget(id))
@@ -339,13 +340,13 @@ async def compute_quality(service: ServiceDep, store: StoreDep) -> quality.Quali
     return await quality.compute_quality(service, store)
 
 
-@router.get("/teach")
+@of_teacher.get("/teach")
 def read_teaching(teacher: TeacherDep) -> TeachingState:
     """How far the teaching is, and its report."""
     return teacher.describe()
 
 
-@router.post("/teach", status_code=202)
+@of_teacher.post("/teach", status_code=202)
 def teach(
     teacher: TeacherDep, force: Annotated[bool, Body(embed=True)] = False
 ) -> TeachingState:
@@ -357,7 +358,7 @@ def teach(
     return teacher.describe()
 
 
-@router.post("/switch")
+@of_teacher.post("/switch")
 def switch_version(
     teacher: TeacherDep, number: Annotated[int | None, Body(embed=True, ge=1)]
 ) -> TeachingState:
@@ -366,8 +367,11 @@ def switch_version(
     return teacher.describe()
 
 
-@router.delete("/teach/{number}")
+@of_teacher.delete("/teach/{number}")
 def remove_version(teacher: TeacherDep, number: int) -> TeachingState:
     """Remove a taught version for good."""
     teacher.remove(number)
     return teacher.describe()
+
+
+router.include_router(of_teacher)

@@ -12,13 +12,12 @@ from typing_extensions import TypedDict
 from ..api.answers import JsonResponse
 from ..depends import ServiceDep
 from ..lookup import find_concept
-from ..problems import wrong_request
 from ..requests import LONGEST_VALUE
 from ..search import name_type, search_concepts
 
 router = APIRouter(tags=["INCEpTION"])
 FEW, MOST = 20, 100
-Text = Annotated[str | None, Query(max_length=LONGEST_VALUE)]
+Text = Annotated[str, Query(max_length=LONGEST_VALUE)]
 
 
 class Item(TypedDict):
@@ -29,18 +28,19 @@ class Item(TypedDict):
     d: str
 
 
-def describe(cui: str, name: str, about: list[str]) -> Item:
+def describe(cui: str, name: str, types: list[str], about: str | None) -> Item:
     """Return an item."""
-    return {"id": cui, "l": name, "d": " · ".join(filter(None, about))}
+    parts = [about, ", ".join(map(name_type, types))]
+    return {"id": cui, "l": name, "d": " · ".join(filter(None, parts))}
 
 
 @router.get("/inception", response_model=Item | list[Item])
 async def look_up_inception(
     service: ServiceDep,
-    q: Text = None,
-    qc: Text = None,
+    q: Text = "",
+    qc: Text = "",
     l: Annotated[int, Query(ge=1, le=MOST)] = FEW,  # noqa: E741
-    id: Text = None,
+    id: Text | None = None,
 ) -> Response:
     """The concept with `id`, or those for what a person types.
 
@@ -49,23 +49,17 @@ async def look_up_inception(
     """
     if id is not None:
         concept = await run_in_threadpool(find_concept, service.kb, id)
-        about = [", ".join(map(name_type, concept.types)), concept.definition or ""]
-        return JsonResponse(describe(concept.cui, concept.name, about))
-    if q is None:
-        raise wrong_request("`q` or `id`")
-    text = q.strip() or (qc or "").strip()
-    if not text:
-        return JsonResponse([])
-    found = await search_concepts(service, text, l)
+        known = concept.cui, concept.name, concept.types, concept.definition
+        return JsonResponse(describe(*known))
+    text = q.strip() or qc.strip()
+    found = await search_concepts(service, text, l) if text else []
     return JsonResponse(
         [
             describe(
                 one["cui"],
                 one["name"],
-                [
-                    one["alias"] if one["alias"] != one["name"] else "",
-                    ", ".join(map(name_type, one["types"])),
-                ],
+                one["types"],
+                one["alias"] if one["alias"] != one["name"] else None,
             )
             for one in found
         ]
