@@ -61,12 +61,26 @@ class Table:
     rows: list[list[JsonCell]]
 
 
-class MappedTable(BaseModel):
-    """A table, the term of each row, what was shown for it, and what was chosen.
+class MappedTerm(BaseModel):
+    """What /column/map found for a term, and what a person chose.
 
     Attributes:
-        terms, chosen, predicates: Of each row. A choice is an id, "NIL", or "".
-        found: What /column/map found, by the term; nothing is looked up again.
+        chosen: An id, "NIL", or "" = nothing.
+        predicate: What the chosen concept is to the term; "" = not said.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    found: Found
+    chosen: Text = ""
+    predicate: Literal["", "exact", "broad", "narrow", "related"] = ""
+
+
+class MappedTable(BaseModel):
+    """A table, and its terms with what was shown for them; nothing is looked up again.
+
+    Attributes:
+        terms: The term of each row.
         kb: The digest of the knowledge base, as /column/map answers it.
         subject: The column with the ids of the rows, for SSSOM; "" = none.
         reviewer: Who chose, for SSSOM.
@@ -77,21 +91,18 @@ class MappedTable(BaseModel):
     header: list[str]
     rows: list[list[JsonCell]]
     terms: list[str]
-    found: dict[str, Found]
+    mapped: dict[str, MappedTerm]
     kb: Text
-    chosen: list[Text]
-    predicates: list[Literal["", "exact", "broad", "narrow", "related"]]
     subject: Text = ""
     reviewer: Text = ""
 
     def check(self) -> None:
         """Check that the parts fit each other."""
-        parts = (self.rows, self.terms, self.chosen, self.predicates)
         widths = {len(self.header), *map(len, self.rows)}
-        if len({len(part) for part in parts}) > 1 or len(widths) > 1:
-            raise wrong_request("as many `rows`, `terms`, `chosen` and `predicates`")
-        if not self.found.keys() >= {*self.terms}:
-            raise wrong_request("each of `terms` in `found`")
+        if len(self.rows) != len(self.terms) or len(widths) > 1:
+            raise wrong_request("as many `terms` as `rows`, each as wide as `header`")
+        if not self.mapped.keys() >= {*self.terms}:
+            raise wrong_request("each of `terms` in `mapped`")
         if self.subject and self.subject not in self.header:
             raise wrong_request("`subject` to be one of `header`")
 
@@ -170,7 +181,7 @@ def write_mapped(
             with path.open("wb") as file:
                 sssom.write_sssom(file, mappings, table.kb)
         else:
-            k = max([1, *(len(one.candidates) for one in table.found.values())])
+            k = max([1, *(len(o.found.candidates) for o in table.mapped.values())])
             header = [*table.header, *list_columns(k), FINAL, PREDICATE]
             write_table(path, header, list_rows(table, k))
         return path.read_bytes()
@@ -179,14 +190,13 @@ def write_mapped(
 def list_rows(table: MappedTable, k: int) -> Iterator[list[Cell]]:
     """Yield the rows with what was found, as `map` writes them."""
     place = list_columns(k).index(CHOSEN)
-    for row, term, chosen, predicate in zip(
-        table.rows, table.terms, table.chosen, table.predicates, strict=True
-    ):
-        cells = list_cells(term, table.found[term], k)
-        if predicate in ("", "exact"):  # `teach` reads it
-            cells[place] = chosen
-        final = chosen or table.found[term].final
-        yield [*map(from_json, row), *cells, final, predicate]
+    for row, term in zip(table.rows, table.terms, strict=True):
+        one = table.mapped[term]
+        cells = list_cells(term, one.found, k)
+        if one.predicate in ("", "exact"):  # `teach` reads it
+            cells[place] = one.chosen
+        final = one.chosen or one.found.final
+        yield [*map(from_json, row), *cells, final, one.predicate]
 
 
 def list_mappings(
@@ -194,16 +204,16 @@ def list_mappings(
 ) -> Iterator[list[Cell] | None]:
     """Yield the mapping of each row, as SSSOM has it."""
     today = datetime.now(tz=UTC).date()
-    subjects = [""] * len(table.rows)
-    if table.subject:
-        prefix = sssom.name_subjects(table.subject)
-        place = table.header.index(table.subject)
-        ids = [text_of(from_json(row[place])).strip() for row in table.rows]
-        subjects = [sssom.make_curie(id, prefix) if id else "" for id in ids]
-    for term, chosen, predicate, subject in zip(
-        table.terms, table.chosen, table.predicates, subjects, strict=True
-    ):
-        found = apply_choice(kb, table.found[term], chosen)
+    prefix = sssom.name_subjects(table.subject)
+    for row, term in zip(table.rows, table.terms, strict=True):
+        one = table.mapped[term]
+        subject = ""
+        if table.subject:
+            cell = from_json(row[table.header.index(table.subject)])
+            if id := text_of(cell).strip():
+                subject = sssom.make_curie(id, prefix)
+        found = apply_choice(kb, one.found, one.chosen)
+        predicate = one.predicate
         yield sssom.list_cells(
             term, found, today, reviewer, subject=subject, predicate=predicate
         )

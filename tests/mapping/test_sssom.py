@@ -25,7 +25,12 @@ from spacy_sapbert.mapping.lookup import (
     Query,
     map_queries,
 )
-from spacy_sapbert.serve.columns import MappedTable, apply_choice, write_mapped
+from spacy_sapbert.serve.columns import (
+    MappedTable,
+    MappedTerm,
+    apply_choice,
+    write_mapped,
+)
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TODAY = date(2026, 1, 2)
@@ -114,10 +119,11 @@ def write_table(
         header=["term"],
         rows=[[term] for term in terms],
         terms=terms,
-        found=dict(zip(terms, results, strict=True)),
+        mapped={
+            term: MappedTerm(found=found, chosen=cui)
+            for term, found, cui in zip(terms, results, chosen, strict=True)
+        },
         kb="digest",
-        chosen=chosen,
-        predicates=[""] * len(terms),
     )
     return write_mapped(kb, "sssom.tsv", table, reviewer=reviewer)
 

@@ -140,8 +140,7 @@ def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
         return send(guarded, token, "POST /reviews/decisions", {"decisions": [body]})
 
     assert decide(ANNA, "Anna Huber", "k" * 8).status == 200
-    table = {"header": ["a"], "rows": [], "terms": [], "found": {}, "kb": ""}
-    table |= {"chosen": [], "predicates": []}
+    table = {"header": ["a"], "rows": [], "terms": [], "mapped": {}, "kb": ""}
     for other in ("anna huber", "Ben"):
         done = {"reviewer": other, "done": True}
         for answer in (

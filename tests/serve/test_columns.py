@@ -26,11 +26,20 @@ def map_terms(client: LocalClient, terms: list[str], **settings: Any) -> dict[st
         "header": ["term"],
         "rows": [[term] for term in terms],
         "terms": terms,
-        "found": dict(zip(terms, answer["found"], strict=True)),
+        "mapped": {
+            term: {"found": found}
+            for term, found in zip(terms, answer["found"], strict=True)
+        },
         "kb": answer["kb"],
-        "chosen": [""] * len(terms),
-        "predicates": [""] * len(terms),
     }
+
+
+def choose(body: Any, *chosen: str, predicates: Any = ()) -> None:
+    """Choose a concept for each term, and say what it is to the term."""
+    for one, cui in zip(body["mapped"].values(), chosen, strict=True):
+        one["chosen"] = cui
+    for one, predicate in zip(body["mapped"].values(), predicates, strict=False):
+        one["predicate"] = predicate
 
 
 def download(client: LocalClient, body: Any, format: str = "csv") -> bytes:
@@ -54,13 +63,14 @@ def test_a_download_has_what_was_shown_although_another_version_is_used(
     """The terms were mapped again, with the knowledge base of the moment."""
     client = open_local(own_kb)
     body = map_terms(client, ["ward fever"])
-    shown = body["found"]["ward fever"]["candidates"][0]
+    shown = body["mapped"]["ward fever"]["found"]["candidates"][0]
     add_concepts(load_kb(own_kb), [Concept("L0000001", ["Ward fever"])])
     newer = open_local(own_kb)
-    assert map_terms(newer, ["ward fever"])["found"]["ward fever"]["cui"] == "L0000001"
+    again = map_terms(newer, ["ward fever"])["mapped"]["ward fever"]
+    assert again["found"]["cui"] == "L0000001"
     (row,) = read_csv(download(newer, body))
     assert (row["match_id"], row["match_name"]) == (shown["cui"], shown["name"])
-    body["chosen"] = [shown["cui"]]
+    choose(body, shown["cui"])
     data = download(newer, body, "sssom.tsv")
     assert f'#object_source_version: "{body["kb"]}"' in data.decode()
 
@@ -69,7 +79,7 @@ def test_what_is_not_sure_is_to_review_and_in_no_download(local: LocalClient) ->
     """Links far below a probability of a half were in `match_final` and SSSOM."""
     terms = ["Fever", "MI", "xqzz"]  # a name, a name of two concepts, and neither
     body = map_terms(local, terms, threshold=-1)
-    found = [body["found"][term] for term in terms]
+    found = [body["mapped"][term]["found"] for term in terms]
     assert [one["certainty"] for one in found][:2] == ["sure", "tied"]
     assert [one["status"] for one in found][:2] == ["exact", "review"]
     rows = read_csv(download(local, body))
@@ -81,7 +91,7 @@ def test_what_is_not_sure_is_to_review_and_in_no_download(local: LocalClient) ->
         t for t, one in zip(terms, found, strict=True) if one["status"] != "review"
     ]
     assert [row["subject_label"] for row in mapped] == expected
-    body["chosen"] = ["", INFARCT, "NIL"]
+    choose(body, "", INFARCT, "NIL")
     rows = read_csv(download(local, body))
     assert [row["match_final"] for row in rows] == [FEVER, INFARCT, "NIL"]
     assert len(read_sssom(download(local, body, "sssom.tsv"))) == 3
@@ -96,8 +106,8 @@ def test_the_command_and_the_page_have_the_same_status(
     terms = ["Fever", "MI", "H/O fever, NOS", "xqzz", "N/A"]
     options = LinkOptions(k=2)
     found = map_queries(load_kb(sample_kb), map(Query, terms), options)
-    shown = map_terms(local, terms)["found"]
-    assert [one.status for one in found] == [shown[term]["status"] for term in terms]
+    shown = map_terms(local, terms)["mapped"].values()
+    assert [one.status for one in found] == [one["found"]["status"] for one in shown]
 
 
 def test_a_row_has_a_kind_of_match_and_an_id(local: LocalClient) -> None:
@@ -105,11 +115,14 @@ def test_a_row_has_a_kind_of_match_and_an_id(local: LocalClient) -> None:
     codes = ["R50.9", "R50.8", "", "DOID:1"]
     body["header"] = ["ICD-10-CM", "term"]
     body["rows"] = [[code, *row] for code, row in zip(codes, body["rows"], strict=True)]
-    body["chosen"] = [FEVER, FEVER, INFARCT, "NIL"]
-    body["predicates"] = ["exact", "broad", "related", ""]
+    chosen, predicates = (
+        [FEVER, FEVER, INFARCT, "NIL"],
+        ["exact", "broad", "related", ""],
+    )
+    choose(body, *chosen, predicates=predicates)
     rows = read_csv(download(local, body))
-    assert [row["match_predicate"] for row in rows] == body["predicates"]
-    assert [row["match_final"] for row in rows] == body["chosen"]
+    assert [row["match_predicate"] for row in rows] == predicates
+    assert [row["match_final"] for row in rows] == chosen
     # What is only near is no name of the concept, and `teach` learns from this column.
     assert [row["match_chosen"] for row in rows] == [FEVER, "", "", "NIL"]
     data = download(local, {**body, "subject": "ICD-10-CM"}, "sssom.tsv")
@@ -128,8 +141,8 @@ def test_a_row_has_a_kind_of_match_and_an_id(local: LocalClient) -> None:
     data = download(local, {**body, "subject": "code"}, "sssom.tsv")
     assert read_sssom(data)[0]["subject_id"] == "subject:R50.9"
     assert b'#  subject: "https://w3id.org/spacy-sapbert/subject/"' in data
-    wrong = {**body, "predicates": ["narrower"] * 4}
-    assert local.post("/column/write", wrong).status == 422
+    choose(body, *chosen, predicates=["narrower"])
+    assert local.post("/column/write", body).status == 422
 
 
 CELLS = [-1.5, 7, True, datetime.date(2026, 1, 2), None, "=1+1", "-1.5", "0012"]
@@ -175,10 +188,8 @@ def test_a_table_of_windows_is_read(local: LocalClient, encoding: str) -> None:
 
 def test_twenty_thousand_rows_are_written(local: LocalClient) -> None:
     body = map_terms(local, ["Fever"])
-    found = body["found"]["Fever"]
     terms = [f"Fever {number:05} {'x' * 120}" for number in range(20_000)]
     body |= {"terms": terms, "rows": [[term] for term in terms]}
-    body |= {"found": dict.fromkeys(terms, found)}
-    body |= {"chosen": [""] * 20_000, "predicates": [""] * 20_000}
+    body |= {"mapped": dict.fromkeys(terms, body["mapped"]["Fever"])}
     assert len(read_csv(download(local, body))) == 20_000
     assert local.send("POST", "/column/map", b" " * (5 << 20), JSON).status == 413

@@ -113,9 +113,10 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
         "header": ["term"],
         "rows": [[term] for term in terms],
         "terms": terms,
-        "found": dict(zip(terms, found, strict=True)),
-        "chosen": ["C0000001", "NIL"],
-        "predicates": ["", ""],
+        "mapped": {
+            term: {"found": one, "chosen": chosen}
+            for term, one, chosen in zip(terms, found, ("C0000001", "NIL"), strict=True)
+        },
         "kb": "a digest",
     }
     csv = service.post("/column/write?format=csv", body)
@@ -137,7 +138,7 @@ def test_column_is_written_with_what_was_chosen(service: Client) -> None:
     ]
     assert rows[2][4] == "sssom:NoTermFound"
     assert service.post("/column/write?format=exe", body).code == "E457"
-    for wrong in ({"chosen": []}, {"found": {}}, {"subject": "x"}, {"predicates": []}):
+    for wrong in ({"terms": []}, {"mapped": {}}, {"subject": "x"}, {"header": []}):
         assert service.post("/column/write", {**body, **wrong}).code == "E457"
 
 

@@ -207,13 +207,11 @@ function cellsOf(item) {
 async function save(format) {
   if (!table) return;
   const { header, rows, place, subject } = table;
-  const byTerm = new Map(items.map((item) => [item.mention.text, item]));
-  const terms = rows.map((row) => textOf(row[place]));
   const body = {
-    header, rows, terms, kb, subject, reviewer: reviewer(),
-    found: Object.fromEntries(items.map(({ mention, found }) => [mention.text, found])),
-    chosen: terms.map((term) => byTerm.get(term)?.mention.chosen ?? ""),
-    predicates: terms.map((term) => byTerm.get(term)?.relation ?? ""),
+    header, rows, kb, subject, reviewer: reviewer(),
+    terms: rows.map((row) => textOf(row[place])),
+    mapped: Object.fromEntries(items.map(({ mention, found, relation }) =>
+      [mention.text, { found, chosen: mention.chosen ?? "", predicate: relation }])),
   };
   kept = await saveFile(`column/write?format=${format}`, withJson(body)) || kept;
 }

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from ...errors import SapbertError
-from ...io.writing import remove_leftovers, write_atomically, write_json
+from ...io.writing import write_atomically, write_json
 from ...kb.folder.versions import read_version
 from ...kb.knowledge_base import KnowledgeBase, load_kb
 from ...kb.teaching.teach import FEWEST, teach_documents
@@ -87,8 +87,6 @@ class Teacher:
         What a killed teaching or deletion has left is removed: it has texts of the
         documents.
         """
-        for part in self.parent.glob(".*.tmp"):
-            remove_leftovers(self.parent / part.name.split(".")[1])
         self.remove_unfinished()
         self.remove_gone()
         self.follow()
@@ -255,9 +253,9 @@ class Teacher:
         self.log.write("taught_removed")
 
     def remove_unfinished(self) -> None:
-        """Remove folders that a teaching has not finished."""
-        for path in self.parent.glob("[0-9]*"):
-            if not (path / ABOUT).is_file():
+        """Remove folders that a teaching has not finished, or not even named."""
+        for path in self.parent.glob("*"):
+            if path.is_dir() and not (path / ABOUT).is_file():
                 shutil.rmtree(path, ignore_errors=True)
 
     def remove_gone(self) -> int:
