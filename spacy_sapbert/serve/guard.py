@@ -128,7 +128,6 @@ class Guard:
                 f"Expected at most {limit} requests of a client at once, but got "
                 "more. Send the next when one is answered.",
                 429,
-                retry_after=1,
             )
         limit = self.limits.body
         if path == TABLE_PATH:  # all that was shown of a table

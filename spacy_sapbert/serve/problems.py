@@ -20,19 +20,11 @@ MISSING = "E521"  # a library, which is named without the reason
 
 
 class RequestError(SapbertError):
-    """An error that is answered with a status.
+    """An error that is answered with a status of HTTP."""
 
-    Args:
-        status: Of HTTP.
-        retry_after: Seconds after which the request may succeed.
-    """
-
-    def __init__(
-        self, code: str, text: str, status: int, *, retry_after: int | None = None
-    ) -> None:
+    def __init__(self, code: str, text: str, status: int) -> None:
         super().__init__(code, text)
         self.status = status
-        self.retry_after = retry_after
 
 
 class Problem(BaseModel):
@@ -135,7 +127,6 @@ def queue_full() -> RequestError:
         "Expected a service with room in its queue, but it is full or ends. Send the "
         "request again later.",
         503,
-        retry_after=1,
     )
 
 

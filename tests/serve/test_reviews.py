@@ -23,7 +23,6 @@ from spacy_sapbert.serve.reviews.decisions import NewDecision, Shown
 from spacy_sapbert.serve.reviews.quality import (
     Answered,
     DecidedMention,
-    Shares,
     measure_quality,
 )
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
@@ -117,7 +116,7 @@ def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) ->
     found = reviewed.post("/reviews/quality", {}).json()
     # fever, and a word that means nothing; on MI they differ
     assert (found["mentions"], found["without_concept"]) == (2, 1)
-    assert found["shares"]["first"] == 1.0
+    assert found["first"] == 1.0
     assert found["causes"] == []
     assert found["bins"] == []
     assert found["error"] is None
@@ -144,7 +143,8 @@ def test_measure_quality_groups_probabilities_and_counts_decisions(
         )
     ]
     found = measure_quality(kb, answered)
-    assert found.shares == Shares(0.75, 1.0, 0.5, 0.75, 0.0)
+    assert (found.first, found.near) == (0.75, 1.0)
+    assert (found.precision, found.recall, found.none) == (0.5, 0.75, 0.0)
     assert (found.mentions, found.without_concept) == (6, 2)
     assert [astuple(one) for one in found.bins] == [
         (0.3, 3, 0.3233, 0.0),

@@ -105,7 +105,7 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(
     assert (before == WORD, link(client, WORD)) == (False, WORD)
     quality = client.post("/reviews/quality", {}).json()
     assert quality["mentions"] == 24  # NO_MENTION is none
-    assert quality["shares"]["first"] == 1.0
+    assert quality["first"] == 1.0
     # Back: one patient asks for deletion. What has learned from the note goes.
     answer = client.send("DELETE", f"/reviews/documents/{shared[0]}")
     assert answer.json() == {"versions": 1}

@@ -11,14 +11,13 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
 
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
 from ..api.answers import JsonResponse
 from ..api.concepts import get_kb
 from ..api.health import get_access
 from ..depends import AccessDep, OptionalStoreDep, ServiceDep, SettingsDep
-from ..problems import RequestError
 
 router = APIRouter(include_in_schema=False)
 KINDS = {
@@ -98,11 +97,7 @@ async def index(
 def page_file(digest: str, name: str) -> Response:
     """A module or a style sheet; for ever, under the digest that the page has."""
     if name not in FILES:
-        raise RequestError(
-            "E464",
-            "Expected a path and a method of /openapi.json, but got others.",
-            404,
-        )
+        raise HTTPException(404)
     return send_file(name, FILES[name], FOREVER if digest == DIGEST else "no-cache")
 
 

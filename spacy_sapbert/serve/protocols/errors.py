@@ -24,6 +24,9 @@ ISSUES: dict[int | str, str] = {
     "E481": "too-costly",
 }
 
+LATER = {"retry-after": "1"}  # seconds
+HEADERS = {401: {"www-authenticate": "Bearer"}, 429: LATER, 503: LATER}
+
 
 class OperationOutcome(BaseModel):
     """The body of each answer below /fhir that is no success.
@@ -48,7 +51,5 @@ def answer_error(error: Exception, path: str) -> Response:
             "diagnostics": told.code,
         }
         body, media = OperationOutcome(issue=[issue]), FHIR_JSON
-    headers = {} if told.status != 401 else {"www-authenticate": "Bearer"}
-    if told.retry_after is not None:
-        headers["retry-after"] = str(told.retry_after)
+    headers = HEADERS.get(told.status)
     return Response(body.model_dump_json(), told.status, headers, media)

@@ -61,25 +61,6 @@ class Answered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Shares of decided mentions; None of nothing.
-
-    Attributes:
-        first, near: Of those with a concept: the first candidate is right, or one of
-            the first `NEAR`.
-        precision: Of those that are linked: the concept is right.
-        recall: Of those with a concept: it is linked.
-        none: Of those without a concept: nothing is linked.
-    """
-
-    first: float | None
-    near: float | None
-    precision: float | None
-    recall: float | None
-    none: float | None
-
-
-@dataclass(frozen=True)
 class Bin:
     """First candidates whose probabilities are near each other."""
 
@@ -101,17 +82,26 @@ class CauseCount:
 
 @dataclass(frozen=True)
 class Quality:
-    """How the mentions that reviewers agree on are answered.
+    """How mentions that reviewers agree on are answered; a share of nothing is None.
 
     Attributes:
         mentions: Number of mentions.
         without_concept: Of them, those that mean no concept.
+        first, near: Of those with a concept, the share whose first candidate is right,
+            or one of the first `NEAR`.
+        precision: Of those that are linked, the share that is right.
+        recall: Of those with a concept, the share that is linked to it.
+        none: Of those without a concept, the share that is not linked.
         error: Expected calibration error; None without probabilities.
     """
 
     mentions: int
     without_concept: int
-    shares: Shares
+    first: float | None
+    near: float | None
+    precision: float | None
+    recall: float | None
+    none: float | None
     bins: list[Bin]
     error: float | None
     causes: list[CauseCount]
@@ -174,17 +164,19 @@ def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
     def is_near(one: Answered) -> bool:
         return one.mention.chosen in [each["cui"] for each in one.candidates]
 
-    shares = Shares(
+    bins, error = group_chances(answered)
+    return Quality(
+        mentions=count_mentions(answered),
+        without_concept=count_mentions(nothing),
         first=share(meant, lambda one: one.is_first),
         near=share(meant, is_near),
         precision=share(linked, is_right),
         recall=share(meant, is_right),
         none=share(nothing, lambda one: one.cui is None),
+        bins=bins,
+        error=error,
+        causes=find_causes(kb, [one for one in meant if not one.is_first]),
     )
-    bins, error = group_chances(answered)
-    causes = find_causes(kb, [one for one in meant if not one.is_first])
-    number, without = count_mentions(answered), count_mentions(nothing)
-    return Quality(number, without, shares, bins, error, causes)
 
 
 def group_chances(answered: Iterable[Answered]) -> tuple[list[Bin], float | None]:
