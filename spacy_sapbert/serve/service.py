@@ -62,14 +62,13 @@ class Service:
         linker: SapbertLinker,
         *,
         limits: Limits = DEFAULT_LIMITS,
-        metrics: Metrics | None = None,
     ) -> None:
         self.nlp = nlp
         self.linker = linker
         linker.opened.reload_seconds = None  # `Watcher` opens new versions
         self.options = linker.options
         self.limits = limits
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
         self.thread = LinkingThread(
             self.link, waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
         )
