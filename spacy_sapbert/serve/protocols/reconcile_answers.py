@@ -160,12 +160,17 @@ def describe_candidate(
     }
 
 
-def describe_linked(
-    service: Service, text: str, linked: Linked
+def describe_found(
+    service: Service, text: str, linked: Linked, coded: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the candidates of a query."""
-    match = is_match(service, text, linked)
-    return [
+    """Return the candidates of a query: those that it names, then the others.
+
+    Args:
+        coded: Of `describe_coded`; beside them no other candidate matches.
+    """
+    match = not coded and is_match(service, text, linked)
+    known = {one["id"] for one in coded}
+    others = [
         describe_candidate(
             one,
             one["alias"] if one["alias"] != one["name"] else "",
@@ -173,7 +178,9 @@ def describe_linked(
             match=match and place == 0,
         )
         for place, one in enumerate(linked.candidates)
+        if one["cui"] not in known
     ]
+    return [*coded, *others]
 
 
 Filter = dict[str, list[str]]  # the fields of a filter that are set
@@ -221,17 +228,6 @@ def describe_coded(
     return [describe_candidate(one, text, 100.0, match=match) for one in allowed]
 
 
-def merge_candidates(
-    coded: list[dict[str, Any]], linked: list[dict[str, Any]], k: int
-) -> list[dict[str, Any]]:
-    """Return the concepts named by id, then the others, of which none matches then."""
-    ids = {one["id"] for one in coded}
-    others = [one for one in linked if one["id"] not in ids]
-    if coded:
-        others = [{**one, "match": False} for one in others]
-    return [*coded, *others][:k]
-
-
 async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a batch: each key has a result, which is empty if its query is invalid.
 
@@ -277,9 +273,8 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
                 raise
             return  # an unknown type
         for key, text, result in zip(keys, texts, results, strict=True):
-            found = describe_linked(service, text, result.linked)
-            merged = merge_candidates(prepared[key][1], found, queries[key].k)
-            answers[key] = {"result": merged}
+            found = describe_found(service, text, result.linked, prepared[key][1])
+            answers[key] = {"result": found[: queries[key].k]}
 
     await asyncio.gather(*map(link, groups.values()))
     return answers
