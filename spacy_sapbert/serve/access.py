@@ -109,11 +109,7 @@ def read_tokens(path: Path) -> tuple[Access, ...]:
 
 
 def find_access(tokens: Sequence[Access], header: str) -> Access:
-    """Return what the token of a request allows.
-
-    Args:
-        header: The value of `Authorization`.
-    """
+    """Return what a token allows; `header` is the value of `Authorization`."""
     kind, _, given = header.partition(" ")
     secret = given.strip().encode()
     # all are compared, so that the time says nothing of the place

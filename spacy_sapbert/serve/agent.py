@@ -120,11 +120,7 @@ def wrap(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
 
 
 def make_agent_server(service: Service) -> MCPServer:
-    """Return a server with the tools and the resource of a service.
-
-    Args:
-        service: Started.
-    """
+    """Return a server with the tools and the resource of a started service."""
     server = AgentServer(
         "spacy-sapbert",
         version=__version__,

@@ -58,8 +58,3 @@ async def need_one_process(settings: SettingsDep) -> None:
 AccessDep = Annotated[Access, Depends(read_access)]
 StoreDep = Annotated[ReviewStore, Depends(need_store)]
 TeacherDep = Annotated[Teacher, read_state("teacher")]  # after `need_store`
-
-
-def find_base(request: Request, settings: Settings) -> str:
-    """Return the address of the service as its clients see it."""
-    return settings.public_url or f"{request.url.scheme}://{request.headers['host']}"

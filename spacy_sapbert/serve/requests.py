@@ -148,11 +148,7 @@ def validate(model: type[Model], given: Mapping[str, Any]) -> Model:
 
 
 def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:
-    """Check the number and the length of texts, and that they are Unicode.
-
-    Args:
-        what: What they are, for the error.
-    """
+    """Check number and length of texts (`what` they are), and that they are Unicode."""
     for limit, unit, got in (
         (limits.documents, what, len(texts)),
         (limits.characters, f"characters of {what}", sum(map(len, texts))),

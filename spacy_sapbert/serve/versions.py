@@ -49,11 +49,7 @@ class Watcher:
                 self.log.write("kb_not_switched", **describe_exception(error))
 
     def look(self) -> bool:
-        """Switch to a new version if there is one.
-
-        Returns:
-            Whether there was one.
-        """
+        """Switch to a new version, and return whether there was one."""
         old = self.service.kb
         digest = ""
         try:

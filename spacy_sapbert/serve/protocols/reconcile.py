@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
 from ..api.answers import JsonResponse, describe_file
-from ..depends import ServiceDep, SettingsDep, find_base
+from ..depends import ServiceDep, SettingsDep
 from ..lookup import find_concept
 from ..problems import too_much_in_request, wrong_request
 from ..requests import LONGEST_VALUE, validate
@@ -76,7 +76,8 @@ async def answer_fields(
     if (query := fields.extend) is not None:
         check_count(len(query.ids) * max(1, len(query.properties)), service)
         return JsonResponse(await run_in_threadpool(extend, service.kb, query))
-    base = find_base(request, settings)
+    own = f"{request.url.scheme}://{request.headers['host']}"
+    base = settings.public_url or own  # as clients see it
     return JsonResponse(await run_in_threadpool(describe_service, service.kb, base))
 
 

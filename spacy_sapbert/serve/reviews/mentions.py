@@ -174,11 +174,7 @@ async def link_document(
 
 
 async def link_some(service: Service, store: ReviewStore) -> int:
-    """Link a few documents that are not linked yet.
-
-    Returns:
-        How many are left.
-    """
+    """Link a few documents that are not linked yet, and return how many are left."""
     ids = await run_in_threadpool(store.unlinked, service.kb.manifest.digest)
     for id in ids[:TOGETHER]:
         document = await run_in_threadpool(store.document, id)

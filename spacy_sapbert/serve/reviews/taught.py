@@ -143,11 +143,7 @@ class Teacher:
         }
 
     def start(self, *, force: bool) -> None:
-        """Start to teach.
-
-        Args:
-            force: Make the version also if nothing gets better.
-        """
+        """Start to teach; `force` makes a version even if nothing gets better."""
         with self.lock:
             if self.state == "running":
                 raise RequestError(
@@ -259,11 +255,7 @@ class Teacher:
                 shutil.rmtree(path, ignore_errors=True)
 
     def remove_gone(self) -> int:
-        """Remove the versions that learned from documents that were removed.
-
-        Returns:
-            How many versions.
-        """
+        """Remove versions that learned from removed documents; return how many."""
         numbers = [
             number
             for number, about in self.read_versions().items()
@@ -286,13 +278,10 @@ class Teacher:
         self.store.forget_links(kb=self.service.kb.manifest.digest)
 
     def forget(self, document: str) -> int:
-        """Remove a document for good, and the versions that have learned from it.
+        """Remove a document for good, and return how many versions it had taught.
 
-        A teaching that runs keeps nothing of it; see `teach`. Other processes leave the
-        versions as soon as they `follow`.
-
-        Returns:
-            How many versions.
+        They are removed too. A teaching that runs keeps nothing of it; see `teach`.
+        Other processes leave the versions as soon as they `follow`.
         """
         with self.lock:
             self.store.delete_document(document)
