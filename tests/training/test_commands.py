@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +38,12 @@ def test_unknown_command_is_an_error() -> None:
 def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
     words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
     assert "[E001]" in invoke(*words, app=app, code=1).output
+
+
+def test_command_without_its_packages_names_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "training.corpora.convert", None)
+    shown = invoke("convert-corpus", app=app, code=1).output
+    assert "[E521] Expected the packages of `convert-corpus`" in shown
+    assert "pip install -e ." in shown
