@@ -111,20 +111,6 @@ def test_concepts_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) -> None:
-    output = tmp_path / "concepts.jsonl"
-    output.write_text("mine")
-    assert "E003" in run(obo, "-o", output, code=1).output
-    assert output.read_text() == "mine"
-    run(obo, "-o", output, "--force", code=0)
-    assert len(names_in(output)) == 2
-
-
-def test_concepts_value_that_is_no_choice_is_a_wrong_use(obo: Path) -> None:
-    result = run(obo, "-o", obo.with_name("c.jsonl"), "--ids", "other", code=2)
-    assert "own" in result.output
-
-
 @pytest.mark.parametrize(
     ("options", "code"),
     [

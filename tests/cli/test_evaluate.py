@@ -110,12 +110,6 @@ def test_evaluate_refuses_other_composites(sample_kb: Path, gold_file: Path) -> 
     assert "released" in run(sample_kb, gold_file, "--composite", "half", code=2).output
 
 
-def test_evaluate_refuses_a_folder_that_is_no_knowledge_base(
-    tmp_path: Path, gold_file: Path
-) -> None:
-    run(tmp_path, gold_file, code=1)
-
-
 def test_evaluate_help_names_input_and_output() -> None:
     output = run("--help").output
     assert "kb/ + mentions.tsv … -> accuracy, metrics.json" in output

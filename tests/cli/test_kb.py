@@ -180,10 +180,6 @@ def test_kb_search_a_mention_without_candidates_exits_with_3(sample_kb: Path) ->
     assert linked["note"]
 
 
-def test_kb_search_without_a_kb_is_an_error(tmp_path: Path) -> None:
-    assert "E310" in run("search", tmp_path / "none", "fever", code=1).output
-
-
 def test_kb_search_prints_no_control_characters(sample_kb: Path) -> None:
     assert "\x1b[31m" not in run("search", sample_kb, "fever\x1b[31m").output
 

@@ -170,15 +170,6 @@ def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments,
     assert SENTINEL not in result.output
 
 
-def test_link_replaces_an_output_only_with_force(note, sample_kb, tmp_path):
-    output = tmp_path / "linked.jsonl"
-    output.write_text("work of a day")
-    assert "E003" in run(sample_kb, note, "--output", output, code=1).output
-    assert output.read_text() == "work of a day"
-    run(sample_kb, note, "--output", output, "--force", code=0)
-    assert read_lines(output)
-
-
 def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')

@@ -28,6 +28,7 @@ from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.kb.store import Store
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import make_calibration
 
 ENDLESS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
@@ -161,46 +162,69 @@ def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> N
         run_sql(own_kb / "v1" / "concepts.db", sql)
 
 
+NOTHING = {"size": 0, "sha256": "0" * 64}
+OUT_OF_RANGE: list[dict[str, Any]] = [
+    {"counts__rows": 0},
+    {"counts__rows": 20},
+    {"counts__rows": 22},
+    {"counts__rows": 1 << 62},
+    {"counts__concepts": -8},
+    {"encoder__pooling": "x"},
+    {"encoder__max_length": -1},
+    {"encoder__max_length": 1 << 40},
+    {"encoder__width": 0},
+    {"encoder__width": 31},
+    {"encoder__engine": "os"},
+    {"encoder__precision": "int8"},
+    {"encoder__more": 1},
+    {"index__backend": "../x"},
+    {"index__backend": "exact"},
+    {"index__settings__M": 0},
+    {"index__settings__ef": 0},
+    {"threshold": 1e300},
+    {"threshold": "0.5"},
+    {"format": 4},
+    {"nverlay": None},
+    {"ngrams": True},
+    {"overlay": {"concepts": 0, "rows": 0, "removed": 0}},
+    {"files__index.hnsw__size": -1},
+    {"files__index.hnsw__version": "v7"},
+    {"files__index.hnsw__version": "../x"},
+    {"files__encoder/config.json__version": "v1"},
+    {"files__more.txt": NOTHING},
+    {"files__encoder/pytorch_model.bin": NOTHING},
+]
+# of a calibration
+WRONG: list[dict[str, Any]] = [
+    {"threshold": None},
+    {"threshold": float("nan")},
+    {"logistic": {"slope": 1.0}},
+    {"logistic": {"slope": 1.0, "intercept": float("inf")}},
+    {"files": [{"file": "train.tsv"}]},
+    {"files": ["train.tsv"]},
+    {"date": 20260102},
+]
+CALIBRATION = make_calibration().model_dump()
+OUTSIDE = ("../evil", "/evil", "encoder/../evil", "encoder/")
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        {"counts__rows": 0},
-        {"counts__rows": 20},
-        {"counts__rows": 22},
-        {"counts__rows": 1 << 62},
-        {"counts__concepts": -8},
-        {"encoder__pooling": "x"},
-        {"encoder__max_length": -1},
-        {"encoder__max_length": 1 << 40},
-        {"encoder__width": 0},
-        {"encoder__width": 31},
-        {"encoder__engine": "os"},
-        {"encoder__precision": "int8"},
-        {"encoder__more": 1},
-        {"index__backend": "../x"},
-        {"index__backend": "exact"},
-        {"index__settings__M": 0},
-        {"index__settings__ef": 0},
-        {"threshold": 1e300},
-        {"threshold": "0.5"},
-        {"format": 4},
-        {"nverlay": None},
-        {"ngrams": True},
-        {"overlay": {"concepts": 0, "rows": 0, "removed": 0}},
-        {"files__index.hnsw__size": -1},
-        {"files__index.hnsw__version": "v7"},
-        {"files__index.hnsw__version": "../x"},
-        {"files__encoder/config.json__version": "v1"},
-        {"files__more.txt": {"size": 0, "sha256": "0" * 64}},
-        {"files__encoder/pytorch_model.bin": {"size": 0, "sha256": "0" * 64}},
+        *((change, r"E3\d\d") for change in OUT_OF_RANGE),
+        *(({"calibration": CALIBRATION | wrong}, "`calibration") for wrong in WRONG),
+        *(({f"files__{n}": NOTHING}, f"`files` has {n}, which no") for n in OUTSIDE),
+        ({"format": 1}, "format 1"),
+        ({"format": "1"}, "it has no `format`"),
+        ({"counts": {}}, "`counts.concepts`: Field required"),
     ],
     ids=str,
 )
 def test_load_kb_meta_json_out_of_range_is_an_error(
-    own_kb: Path, change: dict[str, Any]
+    own_kb: Path, change: dict[str, Any], message: str
 ) -> None:
     sign(own_kb, **change)
-    with pytest.raises(SapbertError, match=r"E3\d\d"):
+    with pytest.raises(SapbertError, match=message):
         use(own_kb)
 
 

@@ -17,8 +17,8 @@ from spacy_sapbert.encoder.huggingface import (
     save_encoder,
 )
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -82,12 +82,6 @@ def test_link_equals_exact_search_over_plain_vectors(
         best[concept.cui] = float((vectors @ mention).max())
     candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
     assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=6e-5)
-
-
-def test_link_does_not_depend_on_the_batch(sample_kb: Path) -> None:
-    mentions = ["heart atack", "MI", "", "fevers", "MI", "...", "x" * 500, "diabetic"]
-    together = load_kb(sample_kb).link(mentions, k=3)
-    assert together == [load_kb(sample_kb).link([m], k=3)[0] for m in mentions]
 
 
 def test_link_does_not_depend_on_vectors_from_the_index(
@@ -179,35 +173,6 @@ def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
         load_kb(own_kb)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"format": 1}, "format 1"),
-        ({"format": "1"}, "it has no `format`"),
-        ({"counts": {}}, "`counts.concepts`: Field required"),
-    ],
-)
-def test_load_kb_invalid_meta_json_is_an_error(
-    own_kb: Path, change: dict, message: str
-) -> None:
-    path = own_kb / "v1" / "meta.json"
-    path.write_text(json.dumps({**json.loads(path.read_text("utf8")), **change}))
-    with pytest.raises(SapbertError, match=message):
-        load_kb(own_kb)
-
-
-@pytest.mark.parametrize("name", ["../evil", "/evil", "encoder/../evil", "encoder/"])
-def test_load_kb_file_outside_of_the_folder_is_an_error(
-    own_kb: Path, name: str
-) -> None:
-    path = own_kb / "v1" / "meta.json"
-    data = json.loads(path.read_text("utf8"))
-    data["files"][name] = {"size": 1, "sha256": "0" * 64}
-    path.write_text(json.dumps(data))
-    with pytest.raises(SapbertError, match=f"`files` has {name}, which no"):
-        load_kb(own_kb)
-
-
 def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,33 +222,6 @@ def test_build_kb_twice_writes_the_same_bytes(
         if path.is_file():
             again = tmp_path / "kb" / path.relative_to(sample_kb)
             assert path.read_bytes() == again.read_bytes(), path.name
-
-
-def test_build_kb_resumes_with_what_is_embedded(
-    concepts_file: Path,
-    tiny_encoder: Path,
-    sample_kb: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 8)
-    write_json, written = row_vectors.write_json, list[dict[str, Any]]()
-
-    def stop_at_two(path: Path, data: dict[str, Any]) -> None:
-        write_json(path, data)
-        written.append(data)
-        if len(written) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(row_vectors, "write_json", stop_at_two)
-    kb = tmp_path / "kb"
-    with pytest.raises(KeyboardInterrupt):
-        build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
-    assert not kb.exists()
-    build_small_kb(concepts_file, kb, tiny_encoder, backend="hnsw")
-    assert [state["done"] for state in written] == [8, 16, 21]
-    assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
-    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
 
 
 def test_build_kb_without_readable_names_is_an_error(
@@ -358,3 +296,27 @@ def test_kb_has_no_id_that_is_not_utf8(sample_kb: Path) -> None:
     for command in (["remove", str(sample_kb)], ["related", str(sample_kb)]):
         found = invoke("kb", *command, "\udcff", code=1)
         assert re.search(r"\[E\d+\] Expected", found.output), found.output
+
+
+CODED = [
+    Concept("C1", ["Fever"], codes={"B": ["2", "10", "1"], "A": ["z", "a"]}),
+    Concept("C2", ["Pain"], codes={"B": ["9", "3"]}),
+]
+
+
+def test_codes_keep_their_order_in_a_knowledge_base_and_its_overlay(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    kb = load_kb(make_kb(tmp_path, CODED))
+    assert kb["C1"].codes == CODED[0].codes
+    assert [*kb["C1"].codes] == ["A", "B"]
+    assert [one.codes for one in kb.link(["fever"], codes=["B"])] == [
+        {"B": ["2", "10", "1"]}
+    ]
+    changed = add_concepts(kb, [Concept("C1", ["Pyrexia"], codes={"B": ["0", "1"]})])
+    assert changed.codes("C1", "B") == ["2", "10", "1", "0"]
+    assert changed.codes("C2", "B") == ["9", "3"]
+    assert [each.codes for each in load_kb(kb.folder).concepts()][-1] == {
+        "A": ["z", "a"],
+        "B": ["2", "10", "1", "0"],
+    }

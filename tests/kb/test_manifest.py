@@ -1,8 +1,6 @@
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,28 +47,6 @@ def test_write_calibration_replaces_the_old_one(
     again = calibration.model_copy(update=update)
     assert write_calibration(read_version(own_kb), again).calibration == again
     assert read_version(own_kb).manifest.threshold == 0.5
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"threshold": None},
-        {"threshold": float("nan")},
-        {"logistic": {"slope": 1.0}},
-        {"logistic": {"slope": 1.0, "intercept": float("inf")}},
-        {"files": [{"file": "train.tsv"}]},
-        {"files": ["train.tsv"]},
-        {"date": 20260102},
-    ],
-)
-def test_load_kb_damaged_calibration_is_an_error(
-    own_kb: Path, calibration: Calibration, damage: dict[str, Any]
-) -> None:
-    meta = read_version(own_kb).manifest.model_dump()
-    meta["calibration"] = {**calibration.model_dump(), **damage}
-    (own_kb / "v1" / "meta.json").write_text(json.dumps(meta), "utf8")
-    with pytest.raises(SapbertError, match=r"E304.*`calibration"):
-        load_kb(own_kb)
 
 
 def test_write_calibration_of_a_read_only_kb_is_an_error(

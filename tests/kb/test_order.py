@@ -147,13 +147,6 @@ def test_a_mention_of_no_concept_has_a_lower_probability(kb: KnowledgeBase) -> N
     assert min(right) > max(wrong)
 
 
-def test_probability_does_not_depend_on_k(kb: KnowledgeBase) -> None:
-    texts = ["acute kalo", "stagra misprint", next(iter(kb.values())).name]
-    few, many = kb.link(texts, k=1), kb.link(texts, k=30)
-    for one, other in zip(few, many, strict=True):
-        assert one.candidates[0] == other.candidates[0]
-
-
 def test_annotations_break_ties_of_names_beside_an_order_from_names(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:

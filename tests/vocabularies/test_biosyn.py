@@ -30,11 +30,6 @@ def test_read_biosyn_line_has_one_name_or_several(tmp_path: Path) -> None:
     ]
 
 
-def test_read_biosyn_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
-    path = write(tmp_path, "D1||fever", "D2||pain", "D1||pyrexia|fever")
-    assert read(path)[0][0].aliases == ["fever", "pyrexia"]
-
-
 def test_read_biosyn_further_ids_of_a_line_are_retired(tmp_path: Path) -> None:
     (concept,), report = read(write(tmp_path, "D1|OMIM:1|OMIM:2||fever"))
     assert (concept.cui, concept.retired) == ("D1", ["OMIM:1", "OMIM:2"])

@@ -116,12 +116,6 @@ def test_read_icd10cm_code_without_a_name_is_an_error_or_counted(
     assert (len(concepts), report.dropped["bad nodes"]) == (4, 1)
 
 
-@pytest.mark.parametrize("cut", [5, 300, 900])
-def test_read_icd10cm_cut_file_is_an_error(tmp_path: Path, cut: int) -> None:
-    with pytest.raises(SapbertError, match="E150"):
-        read(write(tmp_path, XML[:cut]), on_error="skip")
-
-
 def test_read_icd10cm_entities_of_the_file_are_an_error(tmp_path: Path) -> None:
     bomb = '<!DOCTYPE a [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
     with pytest.raises(SapbertError, match="E150"):

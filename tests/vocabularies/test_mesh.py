@@ -237,12 +237,6 @@ def test_read_mesh_parent_is_one_level_up_and_in_the_file(tmp_path: Path) -> Non
     ]
 
 
-def test_read_mesh_records_of_the_same_id_are_merged(tmp_path: Path) -> None:
-    records = record(heading="Fever") + record(heading="Pyrexia")
-    ((concept,), _) = read(write(tmp_path, as_xml(records)))
-    assert concept == mesh_concept("D000001", ["Fever", "Pyrexia"])
-
-
 def test_read_mesh_language_is_that_of_the_file(tmp_path: Path) -> None:
     xml = as_xml(record(heading="Fièvre")).replace('"eng"', '"fre"')
     ((concept,), _) = read(write(tmp_path, xml))
@@ -364,13 +358,6 @@ def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
     assert fail(path).startswith("[E009]")
     path.write_bytes(xml.encode("utf-8-sig"))
     assert read(path)[0] == [mesh_concept("D000001", ["Sjögren"])]
-
-
-def test_read_mesh_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
-    assert "1 concepts without a name" in fail(
-        write(tmp_path, as_xml(record("D1", "-")))
-    )
-    assert fail(write(tmp_path, as_xml(""))).startswith("[E106]")
 
 
 CHARACTERS = st.characters(

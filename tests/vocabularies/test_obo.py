@@ -57,15 +57,6 @@ def test_read_obo_term_becomes_a_concept(tmp_path: Path) -> None:
     )
 
 
-def test_read_obo_terms_are_sorted_and_those_of_the_same_id_merged(
-    tmp_path: Path,
-) -> None:
-    terms = [make_term(id, f"name: {id}") for id in ("X:2", "X:10", "X:1")]
-    concepts, _ = read(write_obo(tmp_path, *terms, make_term("X:10", "name: b")))
-    assert [concept.cui for concept in concepts] == ["X:1", "X:10", "X:2"]
-    assert concepts[1].aliases == ["X:10", "b"]
-
-
 def test_read_obo_other_stanzas_are_ignored(tmp_path: Path) -> None:
     stanza = "[Typedef]\nid: part_of\nname: part of\nis_transitive: true\n"
     path = write_obo(tmp_path, stanza, make_term("X:1"), stanza)

@@ -1,4 +1,3 @@
-import gzip
 import json
 import tempfile
 from contextlib import suppress
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.vocabularies import whole
 
@@ -221,15 +219,6 @@ def test_read_obographs_damaged_or_hostile_json_is_an_error(
     path = tmp_path / "vocabulary.json"
     path.write_bytes(data)
     assert fail(path).startswith(f"[E117] {path}: ")
-
-
-def test_read_obographs_gzip_bomb_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1000)
-    path = tmp_path / "vocabulary.json.gz"
-    path.write_bytes(gzip.compress(b" " * 100_000, 9))
-    assert fail(path).startswith(f"[E007] {path}: ")
 
 
 # --- properties and real files ---
