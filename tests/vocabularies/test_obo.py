@@ -6,8 +6,6 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies import whole
 
 UBERON_CONCEPTS = 13_080
@@ -86,29 +84,47 @@ def test_read_obo_names_under_a_foreign_id_are_of_the_ontology(tmp_path: Path) -
         ("name: what: a colon", "what: a colon"),
         ("name:tight", "tight"),
         ("name:   Fi\u00e8vre \u2028 \u982d\u75db  ", "Fi\u00e8vre \u982d\u75db"),
+        ('name: blue fever {xref="MONDO:1", source="x"} ! old', "blue fever"),
+        ("name: alpha-{beta} fever {NOS}", "alpha-{beta} fever {NOS}"),
+        ("name: alpha ! a remark", "alpha"),
+        ("name: alpha \\! beta", "alpha ! beta"),
+        ('synonym: "say \\"ah\\"" EXACT []', 'say "ah"'),
+        ('synonym: "a" EXACT []', "a"),
+        ('synonym: "a" EXACT abbreviation [PMID:1]', "a"),
+        ('synonym: "a" exact [] {source="x"} ! comment', "a"),
+        ('synonym: "a b ! c {d}" EXACT []', "a b ! c {d}"),
+        # quotes that nobody escaped
+        ('synonym: "3,3\',3"-phosphane" EXACT []', "3,3',3\"-phosphane"),
+        ('synonym: "5\'-3" end" EXACT [X:1 "a "b""]', "5'-3\" end"),
     ],
 )
-def test_read_obo_name_is_unescaped(tmp_path: Path, line: str, name: str) -> None:
-    assert read_one(tmp_path, line).name == name
+def test_read_obo_name_or_synonym_is_unescaped(
+    tmp_path: Path, line: str, name: str
+) -> None:
+    assert read_one(tmp_path, line).aliases[-1] == name
 
 
 @pytest.mark.parametrize(
-    ("value", "name"),
+    ("lines", "codes"),
     [
-        ('"say \\"ah\\"" EXACT []', 'say "ah"'),
-        ('"a" EXACT []', "a"),
-        ('"a" EXACT abbreviation [PMID:1]', "a"),
-        ('"a" exact [] {source="x"} ! comment', "a"),
-        ('"a b ! c {d}" EXACT []', "a b ! c {d}"),
-        # quotes that nobody escaped
-        ('"3,3\',3"-phosphane" EXACT []', "3,3',3\"-phosphane"),
-        ('"5\'-3" end" EXACT [X:1 "a "b""]', "5'-3\" end"),
+        (['xref: MSH:D1 "what it is" {a="b"}'], {"MSH": ["D1"]}),
+        (["xref: xref (ILX:0770149)"], {"ILX": ["0770149"]}),
+        # how MONDO says it
+        (
+            [
+                'xref: MESH:D1 {source="MONDO:equivalentTo", source="DOID:1"}',
+                'xref: MESH:D2 {source="MONDO:relatedTo"}',
+                'xref: OMIM:3 {source="MONDO:mondoIsBroaderThanSource"}',
+                'xref: NCIT:C4 {source="DOID:1"}',
+            ],
+            {"MESH": ["D1"], "NCIT": ["C4"]},
+        ),
     ],
 )
-def test_read_obo_synonym_is_the_quoted_text(
-    tmp_path: Path, value: str, name: str
+def test_read_obo_reference_is_a_code(
+    tmp_path: Path, lines: list[str], codes: dict[str, list[str]]
 ) -> None:
-    assert read_one(tmp_path, f"synonym: {value}").aliases[1:] == [name]
+    assert read_one(tmp_path, *lines).codes == {"X": ["1"], **codes}
 
 
 @pytest.mark.parametrize(
@@ -126,11 +142,6 @@ def test_read_obo_comment_and_modifiers_are_not_part_of_an_id(
     terms = [make_term("X:1 ! c", f"is_a: {value}"), make_term("X:2")]
     concepts, _ = read(write_obo(tmp_path, *terms))
     assert (concepts[0].cui, concepts[0].parents) == ("X:1", [parent])
-
-
-def test_read_obo_xref_may_have_a_description(tmp_path: Path) -> None:
-    concept = read_one(tmp_path, 'xref: MSH:D1 "what it is" {a="b"}')
-    assert concept.codes == {"X": ["1"], "MSH": ["D1"]}
 
 
 def test_read_obo_unknown_parent_and_the_term_itself_are_not_parents(
@@ -329,17 +340,6 @@ def test_read_obo_leaves_out_references_that_are_no_exact_matches(
     ) == ["D9"]
 
 
-def test_read_obo_knows_the_equivalents_of_mondo(tmp_path: Path) -> None:
-    lines = [
-        'xref: MESH:D1 {source="MONDO:equivalentTo", source="DOID:1"}',
-        'xref: MESH:D2 {source="MONDO:relatedTo"}',
-        'xref: OMIM:3 {source="MONDO:mondoIsBroaderThanSource"}',
-        'xref: NCIT:C4 {source="DOID:1"}',
-    ]
-    concept = read_one(tmp_path, *lines)
-    assert concept.codes == {"X": ["1"], "MESH": ["D1"], "NCIT": ["C4"]}
-
-
 def test_read_obo_keeps_what_a_mapping_means(tmp_path: Path) -> None:
     """The modifiers are those of MONDO."""
     concept = read_one(
@@ -363,25 +363,3 @@ def test_read_obo_finds_ids_under_any_prefix_of_a_vocabulary(tmp_path: Path) -> 
         prefix = "SNOMEDCT" if "SNOMED" in xref else "MSH"
         concept = read_one(tmp_path, f"xref: {xref}", ids="xref", xref_prefix=prefix)
         assert concept.cui == xref.partition(":")[2]
-
-
-def test_read_obo_name_is_without_modifiers(tmp_path: Path) -> None:
-    path = tmp_path / "x.obo"
-    path.write_text(
-        '[Term]\nid: X:1\nname: blue fever {xref="MONDO:1", source="x"} ! old\n\n'
-        "[Term]\nid: X:2\nname: alpha-{beta} fever {NOS}\n",
-        "utf8",
-    )
-    concepts = read_vocabulary(path, report=Report())
-    assert [concept.name for concept in concepts] == [
-        "blue fever",
-        "alpha-{beta} fever {NOS}",
-    ]
-
-
-def test_read_obo_comments_are_not_names_or_codes(tmp_path: Path) -> None:
-    lines = ["name: alpha ! a remark", "xref: xref (ILX:0770149)"]
-    concept = read_one(tmp_path, *lines)
-    assert concept.aliases == ["alpha"]
-    assert concept.codes == {"X": ["1"], "ILX": ["0770149"]}
-    assert read_one(tmp_path, "name: alpha \\! beta").aliases == ["alpha ! beta"]
