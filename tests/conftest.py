@@ -34,8 +34,6 @@ hypothesis.settings.load_profile("few")
 
 MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]
-# Fixtures that take seconds to make: their tests run in one worker of pytest.
-COSTLY = ("demo_folder", "exported_kb", "thousand_names_kb")
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
 
@@ -151,13 +149,14 @@ def shared_process() -> Iterator[NewProcess]:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start processes, if not smoke or slow, and groups of tests."""
+    """Mark tests that start processes, if they are not smoke or slow."""
     doors = {"new_process", "shared_process"}
     for item in items:
-        for name in {*COSTLY} & {*getattr(item, "fixturenames", ())}:
-            item.add_marker(pytest.mark.xdist_group(name))
-        others = {mark.name for mark in item.iter_markers()} & {"smoke", "slow"}
-        if doors & {*getattr(item, "fixturenames", ())} and not others:
+        marks = {mark.name for mark in item.iter_markers()}
+        if doors & {*getattr(item, "fixturenames", ())} and not marks & {
+            "smoke",
+            "slow",
+        }:
             item.add_marker("process")
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("layout")  # made once
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("spacy_sapbert", "training")
 

@@ -11,7 +11,7 @@ import pytest
 from spacy_sapbert import LinkBatches
 
 # The fixture imports ray, or skips: collecting the tests must not take seconds.
-pytestmark = [pytest.mark.usefixtures("ray_data"), pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.usefixtures("ray_data")
 
 
 def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:

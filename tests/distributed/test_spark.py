@@ -18,10 +18,7 @@ from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 from spacy_sapbert.formats.entities import LinkedDoc  # noqa: E402
 from spacy_sapbert.formats.omop import write_docs  # noqa: E402
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning"),
-    pytest.mark.xdist_group("spark"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 MakeLink = Callable[..., LinkBatches]
 ROOT = Path(__file__).parents[2]
 

@@ -44,7 +44,6 @@ from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 
-pytestmark = pytest.mark.xdist_group("order")  # it is learned once
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
 OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
 

@@ -14,8 +14,6 @@ from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
-pytestmark = pytest.mark.xdist_group("related")  # made once
-
 WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
 # Six trunks, and under each six branches; some share names, one has none to read.
 CONCEPTS = [

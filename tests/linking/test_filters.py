@@ -12,8 +12,6 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
 from spacy_sapbert.vocabularies.concepts import Concept
 
-pytestmark = pytest.mark.xdist_group("filters")  # made once
-
 TYPES = ["T047", "T184", "T121", "T061"]
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
 

@@ -205,7 +205,6 @@ def printed(demo_folder: Path, shared_process: Any) -> dict[str, tuple[str, str]
     }
 
 
-@pytest.mark.xdist_group("recipes")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
 def test_recipe_prints_its_output(

@@ -22,14 +22,6 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run these tests in one worker of pytest, so that services start once."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("serve"))
-
-
 JSON = {"content-type": "application/json"}
 STARTED = 300  # seconds in which a service has to start on a busy machine
 

@@ -40,7 +40,6 @@ from tests.building import annotated_document, annotated_mention
 from tests.commands import invoke
 from tests.faults import stop_copies
 
-pytestmark = pytest.mark.xdist_group("teach")  # `taught_kb` is made once
 ROOT = Path(__file__).parents[3]
 KINDS = ["alda", "boru", "cemi", "doke"]
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
