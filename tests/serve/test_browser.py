@@ -1214,6 +1214,8 @@ def test_the_hierarchy_is_walked_from_the_top_and_from_a_concept(page: Any) -> N
     page.fill("#find", "i21")
     page.keyboard.press("Enter")
     page.wait_for_selector(".panel h3:has-text('Myocardial infarction')")
+    page.wait_for_selector("main span:has(a:has-text('Myocardial')):has-text('I21')")
+    assert page.input_value("#find") == "i21"  # what was found stays
     base = page.url.partition("#")[0]
     for address, text in (
         ("NOPE", "no concept with the id"),

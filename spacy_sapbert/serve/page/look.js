@@ -5,8 +5,13 @@ import { fill, make, pairs } from "./dom.js";
 import { searchField } from "./search.js";
 import { nameTypes } from "./words.js";
 
-function link({ cui, name }) {
-  return make("a", { href: `#look/${encodeURIComponent(cui)}` }, `${name ?? "not in the knowledge base"} (${cui})`);
+let words = "";  // that were searched for last
+
+/** A link to a concept, and the name that was found if it is not the preferred one. */
+function link({ cui, name, alias = name }) {
+  const text = `${name ?? "not in the knowledge base"} (${cui})`;
+  return make("span", {}, make("a", { href: `#look/${encodeURIComponent(cui)}` }, text),
+    alias !== name && make("span", { class: "dim" }, " ", make("bdi", {}, alias)));
 }
 
 /** Links to concepts, one a line. */
@@ -43,7 +48,10 @@ export async function render(main, info, cui) {
   const top = make("div", {});
   const search = searchField({
     id: "find", label: "Search",
-    onfound: (concepts) => fill(results, concepts && (links(concepts) ?? make("p", {}, "Nothing found."))),
+    onfound(concepts) {
+      words = search.field.value;
+      fill(results, concepts && (links(concepts) ?? make("p", {}, "Nothing found.")));
+    },
     onchoose: (one) => { location.hash = `#look/${encodeURIComponent(one.cui)}`; },
   });
   fill(main,
@@ -56,6 +64,7 @@ export async function render(main, info, cui) {
     ]),
     make("div", { class: "row" }, search.element),
     make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), top), about));
+  search.find(words);  // what was found stays beside the concept
   if (cui) await showConcept(about, cui);
   const found = await attempt("Reading …", () => get("roots"));
   if (found) fill(top, links(found.concepts) ?? make("p", { class: "dim" }, "It has no hierarchy."));

@@ -68,5 +68,13 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
       onleave?.();
     }
   });
-  return { field, reset, element: make("div", { class: "search" }, make("label", { for: id }, label), field) };
+  return {
+    field, reset,
+    /** Searches for words as if they were typed. */
+    find(text) {
+      field.value = text;
+      find();
+    },
+    element: make("div", { class: "search" }, make("label", { for: id }, label), field),
+  };
 }
