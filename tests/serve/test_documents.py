@@ -18,6 +18,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.encodings import to_utf8
 from spacy_sapbert.serve.problems import RequestError
+from spacy_sapbert.serve.reviews import queue as queues
 from spacy_sapbert.serve.reviews.agreement import compute_f1
 from spacy_sapbert.serve.reviews.decisions import NewDecision
 from spacy_sapbert.serve.reviews.imports import import_uploads
@@ -105,9 +106,12 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert "[E117] a.jsonl:1" in str(caught.value)
     assert "sapbert-documents" not in str(caught.value)
     assert "--" not in str(caught.value)  # of the command line
-    broken = brat_archive()[:-30] + b"PK\x05\x06"
-    with pytest.raises(SapbertError):
-        import_uploads(store, kb, [("a.zip", broken)])
+    for broken in (brat_archive()[:-30] + b"PK\x05\x06", b"Fever."):
+        with pytest.raises(RequestError, match="Expected an archive"):
+            import_uploads(store, kb, [("a.zip", broken)])
+    with pytest.raises(SapbertError):  # a document, with whatever inside
+        import_uploads(store, kb, [("a.docx", brat_archive())])
+    assert store.documents() == []
 
 
 @pytest.mark.parametrize("content", ["a", "né", "\ud800", "====", "Rm V2"])
@@ -221,7 +225,9 @@ def test_f1_counts_mentions_that_one_does_not_have() -> None:
     assert compute_f1({}, theirs) is None
 
 
-def test_three_hundred_mentions_of_ten_names_are_ten_groups(store: ReviewStore) -> None:
+def test_three_hundred_mentions_of_ten_names_are_ten_groups(
+    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         text = " ".join(f"name{place}" for place in range(10)) + f" {number}"
         (id,) = store.add_documents([NewNote(f"{number}.txt", text)]).documents
@@ -239,6 +245,10 @@ def test_three_hundred_mentions_of_ten_names_are_ten_groups(store: ReviewStore) 
     assert (queue.mentions, len(queue.first)) == (300, 10)
     assert [len(group.places) for group in queue.first] == [30] * 10
     assert make_queue(store, "another kb", "Ada", {}).mentions == 0
+    monkeypatch.setattr(queues, "MOST_PLACES", 20)
+    queue = make_queue(store, "kb", "Ada", {})
+    assert queue.mentions == 300
+    assert [len(group.places) for group in queue.first] == [20] * 10
 
 
 def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_a_browser_keeps_script_and_style_until_they_change(service: Client) -> 
         assert "immutable" in kept
         old = service.get(f"/page/older/{name}").headers["cache-control"]
         assert old == "no-cache"
+    assert service.get(f"/page/{DIGEST}/none.js").status == 404
 
 
 @pytest.mark.parametrize("name", sorted(n for n in FILES if n.endswith(".js")))

@@ -47,7 +47,7 @@ export async function render(main, info, cui) {
   const results = make("div", {});
   const top = make("div", {});
   const search = searchField({
-    id: "find", label: "Search",
+    id: "find", label: "Search", value: words,  // what was found stays beside the concept
     onfound(concepts) {
       words = search.field.value;
       fill(results, concepts && (links(concepts) ?? make("p", {}, "Nothing found.")));
@@ -64,7 +64,6 @@ export async function render(main, info, cui) {
     ]),
     make("div", { class: "row" }, search.element),
     make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), top), about));
-  search.find(words);  // what was found stays beside the concept
   if (cui) await showConcept(about, cui);
   const found = await attempt("Reading …", () => get("roots"));
   if (found) fill(top, links(found.concepts) ?? make("p", { class: "dim" }, "It has no hierarchy."));

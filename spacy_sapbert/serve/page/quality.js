@@ -24,14 +24,7 @@ export async function render(main, info) {
       ["Links that are right", share(found.precision)],
       ["Mentions that are linked right", share(found.recall)],
       ["No concept, and not linked", share(found.none)],
-      ["Expected calibration error", found.bins.length ? share(found.error) : ""],
     ]),
-    make("h3", {}, "Right first candidates by probability"),
-    found.bins.length
-      ? table(["Probability", "Mentions", "Mean probability", "Right"],
-        found.bins.map((one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
-        "Right first candidates by probability")
-      : make("p", {}, "The knowledge base has no probabilities. They come with Teach."),
     make("h3", {}, "Why first candidates are wrong"),
     found.causes.length
       ? table(["Cause", "Mentions", "Examples", "What helps"],

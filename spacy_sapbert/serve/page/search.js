@@ -6,12 +6,12 @@ import { make, say } from "./dom.js";
 const PAUSE = 120;  // milliseconds after the last key
 
 /**
- * @param {{id: string, label: string, onfound: (concepts: any[]|null) => void,
+ * @param {{id: string, label: string, value?: string, onfound: (concepts: any[]|null) => void,
  *   item?: () => any, onchoose: (concept: any, item: any) => void, onleave?: () => void,
  *   onsearch?: (running: boolean) => void}} options `onfound` gets null when the field is
  *   empty; `onchoose` gets the item that was on the screen when Enter was pressed
  */
-export function searchField({ id, label, onfound, item = () => null, onchoose, onleave, onsearch }) {
+export function searchField({ id, label, value = "", onfound, item = () => null, onchoose, onleave, onsearch }) {
   let asked = 0;
   let timer = 0;
   let choosing = false;
@@ -19,7 +19,7 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
   /** @type {Promise<any[]>|null} */
   let running = null;
   const field = make("input", {
-    id, type: "search", maxlength: 200, autocomplete: "off", spellcheck: "false", placeholder: "words, id or code",
+    id, type: "search", maxlength: 200, autocomplete: "off", spellcheck: "false", placeholder: "words, id or code", value,
   });
   /** What is asked for is not wanted any more. */
   const stop = () => {
@@ -68,13 +68,6 @@ export function searchField({ id, label, onfound, item = () => null, onchoose, o
       onleave?.();
     }
   });
-  return {
-    field, reset,
-    /** Searches for words as if they were typed. */
-    find(text) {
-      field.value = text;
-      find();
-    },
-    element: make("div", { class: "search" }, make("label", { for: id }, label), field),
-  };
+  if (value) find();
+  return { field, reset, element: make("div", { class: "search" }, make("label", { for: id }, label), field) };
 }

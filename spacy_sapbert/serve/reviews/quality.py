@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 
-from ...evaluation.calibration import BINS
 from ...evaluation.diagnose import CAUSES, find_cause, info_finder, score_candidates
 from ...formats.gold import NIL
 from ...kb.knowledge_base import KnowledgeBase
@@ -54,21 +53,6 @@ class Answered(NamedTuple):
         """Whether the first candidate is right."""
         return [one["cui"] for one in self.candidates[:1]] == [self.mention.chosen]
 
-    @property
-    def chance(self) -> float | None:
-        """The probability of the first candidate."""
-        return self.candidates[0]["probability"] if self.candidates else None
-
-
-@dataclass(frozen=True)
-class Bin:
-    """First candidates whose probabilities are near each other."""
-
-    low: float
-    mentions: int
-    probability: float
-    right: float
-
 
 @dataclass(frozen=True)
 class CauseCount:
@@ -92,7 +76,6 @@ class Quality:
         precision: Of those that are linked, the share that is right.
         recall: Of those with a concept, the share that is linked to it.
         none: Of those without a concept, the share that is not linked.
-        error: Expected calibration error; None without probabilities.
     """
 
     mentions: int
@@ -102,8 +85,6 @@ class Quality:
     precision: float | None
     recall: float | None
     none: float | None
-    bins: list[Bin]
-    error: float | None
     causes: list[CauseCount]
 
 
@@ -164,7 +145,6 @@ def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
     def is_near(one: Answered) -> bool:
         return one.mention.chosen in [each["cui"] for each in one.candidates]
 
-    bins, error = group_chances(answered)
     return Quality(
         mentions=count_mentions(answered),
         without_concept=count_mentions(nothing),
@@ -173,34 +153,8 @@ def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
         precision=share(linked, is_right),
         recall=share(meant, is_right),
         none=share(nothing, lambda one: one.cui is None),
-        bins=bins,
-        error=error,
         causes=find_causes(kb, [one for one in meant if not one.is_first]),
     )
-
-
-def group_chances(answered: Iterable[Answered]) -> tuple[list[Bin], float | None]:
-    """Group first candidates by probability, and compute the calibration error.
-
-    Source: Naeini, Cooper and Hauskrecht (2015).
-    """
-    groups: dict[int, list[tuple[int, float, bool]]] = {}
-    for one in answered:
-        if one.chance is not None:
-            group = min(int(one.chance * BINS), BINS - 1)
-            row = (one.mention.times, one.chance, one.is_first)
-            groups.setdefault(group, []).append(row)
-    bins = []
-    total, gaps = 0, 0.0
-    for group, rows in sorted(groups.items()):
-        number = sum(times for times, _, _ in rows)
-        expected = sum(times * chance for times, chance, _ in rows)
-        right = sum(times for times, _, is_first in rows if is_first)
-        total += number
-        gaps += abs(expected - right)
-        shares = [round(part / number, DIGITS) for part in (expected, right)]
-        bins.append(Bin(group / BINS, number, *shares))
-    return bins, round(gaps / total, DIGITS) if total else None
 
 
 def find_causes(kb: KnowledgeBase, wrong: Iterable[Answered]) -> list[CauseCount]:
