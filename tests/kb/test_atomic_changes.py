@@ -81,10 +81,7 @@ def read_state(folder: Path) -> Any:
 
 
 def stop_changes(source: Path, work: Path, what: str) -> None:
-    """Stop a change at its writes, and find the old or the new knowledge base.
-
-    At every write of "add"; the others publish a version as it does.
-    """
+    """Stop a change at every write, and find the old or the new knowledge base."""
     KnowledgeBase.embed = embed_without_torch  # type: ignore[assignment,method-assign]
     change = CHANGES[what]
     shutil.copytree(source, work / "new")
@@ -110,8 +107,7 @@ def stop_changes(source: Path, work: Path, what: str) -> None:
             assert names <= {"CURRENT", ".lock", *(f"v{n}" for n in range(1, 9))}
             assert read_state(folder)[1:] == after[1:]
 
-        step = 1 if what == "add" else 4
-        moments = LIMITS if how == "limit" else range(1, 1000, step)
+        moments = LIMITS if how == "limit" else range(1, 1000)
         stop_copies(how, moments, source, folder, change, check)
         assert {*states} == {False, True}, how
 

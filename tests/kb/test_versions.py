@@ -141,6 +141,20 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
         kb.newest(digest=kb.manifest.digest)
 
 
+def test_a_pipeline_is_an_error_that_names_the_knowledge_base_inside(
+    tmp_path: Path, own_kb: Path
+) -> None:
+    pipeline = tmp_path / "pipeline"
+    pipeline.mkdir()
+    (pipeline / "config.cfg").touch()
+    with pytest.raises(SapbertError, match="pipeline. Its .* is the `kb` of a linker"):
+        load_kb(pipeline)
+    inside = pipeline / "sapbert_linker" / "kb"
+    shutil.copytree(own_kb, inside)
+    with pytest.raises(SapbertError, match=f"pipeline. Its .* in {inside}"):
+        load_kb(pipeline)
+
+
 def test_newest_that_cannot_be_loaded_is_an_error(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     version = add(load_kb(own_kb), "ward 1").version
