@@ -1,5 +1,6 @@
 // The text of a note with its mentions, and what is selected in it.
 
+import { nameOf } from "./deciding.js";
 import { fill, make } from "./dom.js";
 import { NIL, NO_MENTION, cutText, isOpen, isReplaced, trimSpan } from "./state.js";
 import { groupOf } from "./words.js";
@@ -7,13 +8,7 @@ import { groupOf } from "./words.js";
 /** The concept that is shown for a mention. @param {import("./state.js").Mention} mention */
 const shownCui = (mention) => (isOpen(mention) ? mention.cui : mention.chosen);
 
-function shownName(mention) {
-  const cui = shownCui(mention);
-  if (mention.pending) return "…";
-  if (cui === NO_MENTION) return "not a mention";
-  if (cui === null || cui === NIL) return "no concept";
-  return mention.candidates.find((one) => one.cui === cui)?.name ?? cui;
-}
+const shownName = (mention) => (mention.pending ? "…" : nameOf(shownCui(mention) ?? NIL, mention));
 
 function classes(mention) {
   const cui = shownCui(mention);
