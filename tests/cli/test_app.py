@@ -139,8 +139,14 @@ def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path, new_process):
     assert list(tmp_path.iterdir()) == []
 
 
+# Signals are raised in processes of their own: pytest gives a worker a second stack for
+# them, which is too small once libraries of the worker use wide registers (AMX).
 @POSIX
-def test_signal_lost_when_the_command_ends_is_its_exit_code():
+def test_signal_lost_when_the_command_ends_is_its_exit_code(new_process):
+    new_process.call(lose_signal_at_the_end)
+
+
+def lose_signal_at_the_end():
     class Deleted:
         def __del__(self):
             signal.raise_signal(signal.SIGTERM)  # Python drops what is raised here
@@ -163,7 +169,11 @@ def run_full(new_process, program, *words):
 
 
 @POSIX
-def test_signal_while_an_object_is_deleted_is_not_lost():
+def test_signal_while_an_object_is_deleted_is_not_lost(new_process):
+    new_process.call(lose_signal)
+
+
+def lose_signal():
     own = make_app(cls=ErrorReportingGroup)
     own.callback()(lambda: None)
     deleted = []
