@@ -84,7 +84,7 @@ def check_wheels() -> None:
 
 
 def estimate_validation(config: Config) -> str:
-    """Say what a validation costs; empty if there is none.
+    """Return a sentence on what a validation costs; empty if there is none.
 
     The names of the first concepts stand for those of all. Embedding a name takes a
     third of the time of training with it.

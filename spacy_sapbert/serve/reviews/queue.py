@@ -181,7 +181,6 @@ def find_occurrences(
         if words and pattern.search(document.text)
     ]
     matching.sort(key=lambda one: one.id != here)
-    decided = group_by_document(store.latest(reviewer=reviewer))
     places: list[Place] = []
     total = 0
     for document in matching:
@@ -189,7 +188,7 @@ def find_occurrences(
         spans = [(one["start"], one["end"], True) for one in found]
         spans += [
             (one.start, one.end, one.chosen == OPEN)
-            for one in decided.get(document.id, [])
+            for one in store.latest(document=document.id, reviewer=reviewer)
         ]
         for match in pattern.finditer(document.text):
             start, end = match.span()
