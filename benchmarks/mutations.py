@@ -1,11 +1,13 @@
 """Change lines of the code, one at a time, and see whether a test fails.
 
+    python -m coverage run -m pytest
     python -m benchmarks.mutations results.jsonl --count 100
 
 A change is chosen by the seed: a comparison, a number, `and` for `or`, a condition, a
-statement that is left out. It is made in a copy of the repository, where the tests run
-that name its module. What survives is a line that no test would miss, or a change that
-changes nothing: read each. Run it before a release; a stopped run goes on.
+statement that is left out. It is made in a copy of the repository. There the tests run
+that ran the line, as the file of `coverage` says, and then those that name the module.
+What survives is a line that no test would miss, or a change that changes nothing: read
+each. Run it before a release; a stopped run goes on.
 """
 
 import ast
@@ -21,7 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import pytest
 import typer
+from coverage import CoverageData
 from tqdm import tqdm
 
 from spacy_sapbert.io.terminal import msg
@@ -47,6 +51,7 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotIn: ast.In,
 }
 SECONDS = 900  # that the tests of a change may take; then it counts as found
+MOST_TESTS = 60  # of those that ran a line
 
 
 class Change(NamedTuple):
@@ -112,33 +117,50 @@ def find_tests(path: str) -> list[str]:
     return [str(each.relative_to(ROOT)) for each in found]
 
 
-def is_found(change: Change, copy: Path) -> bool:
+def find_line_tests(change: Change, covered: CoverageData) -> list[str]:
+    """Return tests that run a line, first of the files that name its module."""
+    contexts = covered.contexts_by_lineno(str(ROOT / change.path))
+    named = find_tests(change.path)
+    tests = []
+    for context in contexts.get(change.line, ()):
+        module, _, name = context.rpartition(".")
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        # It may be of a class, or be removed since.
+        if path.is_file() and f"def {name}(" in path.read_text("utf8"):
+            tests.append(f"{path.relative_to(ROOT)}::{name}")
+    return sorted(tests, key=lambda t: (t.split("::")[0] not in named, t))[:MOST_TESTS]
+
+
+def is_found(change: Change, copy: Path, line_tests: list[str]) -> bool:
     """Return whether the tests fail if a change is made in a copy."""
     path = copy / change.path
     original = path.read_bytes()
     new = original[: change.start] + change.new.encode() + original[change.end :]
     path.write_bytes(new)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0"]
-    command += ["-m", "not slow", "-p", "no:cacheprovider", *find_tests(change.path)]
+    command += ["-m", "not slow", "-p", "no:cacheprovider"]
     environment = {
         **os.environ,
         "PYTHONPATH": str(copy),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     try:
-        done = subprocess.run(
-            command,
-            cwd=copy,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-        )
+        for tests in filter(None, (line_tests, find_tests(change.path))):
+            done = subprocess.run(
+                [*command, *tests],
+                cwd=copy,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=SECONDS,
+            )
+            if done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+                return True
     except subprocess.TimeoutExpired:
         return True
     finally:
         path.write_bytes(original)
-    return done.returncode != 0
+    return False
 
 
 def main(
@@ -146,11 +168,16 @@ def main(
     count: Annotated[int, typer.Option(min=1, help="Changes to make.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the choice of the changes.")] = 0,
     least: Annotated[float, typer.Option(help="Share to be found.")] = 0.9,
+    coverage: Annotated[Path, typer.Option(help="Which tests ran which lines.")] = Path(
+        ".coverage"
+    ),
 ) -> None:
     """Make changes, print those that no test found; exit code 1 if they are many."""
     files = [each for part in PARTS for each in sorted((ROOT / part).rglob("*.py"))]
     every = [change for file in files for change in list_changes(file)]
     chosen = random.Random(seed).sample(every, count)
+    covered = CoverageData(str(coverage))
+    covered.read()
     lines = results.read_text("utf8").splitlines() if results.exists() else []
     known = {
         (Change(*each["change"])): each["found"] for each in map(json.loads, lines)
@@ -162,7 +189,7 @@ def main(
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
         for change in tqdm([one for one in chosen if one not in known]):
-            known[change] = is_found(change, copy)
+            known[change] = is_found(change, copy, find_line_tests(change, covered))
             line = json.dumps({"change": change, "found": known[change]})
             with results.open("a", encoding="utf8") as file:
                 file.write(f"{line}\n")

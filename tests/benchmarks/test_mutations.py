@@ -1,11 +1,13 @@
 """Changes of the code that no test finds are told, and a run goes on."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from coverage import CoverageData
 from typer.testing import CliRunner
 
 from benchmarks import mutations
@@ -30,17 +32,29 @@ def repository(
         "spacy_sapbert/kb/__init__.py": "",
         "spacy_sapbert/kb/sign.py": CODE,
         "tests/test_sign.py": TEST,
-        "pytest.ini": "[pytest]\nmarkers = slow\n",
+        "tests/test_others.py": "assert False, 'not of the module'",
+        "pytest.ini": "[pytest]\nmarkers = slow\naddopts = --import-mode=importlib",
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     new_process.run(["git", "init", "-q"], cwd=root, check=True)
     new_process.run(["git", "add", "."], cwd=root, check=True)
+    run = ["-m", "coverage", "run", "-m", "pytest", "tests/test_sign.py"]
+    settings = "[run]\nsource = spacy_sapbert\ndynamic_context = test_function\n"
+    (root / ".coveragerc").write_text(settings)
+    new_process.run([sys.executable, *run], cwd=root, check=True)
     monkeypatch.setattr(mutations, "ROOT", root)
+    monkeypatch.chdir(root)
     return root
 
 
 def test_a_change_that_no_test_finds_is_told(repository: Path, tmp_path: Path) -> None:
+    covered = CoverageData(".coverage")
+    covered.read()
+    changes = mutations.list_changes(repository / "spacy_sapbert/kb/sign.py")
+    for change in changes:
+        tests = mutations.find_line_tests(change, covered)
+        assert tests == ["tests/test_sign.py::test_is_positive"]
     results = tmp_path / "results.jsonl"
     app = typer.Typer()
     app.command()(mutations.main)
