@@ -2,6 +2,7 @@ import gzip
 import os
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -215,8 +216,12 @@ def test_read_lines_unreadable_file_is_an_error(
 ) -> None:
     path = write(tmp_path / "x", b"a")
 
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    read = open  # also what measures the coverage, which reads other files
+
+    def refuse(name: Any, *arguments: Any, **options: Any) -> Any:
+        if name == path:
+            raise PermissionError(13, "Permission denied")
+        return read(name, *arguments, **options)
 
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(SapbertError, match="E004.*Permission denied"):
