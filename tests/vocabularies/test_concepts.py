@@ -61,24 +61,6 @@ def fields_of(concepts: list[Concept]) -> list[dict]:
     return [asdict(concept) for concept in concepts]
 
 
-def test_concept_name_is_the_first_alias() -> None:
-    assert Concept("C1", ["Fever", "Pyrexia"]).name == "Fever"
-
-
-def test_concept_to_json_omits_empty_fields() -> None:
-    concept = Concept("C1", ["Fever"], types=["T184"])
-    expected = {"cui": "C1", "name": "Fever", "aliases": ["Fever"], "types": ["T184"]}
-    assert concept_to_json(concept) == expected
-    assert list(concept_to_json(concept)) == list(expected)
-
-
-def test_concept_to_json_sorts_languages_and_sources() -> None:
-    places = {"SPA": [1], "ENG": [0, 1]}
-    concept = Concept("C1", ["Fever", "Febris"], languages=places, sources=places)
-    data = concept_to_json(concept)
-    assert list(data["languages"]) == list(data["sources"]) == ["ENG", "SPA"]
-
-
 @given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
 def test_read_concepts_reads_what_write_concepts_wrote(
     tmp_path_factory: pytest.TempPathFactory, concepts: list[Concept], packed: bool

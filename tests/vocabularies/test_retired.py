@@ -1,4 +1,3 @@
-import gzip
 from pathlib import Path
 
 import pytest
@@ -69,21 +68,6 @@ def test_retired_ids_in_a_circle_or_without_a_concept_are_counted(
 def test_retired_id_in_a_circle_with_a_way_out_is_found(tmp_path: Path) -> None:
     found, _ = read(tmp_path, "A\tB\nB\tA\nB\tMESH:D1\n")
     assert found["MESH:D1"] == ["A", "B"]
-
-
-def test_retired_ids_twice_are_added_once(tmp_path: Path) -> None:
-    found, report = read(tmp_path, "A\tMESH:D1\nA\tMSH:D1\n\n")
-    assert found["MESH:D1"] == ["A"]
-    assert report.counts["retired ids added"] == 1
-
-
-def test_retired_ids_are_read_from_gzip(tmp_path: Path) -> None:
-    write_concepts(tmp_path / "c.jsonl", VOCABULARY)
-    (tmp_path / "old.csv.gz").write_bytes(gzip.compress(b"A,MESH:D1\n"))
-    (one, _) = read_vocabularies(
-        [tmp_path / "c.jsonl"], retired=[tmp_path / "old.csv.gz"]
-    )
-    assert one.retired == ["A"]
 
 
 @pytest.mark.parametrize("line", ["A", "A\t", "A\tB\tC", "A,B,C", 'A,"B'])

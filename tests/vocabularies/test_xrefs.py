@@ -65,34 +65,6 @@ def test_codes_that_both_have_are_no_mapping(tmp_path: Path) -> None:
         add_names(tmp_path, term("DOID:1", "lung cancer", "ICD10CM:C34"), base=(base,))
 
 
-def test_xrefs_to_retired_ids_count(tmp_path: Path) -> None:
-    base = Concept("MESH:D1", ["Lung Neoplasms"], retired=["MESH:C1"])
-    (lung,), _ = add_names(
-        tmp_path, term("DOID:1", "lung cancer", "MSH:C1"), base=(base,)
-    )
-    assert lung.aliases == ["Lung Neoplasms", "lung cancer"]
-
-
-def test_xrefs_to_several_concepts_are_left_out(tmp_path: Path) -> None:
-    concepts, report = add_names(
-        tmp_path,
-        term("DOID:1", "cancer of some organ", "MESH:D1", "MESH:D2"),
-        term("DOID:2", "lung cancer", "MESH:D1"),
-    )
-    assert [concept.aliases[1:] for concept in concepts] == [["lung cancer"], []]
-    assert report.dropped["concepts that are mapped to several"] == 1
-
-
-def test_xrefs_of_several_to_one_concept_add_all_names(tmp_path: Path) -> None:
-    terms = (
-        term("DOID:1", "lung cancer", "MESH:D1"),
-        term("HP:1", "tumor of lung", "MESH:D1"),
-    )
-    (lung, _), _ = add_names(tmp_path, *terms)
-    assert lung.aliases == ["Lung Neoplasms", "lung cancer", "tumor of lung"]
-    assert lung.sources == {"MSH": [0], "DOID": [1], "HP": [2]}
-
-
 def test_xrefs_leave_out_names_that_would_be_ambiguous(tmp_path: Path) -> None:
     concepts, report = add_names(
         tmp_path,

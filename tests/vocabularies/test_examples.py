@@ -1,0 +1,145 @@
+"""Files as releases have them, and the concepts and the report that each gives.
+
+A folder of `examples` has files and `expected.jsonl`. There a line says what is read,
+with which options, and what is reported; the lines below it are the concepts. After a
+reader has changed, `python -m tests.vocabularies.test_examples` writes them again, and
+git shows what is different: read it.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import concept_to_json, write_concepts
+from spacy_sapbert.vocabularies.registry import READERS
+from tests.vocabularies.whole import read
+
+FOLDER = Path(__file__).parent / "examples"
+NAMES = sorted(path.name for path in FOLDER.iterdir())
+PIECES = [
+    *('"', "|", "||", "\t", "\n", "\r", "\0", "\\", "[", "{", "<", ">", "&", "\ufeff"),
+    *("[Term]\n", "id: X:2\n", 'synonym: "', "is_a: ", "xref: UMLS:", "alt_id: "),
+    *("<DescriptorRecord>", "</DescriptorRecord>", "<!--", "-->", "<![CDATA[", "]]>"),
+    *("&#0;", "<?x ?>", "<diag>", "<name>", "</diag>", '"cui": ', '"aliases": [', "}"),
+    *(",", "1\t", "Maps to", "9" * 30, "[]", "@en", "^^", "\\u"),
+]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=9), max_size=6)
+
+
+def read_cases(name: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Yield the cases of an example, each with its concepts."""
+    concepts: list[dict[str, Any]] = []
+    lines = (FOLDER / name / "expected.jsonl").read_text("utf8").split("\n")
+    for line in reversed(lines[:-1]):
+        data = json.loads(line)
+        if "read" in data:
+            yield data, concepts[::-1]
+            concepts = []
+        else:
+            concepts.append(data)
+
+
+def copy_example(name: str, folder: Path, without: list[str]) -> Path:
+    """Copy the files of an example, except those of some patterns."""
+    copy = Path(shutil.copytree(FOLDER / name, folder / name))
+    (copy / "expected.jsonl").unlink()
+    for path in [path for pattern in without for path in copy.glob(f"*/{pattern}")]:
+        path.unlink()
+    return copy
+
+
+def read_case(
+    name: str, case: dict[str, Any], folder: Path
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    copy = copy_example(name, folder, case.get("without", []))
+    path = copy / case["read"]
+    options = case.get("options", {})
+    concepts, report = read(path, case.get("format"), **options)
+    found = report.to_json()
+    assert found.pop("path") == str(path)
+    assert found.pop("format") == name
+    return [concept_to_json(concept) for concept in concepts], found
+
+
+CASES = [
+    pytest.param(name, case, concepts, id=f"{name}-{number}")
+    for name in NAMES
+    for number, (case, concepts) in enumerate(read_cases(name))
+]
+
+
+@pytest.mark.parametrize(("name", "case", "expected"), CASES)
+def test_example_gives_its_concepts_and_its_report(
+    name: str, case: dict[str, Any], expected: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    concepts, report = read_case(name, case, tmp_path)
+    assert concepts == expected
+    assert [list(each) for each in concepts] == [list(each) for each in expected]
+    assert report == case["report"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=settings().max_examples // 2)
+@given(
+    which=st.integers(0, 99),
+    place=st.floats(0, 1),
+    texts=TEXTS,
+    extra=st.binary(max_size=3),
+    cut=st.integers(0, 30),
+    on_error=st.sampled_from(["fail", "skip"]),
+)
+def test_damaged_example_gives_concepts_or_a_sapbert_error(
+    name: str,
+    which: int,
+    place: float,
+    texts: list[str],
+    extra: bytes,
+    cut: int,
+    on_error: str,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_example(name, Path(folder), [])
+        files = sorted(path for path in copy.rglob("*") if path.is_file())
+        path = files[which % len(files)]
+        cases = [case for case, _ in read_cases(name)]
+        # a file that is read with another one has no case of its own
+        case = max(cases, key=lambda case: path.is_relative_to(copy / case["read"]))
+        data = path.read_bytes()
+        start = int(place * len(data))
+        end = start + cut
+        path.write_bytes(data[:start] + "".join(texts).encode() + extra + data[end:])
+        options = {**case.get("options", {}), "on_error": on_error}
+        with suppress(SapbertError):
+            concepts, report = read(copy / case["read"], case.get("format"), **options)
+            assert report.concepts == len(concepts) > 0
+            assert all(concept.cui and concept.aliases for concept in concepts)
+            write_concepts(Path(folder) / "again.jsonl", concepts)
+
+
+def test_examples_have_all_formats() -> None:
+    assert {*READERS} == {*NAMES}
+
+
+def write_expected() -> None:
+    """Write the reports and concepts of all cases again, as they are now."""
+    for name in NAMES:
+        lines = []
+        for case, _ in reversed([*read_cases(name)]):
+            with tempfile.TemporaryDirectory() as folder:
+                concepts, report = read_case(name, case, Path(folder))
+            lines += [{**case, "report": report}, *concepts]
+        texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
+        (FOLDER / name / "expected.jsonl").write_text("".join(texts), "utf8")
+
+
+if __name__ == "__main__":
+    write_expected()

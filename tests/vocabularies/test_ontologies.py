@@ -1,0 +1,210 @@
+"""OBO, OBO Graphs, SKOS and OWL: what stands in no example."""
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import RdfFormat, parse, serialize
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.ontologies.rdf import id_of
+from spacy_sapbert.vocabularies.registry import guess_format
+from tests.vocabularies import whole
+from tests.vocabularies.test_examples import FOLDER
+from tests.vocabularies.whole import read
+
+SKOS = (FOLDER / "rdf" / "skos.ttl").read_text("utf8")
+OWL = (FOLDER / "rdf" / "ontology.owl").read_text("utf8")
+fail = partial(whole.fail, on_error="skip")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("ids", "mine"), ("multi_xref", "best"), ("scopes", ("EXACTLY",))],
+)
+def test_read_obo_option_of_an_unknown_value_is_an_error(
+    option: str, value: Any
+) -> None:
+    error = fail(FOLDER / "obo" / "hp.obo", **{option: value})
+    assert error.startswith(f"[E331] Expected `--{option.replace('_', '-')}`")
+
+
+@pytest.mark.parametrize("piece", [" ", " {", " !", "{}", '\\"'])
+def test_read_obo_long_line_takes_no_longer_than_its_length(
+    tmp_path: Path, piece: str
+) -> None:
+    long = piece * 100_000
+    path = tmp_path / "x.obo"
+    path.write_text(
+        f"[Term]\nid: X:1\nname: x\nis_a: X:2{long}x\nxref: M:1{long}x\n"
+        f'synonym: "{long}x" EXACT []\n'
+    )
+    assert read(path)[0][0].cui == "X:1"
+
+
+GRAPH = b'{"graphs": [{"nodes": ['
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"{", b"[]", b"5", b"5" * 5000, b"{}", b"[" * 200_000),
+        *(b'{"graphs": {}}', b'{"graphs": [5]}', b'{"graphs": [{"nodes": 5}]}'),
+        *(b'{"graphs": [{"edges": 5}]}', b'{"graphs": [\n{"nodes": [}]}'),
+        *(GRAPH + b'{"id": "X:1"', b'{"graphs": "\xff"}', GRAPH + b"[" * 200_000),
+        GRAPH + b'{"a":' * 200_000 + b"1",
+        GRAPH + b"9" * 5_000 + b"]}]}",
+        GRAPH + b"1e999]}]}",
+    ],
+    ids=range(18),
+)
+def test_read_obographs_file_that_is_no_graph_is_an_error(
+    tmp_path: Path, data: bytes
+) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_bytes(data)
+    assert whole.fail(path, "obographs").startswith(f"[E117] {path}: ")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "val", "pred"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(["id", "lbl", "type", "meta"])
+METAS = st.dictionaries(
+    st.sampled_from(
+        ["definition", "synonyms", "xrefs", "basicPropertyValues", "deprecated"]
+    ),
+    VALUES,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
+def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
+    node: dict[str, Any], meta: dict[str, Any], edges: Any, on_error: str
+) -> None:
+    good = {"id": "X:1", "lbl": "a name", "type": "CLASS"}
+    nodes = [good, {**good, "id": "X:2", "meta": meta, **node}]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_text(json.dumps({"graphs": [{"nodes": nodes, "edges": edges}]}))
+        with suppress(SapbertError):
+            concepts, _ = read(path, "obographs", on_error=on_error)
+            assert concepts
+            assert all(concept.cui and concept.aliases for concept in concepts)
+
+
+@pytest.mark.parametrize("name", ["x.nt", "x.rdf", "x.ttl.gz", "x.jsonld"])
+def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> None:
+    syntax = {"nt": "N_TRIPLES", "rdf": "RDF_XML", "jsonld": "JSON_LD"}
+    format = getattr(RdfFormat, syntax.get(name.split(".")[1], "TURTLE"))
+    triples = [quad.triple for quad in parse(SKOS, RdfFormat.TURTLE)]
+    data = serialize(triples, format=format)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert guess_format(path) == "rdf"
+    concepts, expected = read(path)[0], read(FOLDER / "rdf" / "skos.ttl")[0]
+    for concept in (*concepts, *expected):  # the order of triples is that of names
+        named = {
+            language: {concept.aliases[place] for place in places}
+            for language, places in concept.languages.items()
+        }
+        concept.languages, concept.aliases = named, sorted(concept.aliases)  # type: ignore[assignment]
+    assert concepts == expected
+
+
+@pytest.mark.parametrize(
+    ("iri", "id"),
+    [
+        ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
+        ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
+        (
+            "http://aims.fao.org/aos/agrovoc/c_12",
+            "http://aims.fao.org/aos/agrovoc/c_12",
+        ),
+        ("http://voc.example/c/1", "http://voc.example/c/1"),
+        ("http://a.example/v1/heart_attack", "http://a.example/v1/heart_attack"),
+        ("http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#C3262", "NCIT:C3262"),
+        ("http://purl.obolibrary.org/obo/NCIT_C3262", "NCIT:C3262"),
+        ("http://www.ebi.ac.uk/efo/EFO_0000408", "EFO:0000408"),
+        ("http://example.org/onto#Heart", "http://example.org/onto#Heart"),
+    ],
+)
+def test_id_of_shortens_iris_of_ontologies(iri: str, id: str) -> None:
+    assert id_of(iri) == id
+
+
+def test_read_rdf_hostile_files_are_errors(tmp_path: Path) -> None:
+    bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY obo'
+    file = '<!ENTITY c SYSTEM "file:///etc/passwd"><!ENTITY obo'
+    # expat itself limits what one entity expands to
+    many = f'<!ENTITY z "{"z" * (1 << 19)}"><!ENTITY obo'
+    expanded = OWL.replace("<!ENTITY obo", many).replace("blueness", "&z;" * 300)
+    for name, text, code in (
+        ("x.owl", OWL.replace("<!ENTITY obo", bomb), "E150"),
+        ("x.owl", OWL.replace("<!ENTITY obo", file), "E150"),
+        ("x.owl", expanded, "E150"),
+        ("x.owl", OWL.replace("<rdfs:label>fever", "<a>" * 10_000), "E007"),
+        (
+            "x.owl",
+            OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1),
+            "E007",
+        ),
+        ("x.owl", OWL[:-20], "E150"),
+        ("x.ttl", SKOS + "x:1 x:p " + "[ x:p " * 5000, "E150"),
+        ("x.ttl", "secret words", "E150"),
+        ("x.ttl", "", "E106"),
+    ):
+        path = tmp_path / name
+        path.write_text(text, "utf8")
+        error = fail(path)
+        assert error.startswith(f"[{code}]")
+        assert "secret" not in error
+    packed = tmp_path / "x.ttl.gz"
+    packed.write_bytes(gzip.compress(b"a")[:-3])
+    assert fail(packed).startswith("[E150]")
+    error = fail(FOLDER / "rdf" / "orphanet.ttl", languages=["SPA"])
+    assert "it has names in ENG" in error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "file", "count"),
+    [
+        ("obo", "uberon-craft.obo.gz", 13_080),
+        # nodes of type CLASS that are not deprecated
+        ("json", "doid-2018-07-05.json.gz", 14_943),
+    ],
+)
+def test_read_ontologies_of_releases_every_concept(
+    data_folder: Path, ending: str, file: str, count: int
+) -> None:
+    counts = {}
+    for path in sorted((data_folder / "sources").glob(f"*.{ending}.gz")):
+        concepts, report = read(path)
+        counts[path.name] = len(concepts)
+        assert report.concepts == len(concepts) > 0
+        assert report.names == sum(len(concept.aliases) for concept in concepts)
+    assert counts[file] == count
+
+
+@pytest.mark.slow
+def test_read_obographs_real_ontology_reads_under_umls_ids(
+    data_file: Callable[[str], Path],
+) -> None:
+    path = data_file("sources/doid-2018-07-05.json.gz")
+    concepts, report = read(path, ids="xref", multi_xref="all")
+    assert len(concepts) > 5000
+    assert report.dropped["terms without a UMLS id"] > 0

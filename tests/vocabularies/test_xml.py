@@ -1,0 +1,298 @@
+"""MeSH, ClaML and ICD-10-CM: what stands in no example."""
+
+import csv
+import gzip
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.io import xml_blocks
+from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.readers.claml import find_source
+from tests.vocabularies import whole
+from tests.vocabularies.test_examples import FOLDER
+
+HEAD = """<?xml version="1.0"?>
+<!DOCTYPE DescriptorRecordSet SYSTEM "https://www.nlm.nih.gov/databases/dtd/x.dtd">
+<DescriptorRecordSet LanguageCode = "eng">
+"""
+EXAMPLE = (FOLDER / "mesh" / "desc2024.xml").read_text("utf8")
+
+
+def as_xml(records: str) -> str:
+    return f"{HEAD}{records}</DescriptorRecordSet>\n"
+
+
+def record(ui: str = "D000001", heading: str = "Fever", rest: str = "") -> str:
+    return (
+        f"<DescriptorRecord><DescriptorUI>{ui}</DescriptorUI>"
+        f"<DescriptorName><String>{heading}</String></DescriptorName>"
+        f"{rest}</DescriptorRecord>\n"
+    )
+
+
+def write(folder: Path, text: str, name: str = "desc2024.xml") -> Path:
+    path = folder / name
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+read = partial(whole.read, format="mesh")
+fail = partial(whole.fail, format="mesh")
+
+
+def mesh_concept(ui: str, names: list[str], **fields: Any) -> Concept:
+    """A concept with what all of MeSH have."""
+    return Concept(
+        f"MESH:{ui}",
+        names,
+        codes={"MSH": [ui]},
+        languages={"ENG": list(range(len(names)))},
+        sources={"MSH": list(range(len(names)))},
+        **fields,
+    )
+
+
+HALF = EXAMPLE.partition("NIDDM")[0]
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("", "E150", 1),
+        (HALF, "E150", HALF.count("\n") + 1),
+        (as_xml(record()) + "<more/>", "E150", 6),
+        (as_xml("<DescriptorRecord>\n</String>"), "E150", 5),
+        ("<?xml version='1.0'?>\n<PubmedArticleSet/>", "E117", 2),
+        (as_xml(record(heading="&fever;")), "E150", 4),
+        # what a DTD declares
+        ('<!DOCTYPE x [\n<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]>', "E150", 2),
+        ('<!DOCTYPE x [\n<!ENTITY a SYSTEM "file:///etc/hostname">]>', "E150", 2),
+        ('<!DOCTYPE x [\n<!ENTITY % a SYSTEM "https://a.org/b">%a;]>', "E150", 2),
+    ],
+    ids=range(9),
+)
+def test_read_mesh_what_is_no_whole_mesh_is_an_error_with_its_line(
+    tmp_path: Path, text: str, code: str, line: int, on_error: str
+) -> None:
+    if text.startswith("<!DOCTYPE"):
+        text += f"<DescriptorRecordSet>{record(heading='&b;')}</DescriptorRecordSet>"
+    path = write(tmp_path, text)
+    assert fail(path, on_error=on_error).startswith(f"[{code}] {path}:{line}: ")
+
+
+def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, as_xml(record("D1") + record(heading="x" * (1 << 20))))
+    assert len(read(path)[0]) == 2
+    monkeypatch.setattr(xml_blocks, "RECORD_BYTES", 1 << 19)
+    assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
+    path = write(
+        tmp_path, as_xml(record(heading="x") + "<r>" + "<a/>" * 99_999 + "</r>")
+    )
+    monkeypatch.setattr(xml_blocks, "RECORD_VALUES", 99_999)
+    assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
+
+
+def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "desc2024.xml"
+    xml = as_xml(record(heading="Sjögren")).replace('"1.0"', '"1.0" encoding="latin-1"')
+    path.write_bytes(xml.encode("latin-1"))
+    assert fail(path).startswith(f"[E150] {path}:4: ")
+    path.write_bytes(xml.encode("utf-16"))
+    assert fail(path).startswith("[E009]")
+    path.write_bytes(xml.encode("utf-8-sig"))
+    assert read(path)[0] == [mesh_concept("D000001", ["Sjögren"])]
+
+
+CHARACTERS = st.characters(
+    codec="utf8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"
+)
+NAMES = st.text(CHARACTERS, max_size=12)
+RECORDS = st.fixed_dictionaries(
+    {
+        "heading": NAMES.filter(clean_name),
+        "terms": st.lists(
+            st.tuples(NAMES.filter(clean_name), st.booleans()), max_size=4
+        ),
+        "note": NAMES,
+        "numbers": st.lists(st.sampled_from(["A01", "A01.1", "A01.1.2", "B01"])),
+    }
+)
+
+
+def to_xml(ui: str, fields: dict[str, Any]) -> str:
+    terms = "".join(
+        f'<Term IsPermutedTermYN="{"Y" if permuted else "N"}">'
+        f"<String>{escape(name)}</String></Term>"
+        for name, permuted in fields["terms"]
+    )
+    numbers = "".join(f"<TreeNumber>{n}</TreeNumber>" for n in fields["numbers"])
+    concept = (
+        f"<ScopeNote>{escape(fields['note'])}</ScopeNote><TermList>{terms}</TermList>"
+    )
+    return record(
+        ui,
+        escape(fields["heading"]),
+        f"<TreeNumberList>{numbers}</TreeNumberList><ConceptList>"
+        f'<Concept PreferredConceptYN="Y">{concept}</Concept></ConceptList>',
+    )
+
+
+def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
+    """What the records should become, worked out in another way."""
+    said = {
+        ui: [
+            clean_name(name)
+            for name in [fields["heading"], *(n for n, y in fields["terms"] if not y)]
+            if has_letter_or_digit(clean_name(name))
+        ]
+        for ui, fields in records.items()
+    }
+    owners: dict[str, set[str]] = {}
+    for ui, fields in records.items():
+        for number in fields["numbers"]:
+            if said[ui]:
+                owners.setdefault(number, set()).add(ui)
+    concepts = []
+    for ui in sorted(ui for ui in records if said[ui]):
+        above = {number[: number.rfind(".")] for number in records[ui]["numbers"]}
+        parents = {each for number in above for each in owners.get(number, ())} - {ui}
+        concepts.append(
+            mesh_concept(
+                ui,
+                list(dict.fromkeys(said[ui])),
+                parents=sorted(f"MESH:{parent}" for parent in parents),
+                definition=clean_name(records[ui]["note"]) or None,
+            )
+        )
+    return concepts
+
+
+@given(st.dictionaries(st.from_regex(r"D\d{3}", fullmatch=True), RECORDS, max_size=5))
+def test_read_mesh_any_records_are_read_unchanged(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    xml = as_xml("".join(to_xml(ui, fields) for ui, fields in records.items()))
+    expected = to_concepts(records)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), xml)
+        if expected:
+            assert read(path)[0] == expected
+        else:
+            assert fail(path).startswith("[E106]")
+
+
+@given(st.integers(0, len(EXAMPLE) - 2), st.sampled_from(["fail", "skip"]))
+def test_read_mesh_file_that_is_cut_anywhere_is_an_error(
+    length: int, on_error: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), EXAMPLE[:length])
+        assert fail(path, on_error=on_error).startswith("[E150]")
+
+
+def read_table(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """The rows of each descriptor."""
+    with gzip.open(path, "rt", encoding="utf8") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        for ui, same in groupby(rows, key=lambda row: row["DescriptorUI"]):
+            yield ui, list(same)
+
+
+@pytest.mark.slow
+def test_read_mesh_diseases_of_mesh_are_read_unchanged(
+    data_file: Callable[[str], Path], tmp_path: Path
+) -> None:
+    records: dict[str, dict[str, Any]] = {}
+    for ui, rows in read_table(data_file("sources/mesh_trees.tsv.gz")):
+        numbers = [row["tree_location"] for row in rows]
+        if any(number.startswith(("C08", "C1")) for number in numbers):
+            records[ui] = {"note": "", "numbers": numbers}
+    for ui, rows in read_table(data_file("sources/mesh_terms.tsv.gz")):
+        if ui in records:
+            records[ui]["heading"] = rows[0]["DescriptorName"]
+            terms = [(row["TermName"], row["IsPermutedTermYN"] == "Y") for row in rows]
+            records[ui]["terms"] = terms
+    xml = as_xml("".join(to_xml(ui, fields) for ui, fields in records.items()))
+    concepts, report = read(write(tmp_path, xml, "desc2024.gz"))
+    assert concepts == to_concepts(records)
+    assert len(concepts) > 2900
+    assert report.counts["parents"] > 3000
+    above = ["D001982", "D008173", "D012130"]
+    assert {concept.cui: concept for concept in concepts}["MESH:D001249"] == (
+        mesh_concept(
+            "D001249",
+            ["Asthma", "Bronchial Asthma", "Asthma, Bronchial"],
+            parents=[f"MESH:{ui}" for ui in above],
+        )
+    )
+
+
+@pytest.mark.parametrize(("format", "code"), [("claml", "E117"), ("icd10cm", "E106")])
+def test_read_xml_of_another_root_or_with_entities_is_an_error(
+    format: str, code: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.xml"
+    path.write_text("<Claim><Class code='A00'/></Claim>")
+    assert whole.fail(path, format).startswith(f"[{code}]")
+    for entity in ('"b"', 'SYSTEM "file:///etc/hostname"'):
+        path.write_text(f"<!DOCTYPE a [<!ENTITY a {entity}>]><a>&a;</a>")
+        assert whole.fail(path, format).startswith(f"[E150] {path}:1")
+
+
+def test_read_claml_hostile_labels_and_modifiers(tmp_path: Path) -> None:
+    path = tmp_path / "icd10.xml"
+    text = (FOLDER / "claml" / "icd10.xml").read_text("utf8")
+    path.write_text(text.replace("red fever", "<a>" * 5000 + "x" + "</a>" * 5000))
+    assert whole.read(path)[0][0].cui == "A00"
+    label = "<Rubric kind='preferred'><Label>x</Label></Rubric>"
+    modifiers = "".join(
+        f"<ModifierClass code='{'' if n else '.'}{k}' modifier='M{n}'>{label}"
+        "</ModifierClass>"
+        for n in range(5)
+        for k in range(60)
+    )
+    used = "".join(f"<ModifiedBy code='M{n}'/>" for n in range(5))
+    path.write_text(
+        f"<ClaML>{modifiers}<Class code='A00' kind='category'>{used}{label}</Class>"
+        "</ClaML>"
+    )
+    assert whole.fail(path).startswith("[E007]")
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("ICD-10-EN-2019", "ICD10"), ("ICD-10-GM-2024", "ICD10GM"), ("ATC", "ATC")]
+    + [("OPS-2024", "OPS"), ("", "CLAML")],
+)
+def test_find_source_is_the_name_without_language_and_year(
+    name: str, source: str
+) -> None:
+    assert find_source(name) == source
+
+
+@pytest.mark.slow
+def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(
+    data_file: Callable[[str], Path],
+) -> None:
+    path = data_file("hierarchies/icd10cm_tabular_2021.xml.gz")
+    concepts, _ = whole.read(path, "icd10cm")
+    known = {each.cui for each in concepts}
+    assert sum(not each.parents for each in concepts) == 22
+    assert all(set(each.parents) <= known for each in concepts)
+    assert all(len(each.parents) <= 1 for each in concepts)
+    names = {each.cui: each.name for each in concepts}
+    assert names["T36.0X1A"].endswith(", accidental (unintentional), initial encounter")
+    assert names["O36.0111"].endswith(", first trimester, fetus 1")
