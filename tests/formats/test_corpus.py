@@ -1,43 +1,301 @@
-from pathlib import Path
+"""Annotated documents: what stands in no example."""
 
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import bioc
 import pytest
+from bioc import biocjson, biocxml
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.formats import pubtator
+from spacy_sapbert.formats.corpus import open_corpus, read_corpus
+from spacy_sapbert.formats.gold import GoldMention, choose_kb_id, split_ids
+from tests.formats.test_examples import FOLDER
 
-TABLE = "doc\tstart\tend\ttype\tmention\tids\n"
+read_pubtator = partial(read_corpus, format="pubtator")
 
 
-def test_read_corpus_of_an_unknown_format_is_an_error() -> None:
-    with pytest.raises(SapbertError, match="E110.*pubtator.*tsv.*'bioc'"):
-        read_corpus(Path("nowhere"), "bioc")
+def fail(path: Path, format: str | None = None, **options: Any) -> str:
+    """Return the text of the error that reading ends with."""
+    with pytest.raises(SapbertError) as caught:
+        list(open_corpus(path, format, **options))
+    return str(caught.value)
 
 
-def test_read_corpus_with_an_unknown_option_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SapbertError, match="brat .none.*--split-composites"):
-        read_corpus(tmp_path, "brat", split_composites=True)
+@pytest.mark.parametrize(
+    ("ids", "parts"),
+    [
+        ("C0000001", [["C0000001"]]),
+        ("C0000001|C0000002", [["C0000001", "C0000002"]]),
+        ("C0000001+C0000002", [["C0000001"], ["C0000002"]]),
+        ("A|B+C", [["A", "B"], ["C"]]),
+        (" A | B ", [["A", "B"]]),
+        ("A|-1", [["A"]]),
+        *((nothing, []) for nothing in ("", "-1", "CUI-less")),
+        ("A+-1", []),  # nobody can find both
+    ],
+)
+def test_split_ids_parses_alternatives_and_composites(
+    ids: str, parts: list[list[str]]
+) -> None:
+    assert split_ids(ids) == parts
+    chosen = parts[0][0] if len(parts) == 1 else "" if parts else "NIL"
+    assert choose_kb_id(GoldMention(0, 1, "", "x", parts, 1)) == chosen
+
+
+def test_split_ids_can_parse_bars_as_composites() -> None:
+    assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
 
 
 def test_read_corpus_changes_prefixes(tmp_path: Path) -> None:
     path = tmp_path / "gold.tsv"
-    path.write_text(f"{TABLE}d\t\t\t\tboth\tA|X:B+UMLS:C\n", "utf8")
-    (document,) = read_corpus(path, "tsv", prefix="Y:", drop_prefix="UMLS:")
+    path.write_text("doc\tmention\tids\nd\tboth\tA|X:B+UMLS:C\n")
+    (document,) = read_corpus(path, prefix="Y:", drop_prefix="UMLS:")
     assert document.mentions[0].parts == [["Y:A", "X:B"], ["Y:C"]]
 
 
-def test_read_corpus_without_a_mention_is_an_error(tmp_path: Path) -> None:
+def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E110.*pubtator.*tsv.*'bioc'"):
+        read_corpus(Path("nowhere"), "bioc")
+    with pytest.raises(SapbertError, match="brat .none.*--split-composites"):
+        read_corpus(tmp_path, "brat", split_composites=True)
+    for format in ("brat", "biosyn"):
+        assert fail(tmp_path, format).startswith("[E108]")
     path = tmp_path / "corpus.txt"
-    path.write_text("1|t|A title.\n1|a|\n", "utf8")
-    with pytest.raises(SapbertError, match="E106"):
-        list(read_corpus(path, "pubtator"))
+    path.write_text("1|t|A title.\n1|a|\n")
+    with pytest.raises(SapbertError, match="E106"):  # without a mention
+        list(read_pubtator(path))
+    gold = FOLDER / "tsv" / "gold.tsv"
+    assert "the languages there are en, es" in fail(gold, language="fi")
+    pairs = FOLDER / "tsv" / "pairs.tsv"
+    assert re.match(r"\[E105].*are none", fail(pairs, language="en"))
+    (tmp_path / "note.ann").touch()
+    assert re.match(r"\[E001].*note\.txt", fail(tmp_path, "brat"))
+    without = FOLDER / "written" / "jsonl-without-text.jsonl"
+    assert "a text as `text`" in fail(without)
 
 
-def test_read_annotated_csv_keeps_apostrophes(tmp_path: Path) -> None:
-    path = tmp_path / "links.csv"
-    path.write_text("id,text,cui\nd1,'tis,C1\nd1,'=1+1,C2\nd1,'-itis,C3\n")
-    (document,) = read_corpus(path)
-    assert [mention.mention for mention in document.mentions] == [
-        "'tis",
-        "=1+1",
-        "-itis",
-    ]
+PUBTATOR = "1|t|Fever and ovarian cancer\n1|a|It hurts.\n"
+BRAT = "T1\tSymptom 33 38\tfever\n"
+TSV = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
+BIOSYN = "7||154|171||DiseaseClass||enzyme deficiency||D008661\n"
+JSONL = '{"text": "fever"}\n'
+BAD_LINES = {
+    "pubtator": [
+        "1\t1\t6\tFever\tDisease\tD1",
+        "1\t0\t5\tfever\tDisease\tD1",
+        "1\t90\t96\tFever\tDisease\tD1",
+        "1\t-1\t-1\tFever\tDisease\tD1",
+        "1\t0\tfive\tFever\tDisease\tD1",
+        "1\tO\t5\tFever\tDisease\tD1",
+        "1\t5\t5\tFever\tDisease\tD1",
+        "1\t0\t5\t \tDisease\tD1",
+        "2\t0\t5\tFever\tDisease\tD1",
+        "1\t0\t5\tFever",
+        "1\t0\t5\tFever\tDisease\tD1\t\t",
+        *("Fever", "1|a|Fever", "2|a|Fever"),
+    ],
+    "brat": [
+        "T2\tSymptom 32 37\tfever",
+        "T2\tSymptom 33 38\tFever",
+        "T2\tPart 23 27;8 12\tknee left",
+        "T2\tSymptom 33\tfever",
+        "T2\tSymptom\tfever",
+        "T2\tSymptom 33 38;\tfever",
+        "T2\tSymptom -1 -1\tfever",
+        "T2\tSymptom 33 38",
+        "T2\tSymptom 33 38\t ",
+        "T1\tSymptom 33 38\tfever",
+        "fever",
+        "N1\tReference T1",
+        "N1\tReference T1 X:A|X:B\tfever",
+        "N1\tReference T2 X:A\tfever",
+    ],
+    "tsv": [
+        f"d1\t{place}\ten\t\tfever\tC1"
+        for place in ("5\t5", "x\t5", "5\t", "-1\t5", "1.0\t5", "٣\t5")
+    ],
+    "biosyn": [
+        "7||1|2||Disease||fever",
+        "7||1|2||Disease||fever||D1||D2",
+        "7||1||Disease||fever||D1",
+        "7||2|1||Disease||fever||D1",
+        "7||1|2||Disease||||D1",
+        "7||1|2||Disease||fever| ||D1|D2",
+    ],
+    "jsonl": [
+        f'{{"text": "fever", "entities": {entities}}}'
+        for entities in (
+            *("7", "[7]", "[{}]", '[{"start": 0}]', '[{"start": 0, "end": 9}]'),
+            *('[{"start": 1, "end": 1}]', '[{"start": -1, "end": 1}]'),
+            '[{"start": false, "end": true}]',
+            '[{"start": 0, "end": 1, "label": 7}]',
+            '[{"start": 0, "end": 1, "cui": ["C1"]}]',
+            '[{"start": 0, "end": 1, "text": "b"}]',
+        )
+    ],
+}
+GOOD = {"pubtator": PUBTATOR, "brat": BRAT, "tsv": TSV, "biosyn": BIOSYN}
+BAD = [
+    pytest.param(name, line, id=f"{name}-{number}")
+    for name, lines in BAD_LINES.items()
+    for number, line in enumerate(lines)
+]
+
+
+@pytest.mark.parametrize(("format", "line"), BAD)
+def test_read_corpus_a_bad_line_is_named_and_not_quoted(
+    format: str, line: str, tmp_path: Path
+) -> None:
+    good = GOOD.get(format, JSONL)
+    path = tmp_path / ("note.ann" if format == "brat" else "corpus.txt")
+    path.write_text(f"{good}{line}\n", "utf8")
+    if format == "brat":
+        text = FOLDER / "brat" / "corpus" / "gaps.txt"
+        path.with_suffix(".txt").write_text(text.read_text("utf8"), "utf8")
+    error = fail(tmp_path if format == "brat" else path, format)
+    assert error.startswith(f"[E117] {path}:{good.count(chr(10)) + 1}:")
+    assert "fever" not in error.lower()
+
+
+def test_read_pubtator_places_of_lines(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    lines = PUBTATOR.splitlines(keepends=True)
+    path.write_text("".join([lines[0], "1\t0\t5\tFever\tX\tD1\n", lines[1]]))
+    assert re.search(":3: .* without its title", fail(path))
+    path.write_text("1|t|Alpha fever \n1|a|The cough.\n1\t15\t20\tcough\tX\tD1\n")
+    assert re.search(":3: .*from character 15", fail(path, "pubtator"))
+    path.write_text(f"1|t|{'é' * 900_000}\n", "utf8")  # as long as a document
+    (document,) = pubtator.read_gold(path)
+    assert len(document.text) == 900_000
+
+
+BIOC = {"biocxml": biocxml, "biocjson": biocjson}
+EXAMPLES = {"biocxml": "corpus.xml", "biocjson": "corpus.json"}
+
+
+@pytest.fixture(params=BIOC)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def make_bioc(name: str, passages: Any, annotation: Any = None) -> str:
+    """A file of one document, as the library of BioC writes it."""
+    document = bioc.BioCDocument()
+    for offset, text in passages:
+        document.add_passage(bioc.BioCPassage.of_text(text, offset))
+    if annotation:
+        text, *places = annotation
+        made = bioc.BioCAnnotation()
+        made.id, made.text = "1", text
+        for offset, length in places:
+            made.add_location(bioc.BioCLocation(offset, length))
+        document.passages[-1].add_annotation(made)
+    collection = bioc.BioCCollection()
+    collection.source = collection.date = collection.key = ""
+    collection.encoding, collection.standalone = "UTF-8", True
+    collection.add_document(document)
+    return BIOC[name].dumps(collection)
+
+
+def fail_bioc(name: str, folder: Path, data: bytes | str) -> str:
+    path = folder / "file"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    error = fail(path, name)
+    assert "sentinel" not in error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("passages", "annotation", "expected"),
+    [
+        ([(0, "sentinel"), (3, "sentinel")], None, "passages in order"),
+        ([(10**12, "sentinel")], None, "passages in order, of at most"),
+        ([(0, "sentinel")], ("sentinel", (1, 8)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel",), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", (0, 0)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", (-1, 2)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", (0, 4)), "give their text"),
+    ],
+)
+def test_bioc_a_bad_document_is_numbered_and_not_quoted(
+    name: str, passages: Any, annotation: Any, expected: str, tmp_path: Path
+) -> None:
+    error = fail_bioc(name, tmp_path, make_bioc(name, passages, annotation))
+    assert re.match(rf"\[E117].*{expected}.*document 1 ", error)
+
+
+@pytest.mark.parametrize("data", ["", "sentinel", "<a>", "[]", "{}", "\x1f\x8b"])
+def test_bioc_a_file_that_is_none_or_cut_is_an_error(
+    name: str, data: str, tmp_path: Path
+) -> None:
+    if name == "biocxml" and data == "<a>":
+        data = "<collection><document><sentinel></document></collection>"
+    assert fail_bioc(name, tmp_path, data)[:6] in ("[E150]", "[E117]")
+    whole = (FOLDER / name / EXAMPLES[name]).read_bytes()
+    for end in range(0, len(whole) - 10, 397):
+        assert fail_bioc(name, tmp_path, whole[:end])[:6] in ("[E150]", "[E117]")
+
+
+def test_bioc_numbers_that_are_none_are_an_error(name: str, tmp_path: Path) -> None:
+    data = make_bioc(name, [(0, "a text")], ("a", (0, 1)))
+    data = re.sub(r'(offset(?:="|": |>))\d+', r"\1sentinel", data)
+    data = data.replace(": sentinel", ': "sentinel"')
+    assert re.match(r"\[E117].*document 1 ", fail_bioc(name, tmp_path, data))
+
+
+def test_bioc_half_characters_and_entities(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(make_bioc("biocjson", [(0, "x")]).replace('"x"', r'"\ud83d"'))
+    (document,) = open_corpus(path, "biocjson")
+    assert document.text == "?"
+    (tmp_path / "secret").write_text("sentinel")
+    text = f"""<!DOCTYPE collection [<!ENTITY x SYSTEM "file://{tmp_path}/secret">]>
+<collection><document><id>d</id><passage><offset>0</offset><text>a&x;b</text>
+</passage></document></collection>"""
+    assert fail_bioc("biocxml", tmp_path, text).startswith("[E150]")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "table", "documents", "mentions"),
+    [("develop", "dev", 100, 787), ("train", "train", 593, 5145)],
+)
+def test_pubtator_ncbi_disease_reads_as_its_table(
+    data_folder: Path, corpus: str, table: str, documents: int, mentions: int
+) -> None:
+    path = data_folder / "eval-text" / f"NCBI{corpus}set_corpus.txt.gz"
+    read_from = list(read_pubtator(path, prefix="MESH:"))
+    path = data_folder / "eval" / f"ncbi_disease.{table}.tsv.gz"
+    expected = read_corpus(path, "tsv", bars_join_parts=True)
+
+    def key(span: GoldMention) -> tuple[str, list[list[str]]]:
+        return span.mention.strip(), span.parts
+
+    spans = [span for document in read_from for span in document.mentions]
+    assert [key(s) for s in spans] == [key(s) for d in expected for s in d.mentions]
+    assert (len(read_from), len(spans)) == (documents, mentions)
+
+
+@pytest.mark.parametrize("split", ["Development", "Training"])
+def test_pubtator_offsets_of_bc5cdr_match_its_mentions(
+    data_folder: Path, split: str
+) -> None:
+    path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
+    documents = list(read_pubtator(path))
+    assert len(documents) == 500
+    for document in documents:
+        for span in document.mentions:
+            assert document.text[span.start : span.end] == span.mention
+            assert span.type in ("Chemical", "Disease")
+
+
+def test_read_tsv_of_real_tables_equals_read_mentions(data_folder: Path) -> None:
+    for path in sorted(data_folder.glob("eval/*disease.dev.tsv.gz")):
+        spans = [span for each in read_corpus(path, "tsv") for span in each.mentions]
+        golds = [(gold.mention, gold.parts) for gold in read_mentions(path)]
+        assert [(span.mention, span.parts) for span in spans] == golds
+        assert all(span.start >= 0 for span in spans)

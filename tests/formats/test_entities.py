@@ -22,28 +22,6 @@ def doc() -> Doc:
     return NLP("one two three four")
 
 
-def test_entities_have_the_concept_of_the_candidate(doc: Doc) -> None:
-    doc.ents = [Span(doc, 1, 3, label="X")]
-    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C2", CANDIDATES
-    assert describe_entities(doc) == [
-        {
-            "start": 4,
-            "end": 13,
-            "text": "two three",
-            "label": "X",
-            "cui": "C2",
-            "name": "Two",
-            "score": 0.25,
-            "probability": None,
-            "types": ["T1"],
-            "codes": {},
-            "candidates": CANDIDATES,
-            "note": None,
-            "tie": None,
-        }
-    ]
-
-
 def test_entities_without_concept_keep_candidates_and_note(doc: Doc) -> None:
     doc.ents = [Span(doc, 0, 1, label="X", kb_id="NIL")]
     doc.ents[0]._.candidates = CANDIDATES
@@ -74,10 +52,6 @@ def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc: Doc) -
         (8, "B", "C2", None),
         (8, "C", None, "empty"),
     ]
-
-
-def test_entities_of_a_missing_group_are_none(doc: Doc) -> None:
-    assert describe_entities(doc, spans_key="missing") == []
 
 
 def test_entities_attributes_can_have_other_names(doc: Doc) -> None:

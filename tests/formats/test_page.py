@@ -9,16 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
 from spacy_sapbert.formats.page.addresses import concept_url
 from spacy_sapbert.formats.page.groups import SHOWN, choose_group
-from spacy_sapbert.formats.page.markup import CANDIDATES, stack_entities
+from spacy_sapbert.formats.page.markup import stack_entities
 from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
 from tests.pipelines import NLP
@@ -116,19 +114,6 @@ def write_one(text: str, *entities: Any, **options: Any) -> Node:
     return write(LinkedDoc("n1", text, list(entities), lang="en"), **options)
 
 
-@pytest.fixture
-def doc() -> Doc:
-    doc = NLP("Took aspirin today")
-    doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="DATE")]
-    doc.ents[0]._.cui = "C0004057"
-    doc.ents[0]._.candidates = [
-        candidate("C0004057", "Acetylsalicylic acid", 0.98765, alias="ASA"),
-        candidate("C0020740", "Ibuprofen", 0.5),
-    ]
-    doc.ents[1]._.link_note = "below_threshold"
-    return doc
-
-
 def links_of(page: Node) -> list[str]:
     found = [
         node.attrs[key] for node in page.all() for key in node.attrs if key in URLS
@@ -139,149 +124,11 @@ def links_of(page: Node) -> list[str]:
 URLS = ("href", "src", "srcset", "data", "action", "formaction", "poster")
 
 
-def test_page_badge_is_the_name_and_scores_are_in_the_card(doc: Doc) -> None:
-    page = write(*describe_docs([("n1.txt", doc)]))
-    linked, other = page.all(kind="entity")
-    assert linked.one("mark").text == "aspirin"
-    assert linked.one(kind="badge").text == "Acetylsalicylic acid"
-    card = linked.one(kind="card")
-    assert "score 0.988 · Chemicals and drugs · T109 · label DRUG" in card.words
-    rows = [row.words for row in card.all(kind="candidate")]
-    assert rows == [
-        "0.988Acetylsalicylic acid “ASA” C0004057",
-        "0.500Ibuprofen C0020740",
-    ]
-    assert other.one(kind="badge").text == "NIL · below threshold"
-    assert "all scores are below the threshold" in other.one(kind="card").words
-    assert page.one("article").one("h2").text == "n1.txt"
-
-
-def test_page_badge_of_a_mention_that_is_the_name_is_the_id() -> None:
-    page = write_one("took ASPIRIN", entity(5, "ASPIRIN"))
-    assert page.one(kind="badge").text == "C0004057"
-
-
-def test_page_badge_is_short_and_the_card_has_the_whole_name() -> None:
-    name = "name " * 50
-    page = write_one("took it", entity(5, "it", name=name))
-    assert len(page.one(kind="badge").text) < 40
-    assert " ".join(name.split()) in page.one(kind="card").words
-
-
-def test_page_text_of_a_document_can_be_copied_without_badges() -> None:
-    css = write().one("style").text
-    rule = re.search(r"\.badge, \.quote {(.*?)}", css, re.DOTALL)
-    assert rule
-    assert "user-select: none" in rule[1]
-    assert "white-space: nowrap" in rule[1]
-
-
-def test_page_entities_can_be_focused_and_name_what_describes_them() -> None:
-    page = write_one("a b", entity(0, "a"), entity(2, "b"))
-    ids = [node.attrs["id"] for node in page.all() if "id" in node.attrs]
-    assert len(ids) == len({*ids})
-    for each in page.all(kind="entity"):
-        assert each.attrs["tabindex"] == "0"
-        assert each.attrs["aria-describedby"] in ids
-
-
-def test_page_shows_ties_that_only_ids_break() -> None:
-    tie = [
-        candidate("C1", "Infarction", 1.0, tie="id"),
-        candidate("C2", "Insufficiency", 1.0, tie="id"),
-        candidate("C3", "Fever", 0.5, tie="id"),
-        candidate("C4", "Pyrexia", 0.5, tie="id"),
-    ]
-    fields = {"name": "Infarction", "score": 1.0, "candidates": tie, "tie": "id"}
-    page = write_one("MI", entity(0, "MI", "C1", **fields))
-    shown = page.one(kind="entity")
-    assert "tie" in shown.kinds
-    assert shown.one(kind="badge").one(kind="flag").text == "tie"
-    assert "only the order of the ids decides" in shown.one(kind="why").text
-    flags = [row.all(kind="flag") for row in shown.all(kind="candidate")]
-    assert [len(found) for found in flags] == [1, 1, 0, 0]  # those of the best score
-    assert "1 tie" in page.one("summary").text
-
-
-def test_page_shows_ties_that_evidence_breaks_only_in_the_card() -> None:
-    page = write_one("MI", entity(0, "MI", tie="preferred"))
-    shown = page.one(kind="entity")
-    assert "tie" not in shown.kinds
-    assert shown.one(kind="badge").all(kind="flag") == []
-    assert "the preferred name decides" in shown.one(kind="why").text
-
-
-def test_page_marks_links_with_low_scores() -> None:
-    page = write_one("a b c", entity(0, "a", score=0.79), entity(2, "b", score=0.8))
-    assert ["low" in each.kinds for each in page.all(kind="entity")] == [True, False]
-
-
-def test_page_counts_the_candidates_that_it_does_not_show() -> None:
-    found = [candidate(f"C{n}", f"Name {n}", 0.5) for n in range(CANDIDATES + 3)]
-    page = write_one("x", entity(0, "x", candidates=found))
-    assert len(page.all(kind="candidate")) == CANDIDATES
-    assert page.one(kind="more").text == "and 3 more candidates"
-
-
-def test_page_colours_entities_by_semantic_group() -> None:
-    page = write_one(
-        "a b c d e",
-        entity(0, "a", types=["T047"]),
-        entity(2, "b", types=["HPO class", "T121"]),
-        entity(4, "c", types=["ANAT"]),
-        entity(6, "d", types=["HPO class"]),
-        entity(8, "e", None, types=[]),
-    )
-    found = [each.kinds[1] for each in page.all(kind="entity")]
-    assert found == ["diso", "chem", "anat", "other", "nil"]
-    legend = [label.words for label in page.all("fieldset")[0].all("label")]
-    assert legend == [
-        "Anatomy 1",
-        "Chemicals and drugs 1",
-        "Disorders 1",
-        "Other or no type 1",
-    ]
-
-
 def test_page_every_semantic_group_has_a_name_and_a_colour() -> None:
     assert SHOWN.keys() == GROUPS.keys()
     assert len({group.hue for group in SHOWN.values()}) == len(SHOWN)
     for code, types in GROUPS.items():
         assert {choose_group([type]) for type in types.split()} == {SHOWN[code]}
-
-
-def test_page_has_an_index_of_documents_with_counts() -> None:
-    one = LinkedDoc("one", "a b", [entity(0, "a"), entity(2, "b", None)], lang="en")
-    two = LinkedDoc("two", "c", [], lang="")
-    page = write(one, two)
-    assert page.one("summary").text == "2 documents, 2 entities, 1 NIL"
-    lines = page.one("nav").all("li")
-    assert [line.words for line in lines] == [
-        "one 2 entities, 1 NIL",
-        "two no entities",
-    ]
-    targets = [line.one("a").attrs["href"] for line in lines]
-    assert targets == [f"#{each.attrs['id']}" for each in page.all("article")]
-
-
-def test_page_texts_have_the_language_of_their_document(doc: Doc) -> None:
-    spanish = spacy.blank("es")("dolor")
-    several = spacy.blank("xx")("dolor")
-    docs = describe_docs([("en", doc), ("es", spanish), ("xx", several)])
-    page = write(*docs)
-    assert page.one("html").attrs["lang"] == "en"
-    texts = page.all(kind="text")
-    assert [text.attrs.get("lang") for text in texts] == ["en", "es", None]
-
-
-def test_page_is_one_page_with_landmarks(doc: Doc) -> None:
-    page = write(*describe_docs([("n1", doc), ("n2", doc)]))
-    assert len(page.all("article")) == 2
-    for tag in ("html", "body", "header", "main", "aside", "nav", "h1"):
-        assert len(page.all(tag)) == 1, tag
-    assert [len(page.one("main").all("article")), len(page.one("main").all("nav"))] == [
-        *(2, 0)
-    ]
 
 
 def test_page_policy_allows_its_own_style_and_script_and_no_network() -> None:
@@ -338,25 +185,6 @@ def test_page_escapes_all_texts() -> None:
         **{"name": 2, "alias": 1, "id": 2, "facts": 1, "why": 2},
     }
     assert links_of(page) == ["https://example.org/" + quote(EVIL, safe="")] * 2
-
-
-def test_page_entities_that_overlap_are_all_shown_and_the_text_is_there_once() -> None:
-    text = "acute heart attack today"
-    page = write_one(
-        text,
-        entity(0, "acute", "C1"),
-        entity(0, "acute heart attack", "C2"),
-        entity(6, "heart", "C3"),
-        entity(12, "attack today", "C4"),
-    )
-    shown = page.all(kind="entity")
-    assert [each.one(kind="title").words for each in shown] == [
-        *("Aspirin C2", "Aspirin C4", "Aspirin C1", "Aspirin C3")
-    ]
-    assert [each.all("mark") != [] for each in shown] == [True, False, False, False]
-    quotes = [each.text for each in page.all(kind="quote")]
-    assert quotes == ["attack today", "acute", "heart"]
-    assert own_text(page) == text
 
 
 def own_text(page: Node) -> str:
@@ -472,11 +300,6 @@ def test_page_addresses_that_are_invalid_are_an_error(
 ) -> None:
     with pytest.raises(SapbertError, match="E331"):
         write_one("a", links={pattern: address})
-
-
-def test_page_without_text_is_an_error(doc: Doc) -> None:
-    with pytest.raises(SapbertError, match="E110"):
-        write(*describe_docs([("n1", doc)]), include_text=False)
 
 
 def luminance(lightness: float, chroma: float, hue: float) -> float:

@@ -112,7 +112,7 @@ def choose(rows: list[list[str]]) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize(
     "name",
-    ["m.csv", "m.csv.gz", "m.tsv", "m.txt", "m.xlsx", "m.parquet", "m.sssom.tsv"],
+    ["m.csv.gz", "m.tsv", "m.xlsx", "m.parquet", "m.sssom.tsv"],
 )
 def test_a_table_of_map_is_read_by_every_command(
     name: str, sample_kb: Path, tmp_path: Path

@@ -66,6 +66,7 @@ def test_read_table_guesses_common_headers(
         ("a,b,b", "id=a,name=b", "E410"),
         ("a,b", "id=a,name=a,name=b", "E331"),
         ("a,b", "id=a,colour=b", "E331"),
+        ("a,b", 'id=a,"name=b', "E331"),
         ("a,b", "", "E331"),
     ],
 )

@@ -1,0 +1,199 @@
+"""Annotated files and the documents in them, and linked documents as each file.
+
+A folder of `examples` has files and `expected.jsonl`: there a line says what is read,
+with which options, and the lines below it are the documents, with mentions as lists.
+`written` has the same documents as each format writes them. After a change,
+`python -m tests.formats.test_examples` writes all of it again, and git shows what is
+different: read it.
+"""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spacy.tokens import Span
+
+from spacy_sapbert import __version__
+from spacy_sapbert.formats.corpus import open_corpus
+from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
+from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
+from tests.pipelines import NLP, make_nlp
+
+FOLDER = Path(__file__).parent / "examples"
+READ = sorted(each.name for each in FOLDER.iterdir() if each.name != "written")
+WRITTEN = {
+    name: format.suffixes[0] if format.suffixes else format.part_suffix
+    for name, format in FORMATS.items()
+    if format.write
+}
+WITHOUT_TEXT = ("jsonl", "csv", "parquet", "biocxml", "biocjson", "table")
+WRITES = [
+    *((name, True) for name in WRITTEN),
+    *((name, False) for name in WITHOUT_TEXT),
+]
+ERROR = "[E117] notes.jsonl:2: Expected a document with a text as `text`."
+ASPIRIN = {
+    "cui": "C0004057",
+    "name": "Aspirin\tpills",
+    "alias": "aspirin",
+    "score": -0.5,
+    "rank": 1,
+    "types": ["T109"],
+    "codes": {"MSH": ["D001241", "\u2028"], "OMOP": ["1112807", "5"]},
+    "tie": "id",
+    "probability": 0.75,
+}
+OTHER = {**ASPIRIN, "cui": "C2", "name": "=1+1", "score": float("nan"), "codes": {}}
+
+
+def read_cases(name: str) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    """Yield the cases of an example, each with its documents."""
+    documents: list[Any] = []
+    lines = (FOLDER / name / "expected.jsonl").read_text("utf8").split("\n")
+    for line in reversed(lines[:-1]):
+        data = json.loads(line)
+        if "read" in data:
+            yield data, documents[::-1]
+            documents = []
+        else:
+            documents.append(data)
+
+
+def read_case(name: str, case: dict[str, Any]) -> list[dict[str, Any]]:
+    path, options = FOLDER / name / case["read"], case.get("options", {})
+    documents = open_corpus(path, case.get("format"), **options)
+    return [
+        {"id": each.id, "text": each.text, "mentions": [*map(list, each.mentions)]}
+        for each in documents
+    ]
+
+
+CASES = [
+    pytest.param(name, case, documents, id=f"{name}-{number}")
+    for name in READ
+    for number, (case, documents) in enumerate(read_cases(name))
+]
+
+
+@pytest.mark.parametrize(("name", "case", "expected"), CASES)
+def test_example_has_its_documents(
+    name: str, case: dict[str, Any], expected: list[dict[str, Any]]
+) -> None:
+    assert read_case(name, case) == expected
+
+
+def make_docs(name: str) -> list[LinkedDoc]:
+    """A Doc with a linked entity, and NIL, and one without; one that failed."""
+    make_nlp(None)  # registers the attributes
+    doc = NLP('💊 Took\r\n"aspirin" & <more>\ntoday')
+    doc.ents = [Span(doc, 4, 5, label="DRUG NAME"), Span(doc, 0, 1, label="A\u00a0B")]
+    doc.ents[1]._.cui, doc.ents[1]._.candidates = "C0004057", [ASPIRIN, OTHER]
+    doc.ents[0]._.link_note = "below_threshold"
+    ids = (7, -8) if name == "omop" else ("ward/n<1>.txt", 2)
+    docs = [*describe_docs(zip(ids, (doc, NLP("nothing")), strict=True))]
+    if name != "omop":
+        docs.append(LinkedDoc("n3", "", [], error=ERROR))
+    if name == "html":
+        docs.append(make_page_doc())
+    return docs
+
+
+def make_page_doc() -> LinkedDoc:
+    """What the page shows in several ways: ties, scores, groups, overlaps."""
+    text = "MI cold ASPIRIN heart attack now low high anat none"
+    tied = [
+        {**OTHER, "cui": f"C{n}", "name": f"Name {n}", "score": score, "tie": "id"}
+        for n, score in enumerate([1.0, 1.0, *[0.5] * 11])
+    ]
+    shown: list[tuple[str, dict[str, Any]]] = [
+        ("MI", {"cui": "C0", "name": "Name 0", "tie": "id", "candidates": tied}),
+        ("cold", {"name": "long " * 50, "tie": "preferred", "types": ["T047"]}),
+        ("ASPIRIN", {"types": ["HPO class", "T121"]}),
+        ("heart", {"types": ["HPO class"]}),
+        ("heart attack", {"types": ["T047"]}),
+        ("attack now", {"types": ["T047"]}),
+        ("low", {"score": 0.79}),
+        ("high", {"score": 0.8}),
+        ("anat", {"cui": "UBERON:1", "types": ["ANAT"]}),
+        ("none", {"cui": None, "name": None, "score": None, "note": "empty"}),
+    ]
+    base: dict[str, Any] = {"label": "L", "cui": "C0004057", "name": "Aspirin"}
+    base |= {"score": 0.9, "probability": None, "types": [], "codes": {}}
+    base |= {"candidates": [], "note": None, "tie": None}
+    entities: list[Any] = [
+        {**base, "start": start, "end": start + len(mention), "text": mention, **fields}
+        for mention, fields in shown
+        for start in [text.index(mention)]
+    ]
+    return LinkedDoc("es", text, entities, lang="es")
+
+
+def write_example(name: str, folder: Path, *, include_text: bool) -> list[Path]:
+    """Write the documents, without what is different in each run."""
+    path = folder / f"{name}{'' if include_text else '-without-text'}{WRITTEN[name]}"
+    options = {} if include_text else {"include_text": False}
+    with open_target(path, name) as target:
+        load_writer(name)(iter(make_docs(name)), target, **options)
+    if name == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        rows = parquet.read_table(path).to_pylist()
+        path.unlink()
+        path = path.with_suffix(".jsonl")
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
+    files = sorted(each for each in (path, *path.rglob("*")) if each.is_file())
+    for file in files:
+        text = file.read_bytes().decode().replace(__version__, "VERSION")
+        if name == "html":  # these have tests of their own
+            text = re.sub(r"(?s)<(style|script)>.*?</\1>", r"<\1></\1>", text)
+            text = re.sub("sha256-[^']+", "HASH", text)
+        text = re.sub(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", "DATE", text)
+        file.write_bytes(text.encode())
+    return files
+
+
+@pytest.mark.filterwarnings("ignore:.*W520")
+@pytest.mark.parametrize(("name", "include_text"), WRITES)
+def test_documents_are_written_as_in_the_example(
+    name: str, include_text: bool, tmp_path: Path
+) -> None:
+    if library := FORMATS[name].library:
+        pytest.importorskip(library[0])
+    files = write_example(name, tmp_path, include_text=include_text)
+    assert files
+    for file in files:
+        expected = FOLDER / "written" / file.relative_to(tmp_path)
+        assert file.read_bytes().decode() == expected.read_bytes().decode(), file.name
+
+
+@pytest.mark.parametrize("name", ["jsonl", "brat", "biocxml", "biocjson", "pubtator"])
+def test_written_documents_are_read_again(name: str) -> None:
+    path = FOLDER / "written" / f"{name}{WRITTEN[name]}"
+    documents = {str(each.id): each for each in open_corpus(path, name)}
+    (first,) = (each for id, each in documents.items() if id.startswith("ward"))
+    places = [(each.mention, each.parts) for each in first.mentions]
+    assert places == [("💊", []), ("aspirin", [["C0004057"]])]
+    assert (documents["n3"].text.strip(), documents["n3"].mentions) == ("", [])
+
+
+def write_expected() -> None:
+    """Write what is expected again, as it is now."""
+    for name in READ:
+        lines: list[Any] = []
+        for case, _ in reversed([*read_cases(name)]):
+            lines += [case, *read_case(name, case)]
+        texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
+        (FOLDER / name / "expected.jsonl").write_text("".join(texts), "utf8")
+    shutil.rmtree(FOLDER / "written", ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, include_text in WRITES:
+            write_example(name, Path(folder), include_text=include_text)
+        shutil.copytree(folder, FOLDER / "written")
+
+
+if __name__ == "__main__":
+    write_expected()

@@ -1,0 +1,341 @@
+"""What each format of output has of its own; the files are in `examples/written`."""
+
+import csv
+import functools
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+from bioc import biocjson, biocxml
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.brat import file_name
+from spacy_sapbert.formats.corpus import open_corpus
+from spacy_sapbert.formats.entities import describe_docs
+from spacy_sapbert.formats.parts import STATE_FILE
+from spacy_sapbert.formats.registry import load_writer, write_linked
+from spacy_sapbert.formats.table import WIDEST, shorten
+from spacy_sapbert.io.formulas import FORMULA, defuse
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
+from tests.formats.test_examples import FOLDER
+from tests.pipelines import NLP
+
+WRITTEN = FOLDER / "written"
+BIOC = {"biocxml": biocxml, "biocjson": biocjson}
+
+
+def write(name: str, docs: Any, spans_key: str | None = None, **options: Any) -> bytes:
+    file = io.BytesIO()
+    load_writer(name)(describe_docs(docs, spans_key=spans_key), file, **options)
+    return file.getvalue()
+
+
+def make_doc(text: str, *places: tuple[int, int, str, str]) -> Doc:
+    """A document with spans: first and last token, label and id of each."""
+    doc = NLP(text)
+    doc.spans["sc"] = [
+        Span(doc, start, end, label=label, kb_id=kb_id)
+        for start, end, label, kb_id in places
+    ]
+    return doc
+
+
+TEXTS = st.lists(st.text(st.characters(codec="utf8"), min_size=1), max_size=4)
+
+
+@given(TEXTS)
+def test_jsonl_every_document_stays_a_line_with_true_offsets(texts: list[str]) -> None:
+    docs = []
+    for text in texts:
+        doc = NLP(text)
+        doc.spans["sc"] = [doc[i:] for i in range(len(doc))]
+        docs.append((None, doc))
+    lines = write("jsonl", docs, "sc").split(b"\n")
+    assert lines.pop() == b""
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        data = json.loads(line)
+        assert data["text"] == text
+        for entity in data["entities"]:
+            assert text[entity["start"] : entity["end"]] == entity["text"]
+
+
+@given(TEXTS)
+def test_csv_every_text_is_one_cell(texts: list[str]) -> None:
+    docs = []
+    for text in texts:
+        doc = NLP(text)
+        doc.spans["sc"] = [doc[:]]
+        docs.append((text, doc))
+    data = write("csv", docs, "sc").decode()
+    rows = list(csv.DictReader(io.StringIO(data, newline="")))
+    assert [row["id"] for row in rows] == [defuse(text) for text in texts]
+    assert [row["text"] for row in rows] == [defuse(d[:].text) for _, d in docs]
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_formula"),
+    [
+        *((cell, True) for cell in ("=1+1", "+1+1", "-a", "@SUM(A1)", "\t=1", "\r=1")),
+        *((cell, True) for cell in ("\uff1d1", "'=1", "''-")),
+        *((cell, False) for cell in ("", "a=1", "'quoted'", "'s", "1-2", "é")),
+        *((cell, False) for cell in ("-1.5", "+1", "-2e-3", "-5%")),
+    ],
+)
+def test_defuse_puts_a_quote_before_texts_like_a_formula(
+    cell: str, is_formula: bool
+) -> None:
+    assert defuse(cell) == (f"'{cell}" if is_formula else cell)
+
+
+@given(st.text())
+def test_defuse_can_be_undone(cell: str) -> None:
+    shown = defuse(cell)
+    assert (shown[1:] if re.match("'" + FORMULA.pattern, shown) else shown) == cell
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\n\t b", "a b"),
+        ("x" * 99, "x" * (WIDEST - 1) + "…"),
+        ("x" * WIDEST, "x" * WIDEST),
+        ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
+        ("", ""),
+    ],
+)
+def test_table_cells_are_short_and_cannot_steer_the_terminal(
+    text: str, expected: str
+) -> None:
+    assert shorten(text) == expected
+
+
+def test_table_shows_ties_that_ids_decide() -> None:
+    doc = NLP("a b c")
+    doc.ents = [Span(doc, n, n + 1, label="L") for n in range(3)]
+    found = {"cui": "C1", "name": "A", "score": 1.0}
+    ties = ("id", "truncated"), ("id", "ambiguous"), ("preferred", None)
+    for ent, (tie, note) in zip(doc.ents, ties, strict=True):
+        ent._.candidates, ent._.link_note = [{**found, "tie": tie}], note
+        ent._.cui = None if note == "ambiguous" else "C1"
+    lines = [
+        " ".join(row.split()) for row in write("table", [(1, doc)]).decode().split("\n")
+    ]
+    assert [line for line in lines if " L " in line] == [
+        "a L C1 A 1.000 truncated, tie: id",
+        "b L NIL ambiguous",
+        "c L C1 A 1.000",
+    ]
+
+
+def test_parquet_is_written_in_row_groups_and_has_columns_without_rows() -> None:
+    doc = make_doc("a b", (0, 1, "L", ""), (1, 2, "L", ""))
+    docs = ((i, doc) for i in range(1100))
+    data = write("parquet", docs, "sc", rows_per_group=1500)
+    file = pq.ParquetFile(io.BytesIO(data))
+    groups = [file.metadata.row_group(i).num_rows for i in range(2)]
+    assert groups == [1500, 700]
+    ids = file.read(columns=["id"]).column("id").to_pylist()
+    assert ids == [str(i) for i in range(1100) for _ in range(2)]
+    empty = pq.ParquetFile(io.BytesIO(write("parquet", [])))
+    assert empty.schema_arrow.names == file.schema_arrow.names
+
+
+def test_parquet_candidates_of_an_older_linker_lack_what_they_lack() -> None:
+    doc = NLP("a")
+    doc.ents = [Span(doc, 0, 1, label="L")]
+    doc.ents[0]._.candidates = [{"cui": "C1", "score": float("nan")}]
+    data = io.BytesIO(write("parquet", [(7, doc)]))
+    ((candidate,),) = pq.read_table(data).column("candidates").to_pylist()
+    assert (candidate["cui"], candidate["score"]) == ("C1", None)
+    assert (candidate["rank"], candidate["codes"]) == (None, [])
+
+
+def test_parquet_of_link_is_as_the_lines_of_json(cold_kb: Path, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("A cold, and asthma.", "utf8")
+    outputs = tmp_path / "linked.parquet", tmp_path / "linked.jsonl"
+    for output in outputs:
+        invoke("link", cold_kb, note, "--output", output, code=0)
+    rows = pq.read_table(outputs[0]).to_pylist()
+    digest = read_version(cold_kb).manifest.digest
+    assert {row["kb_digest"] for row in rows} == {digest}
+    entities = json.loads(outputs[1].read_text("utf8"))["entities"]
+    for key in ("cui", "score", "alias", "tie"):
+        found = [[c.get(key) for c in row["candidates"]] for row in rows]
+        assert found == [[c.get(key) for c in e["candidates"]] for e in entities]
+    assert rows[0]["candidates"][0]["tie"] is not None
+
+
+@pytest.mark.parametrize("name", ["biocxml", "biocjson"])
+def test_bioc_is_as_the_library_writes_it(name: str) -> None:
+    for path in WRITTEN.glob(f"{name}*"):
+        data = path.read_text("utf8")
+        written = BIOC[name].dumps(BIOC[name].loads(data))
+        if name == "biocjson":
+            assert json.loads(data) == json.loads(written)
+        else:
+            parse = functools.partial(ElementTree.canonicalize, strip_text=True)
+            assert parse(data) == parse(written)
+
+
+def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
+    tmp_path: Path,
+) -> None:
+    doc = NLP("a\0b\x0bc\ufffe fever")
+    doc.ents = [Span(doc, len(doc) - 1, len(doc), label="L", kb_id="C1")]
+    with pytest.warns(UserWarning, match="W520.*3 characters"):
+        (tmp_path / "x.xml").write_bytes(write("biocxml", [(1, doc)]))
+    (document,) = open_corpus(tmp_path / "x.xml")
+    assert document.text == "a\ufffdb\ufffdc\ufffd fever"
+    assert [mention[:4] for mention in document.mentions] == [(7, 12, "L", "fever")]
+
+
+def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
+    text = "a\r\nb\tc\nd\u2028e"
+    doc = make_doc(text, (0, len(NLP(text)), "L", "C1"))
+    whole = write("pubtator", [(7, doc)], "sc").decode()
+    assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
+
+
+def test_pubtator_changes_are_counted_in_one_warning() -> None:
+    doc = make_doc("x\n\ny", (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"))
+    with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
+        text = write("pubtator", [("n|1\t2", doc)], "sc").decode()
+    assert text == "n_1_2|t|x\nn_1_2|a| y\nn_1_2\t0\t1\tx\ta b\tA%7CB\n\n"
+    (warning,) = found
+    for said in ("1 labels changed", "1 ids quoted", "1 mentions of blanks left out"):
+        assert said in str(warning.message)
+
+
+def write_brat(path: Path, *docs: tuple[str, Doc]) -> list[str]:
+    write_linked(docs, path, format="brat", spans_key="sc")
+    files = (file for file in path.rglob("*") if file.is_file())
+    return sorted(file.relative_to(path).as_posix() for file in files)
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (7, "7"),
+        ("note.txt", "note"),
+        ("note.txt.gz", "note"),
+        ("notes.jsonl:3", "notes.jsonl_3"),
+        ("../../etc/passwd", "etc/passwd"),
+        ("/a//b/", "a/b"),
+        ("a.txt/b", "a.txt_/b"),
+        ("", "_"),
+        ("a\0\n\\b. ", "a__ b".replace(" ", "_")),
+        ("é" * 200, "é" * 100),
+        ("a/" * 3000 + "b", "a/a/a/a/a/a/a/b"),
+    ],
+)
+def test_brat_an_id_makes_a_name_that_every_system_takes(
+    number: Any, name: str
+) -> None:
+    assert file_name(number) == name
+
+
+def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path: Path) -> None:
+    docs = [(id, make_doc("x")) for id in ("a", "a.txt", "a", "a-2")]
+    with pytest.warns(UserWarning, match="W520.*3 documents of one name numbered"):
+        files = write_brat(tmp_path / "out", *docs)
+    names = ["a", "a-2", "a-2-2", "a-3"]
+    assert files == sorted(f"{n}.{end}" for n in names for end in ("ann", "txt"))
+    # what was written before is replaced
+    doc = make_doc("\ufeff fever\r\nand", (1, 4, "L", "C1"))
+    with pytest.warns(UserWarning, match="1 byte order marks"):
+        assert write_brat(tmp_path / "out", ("b", doc)) == ["b.ann", "b.txt"]
+    lines = (tmp_path / "out" / "b.ann").read_text("utf8")
+    assert lines == "T1\tL 2 7;9 12\tfever and\nN1\tReference T1 KB:C1\t\n"
+    ((span,),) = (each.mentions for each in open_corpus(tmp_path / "out", "brat"))
+    assert (span.start, span.end, span.parts) == (2, 12, [["C1"]])
+
+
+@pytest.mark.parametrize("other", ["a.txt", "a.ann", "letter.doc", "x/y.txt", ""])
+def test_brat_what_is_not_its_output_is_never_replaced(
+    tmp_path: Path, other: str
+) -> None:
+    path = tmp_path / "out" / other if other else tmp_path / "out"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(SapbertError, match="E522" if other else "E522.*a file"):
+        write_brat(tmp_path / "out", ("b", make_doc("2")))
+    assert path.read_text() == "mine"
+
+
+def write_omop(docs: Any, **options: Any) -> list[dict[str, str]]:
+    data = write("omop", docs, "sc", **options).decode("utf8")
+    return [*csv.DictReader(io.StringIO(data, newline=""))]
+
+
+@pytest.fixture
+def omop_doc() -> Doc:
+    spans = (2, 3, "DRUG", ""), (90, 102, "X", "")
+    return make_doc("Took\naspirin " + "now " * 100, *spans)
+
+
+def test_omop_snippets_and_concepts_without_an_athena_id(omop_doc: Doc) -> None:
+    first, second = write_omop([(-7, omop_doc)], system="pipe 1.0")
+    assert {first["nlp_system"], second["nlp_system"]} == {"pipe 1.0"}
+    assert first["snippet"].startswith("Took aspirin now now")
+    assert {len(row["snippet"]) for row in (first, second)} == {250, 132}
+    assert (first["note_id"], first["note_nlp_concept_id"]) == ("-7", "0")
+    assert second["term_modifiers"] == ""
+
+
+@pytest.mark.parametrize("id", ["note.txt", "", None, 2**63, "1.5", "٣"])
+def test_omop_id_that_is_no_note_id_is_an_error(id: Any, omop_doc: Doc) -> None:
+    with pytest.raises(SapbertError, match="E378.*--id-field"):
+        write_omop([(id, omop_doc)])
+
+
+def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc: Doc) -> None:
+    rows = write_omop([(2_148, omop_doc), (2**40, omop_doc)], first_id=2**31 - 4)
+    assert [int(row["note_nlp_id"]) for row in rows] == [*range(2**31 - 4, 2**31)]
+    assert rows[2]["note_id"] == str(2**40)
+    with pytest.raises(SapbertError, match="E007.*--first-id"):
+        write_omop([(1, omop_doc)], first_id=2**31 - 1)
+
+
+def test_omop_of_link_in_parts(
+    make_kb: Callable[..., Path], few_concepts: list[Concept], tmp_path: Path
+) -> None:
+    concepts = [*few_concepts]
+    concepts[3] = replace(concepts[3], codes={"OMOP": ["437663"]})
+    kb = make_kb(tmp_path, concepts)
+    notes = tmp_path / "notes.csv"
+    notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
+    arguments = ["link", kb, notes, "--id-field", "note_id"]
+    arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
+    arguments += ["--first-id", 9]
+    invoke(*arguments, code=0)
+    parts = sorted((tmp_path / "out").glob("part-*.csv"))
+    rows = [row for part in parts for row in csv.DictReader(part.open("r", newline=""))]
+    assert [row["note_nlp_id"] for row in rows] == ["9", "10", "11"]
+    assert rows[0]["note_nlp_concept_id"] == "437663"
+    # What was stopped is continued with the ids that follow.
+    state = json.loads((tmp_path / "out" / STATE_FILE).read_text("utf8"))
+    last = state["parts"].pop()
+    state["finished"] = False
+    (tmp_path / "out" / STATE_FILE).write_text(json.dumps(state), "utf8")
+    (tmp_path / "out" / last["file"]).unlink()
+    invoke(*arguments, code=0)
+    with (tmp_path / "out" / last["file"]).open("r", newline="") as file:
+        assert [row["note_nlp_id"] for row in csv.DictReader(file)] == ["11"]
+    assert re.fullmatch(
+        r"en_pipeline [\d.]+, spacy-sapbert [\d.]+, kb [0-9a-f]{16}",
+        rows[0]["nlp_system"],
+    )
