@@ -1,11 +1,19 @@
+"""Commands of training, and `check` before the first of them."""
+
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.commands import invoke
 from training.__main__ import COMMANDS, app
+from training.encoders.fetch import FILES, MODULE, PACKAGE, SHA256, fetch_encoder
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,15 +39,6 @@ def test_list_of_commands_imports_neither_torch_nor_spacy(new_process: Any) -> N
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
 
 
-def test_unknown_command_is_an_error() -> None:
-    invoke("pears", app=app, code=2)
-
-
-def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
-    words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
-    assert "[E001]" in invoke(*words, app=app, code=1).output
-
-
 def test_command_without_its_packages_names_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -47,3 +46,92 @@ def test_command_without_its_packages_names_them(
     shown = invoke("convert-corpus", app=app, code=1).output
     assert "[E521] Expected the packages of `convert-corpus`" in shown
     assert "pip install -e ." in shown
+
+
+SAMPLE = ROOT / "assets" / "sample"
+
+
+@pytest.fixture
+def settings(tiny_encoder: Path) -> list[str]:
+    return ["--encoder.base", str(tiny_encoder)]
+
+
+def test_check_passes_if_every_step_can_run(
+    invoke: Callable[..., Any],
+    settings: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = invoke("check", SAMPLE, "--name", "sample", *settings)
+    assert "Every step can run" in shown.output
+    assert not any(tmp_path.iterdir())
+
+
+def test_check_lists_all_problems_at_once(
+    invoke: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("packages").write_text("a file in the place of a folder")
+    names = ["--name", "My KB", "--version", "one", "--lang", "qq"]
+    wrong = ["--encoder.base", "models/none", "--training.epoch", "2"]
+    shown = invoke("check", "assets/umls", *names, *wrong, code=1)
+    codes = ("E001", "E331", "E004", "E333")
+    assert [code for code in codes if f"[{code}]" not in shown.output] == []
+    base = ["--encoder.base", "./models/none"]
+    assert "[E634]" in invoke("check", SAMPLE, "--name", "kb", *base, code=1).output
+
+
+def test_check_estimates_what_validation_costs(
+    invoke: Callable[..., Any], settings: list[str], tmp_path: Path
+) -> None:
+    concepts = [Concept(f"C{n}", [f"name {n}", f"other {n}"]) for n in range(3000)]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    (tmp_path / "mentions.txt").write_text("name 1||C1\nboth||C1+C2\n", "utf8")
+    more = ["--validation.mentions", tmp_path / "mentions.txt"]
+    more += ["--validation.concepts", tmp_path / "concepts.jsonl"]
+    more += ["--validation.every", 10, "--training.batch_size", 100]
+    words = ["check", SAMPLE, "--name", "sample", *settings, *more]
+    shown = " ".join(invoke(*words).output.split())
+    assert "about 6,000 names every 10 steps, which takes 50% of the time" in shown
+    shown = " ".join(invoke(*words, "--validation.sample", 998).output.split())
+    assert "about 2,000 names every 10 steps, which takes 25% of the time" in shown
+
+
+def test_check_reads_the_settings_of_the_base(
+    invoke: Callable[..., Any],
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    words = ["check", SAMPLE, "--name", "sample", "--encoder.base", base]
+    with pytest.warns(UserWarning, match=r"W601.*encoder\.pooling to be 'mean'"):
+        invoke(*words, "--encoder.pooling", "cls")
+    (base / "sapbert.json").write_text('{"pooling": "mean"}', "utf8")
+    assert "[E203]" in invoke(*words, code=1).output
+
+
+def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
+    pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
+    folder = tmp_path / "encoder"
+    assert PACKAGE in fetch_encoder(folder)
+    assert set(FILES) <= {path.name for path in folder.iterdir()}
+    assert read_settings(folder) == EncoderSettings("mean")
+    assert fetch_encoder(folder) == "an earlier run"
+
+
+def test_fetch_encoder_refuses_weights_with_another_checksum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / MODULE / "model"
+    model.mkdir(parents=True)
+    (model.parent / "__init__.py").touch()
+    for name in FILES:
+        (model / name).write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    with pytest.raises(SapbertError, match=SHA256):
+        fetch_encoder(tmp_path / "encoder")
+    assert not (tmp_path / "encoder").exists()

@@ -1,4 +1,3 @@
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -94,16 +93,6 @@ def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(
     assert len(dataset.names) == 12
 
 
-def test_build_dataset_of_a_packed_file_is_the_same(
-    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tokenizer: Any
-) -> None:
-    packed = tmp_path / "pairs.tsv.gz"
-    packed.write_bytes(gzip.compress(pairs_path.read_bytes()))
-    other = build(packed, tmp_path / "other", tokenizer)
-    assert np.array_equal(dataset.pairs, other.pairs)
-    assert np.array_equal(dataset.names, other.names)
-
-
 def test_build_dataset_takes_wider_ids_for_a_vocabulary_above_65536(
     dataset: PairDataset, pairs_path: Path, tmp_path: Path, tokenizer: Any
 ) -> None:
@@ -127,18 +116,6 @@ def test_build_dataset_names_the_bad_line(
     with pytest.raises(SapbertError, match=rf"pairs.tsv:8: .* {fields} fields"):
         build(pairs_path, tmp_path / "dataset", tokenizer)
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
-
-
-def test_build_dataset_refuses_an_empty_or_missing_file(
-    tmp_path: Path, tokenizer: Any
-) -> None:
-    path = tmp_path / "pairs.tsv"
-    with pytest.raises(SapbertError, match="found none"):
-        build(path, tmp_path / "c", tokenizer)
-    path.touch()
-    with pytest.raises(SapbertError, match="empty"):
-        build(path, tmp_path / "c", tokenizer)
-    assert not (tmp_path / "c").exists()
 
 
 def test_build_dataset_is_made_again_only_if_something_changed(
@@ -180,21 +157,6 @@ def test_tokenizer_digest_depends_on_the_tokenizer_not_on_its_last_call(
     assert len({tokenizer_digest(each) for each in (one, slow, cased)}) == 3
 
 
-def test_build_dataset_leaves_other_folders_alone(
-    pairs_path: Path, tmp_path: Path, tokenizer: Any
-) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "meta.json").write_text('{"format": 1}', "utf8")
-    (tmp_path / "file").write_text("mine", "utf8")
-    for name in ("mine", "file"):
-        with pytest.raises(SapbertError, match="something else"):
-            build(pairs_path, tmp_path / name, tokenizer)
-    assert (tmp_path / "mine" / "meta.json").is_file()
-    assert (tmp_path / "file").read_text("utf8") == "mine"
-    (tmp_path / "empty").mkdir()
-    build(pairs_path, tmp_path / "empty", tokenizer)
-
-
 @pytest.mark.parametrize("name", ["pairs", "names"])
 def test_open_dataset_refuses_a_file_that_was_cut(
     dataset: PairDataset, tmp_path: Path, name: str
@@ -211,12 +173,3 @@ def test_open_dataset_refuses_a_file_that_was_cut(
     path.unlink()
     with pytest.raises(SapbertError, match="E560.*No such file"):
         open_dataset(tmp_path / "dataset")
-
-
-def test_open_dataset_needs_no_pairs_but_a_dataset(
-    dataset: PairDataset, pairs_path: Path, tmp_path: Path
-) -> None:
-    pairs_path.unlink()
-    assert np.array_equal(open_dataset(tmp_path / "dataset").pairs, dataset.pairs)
-    with pytest.raises(SapbertError, match=r"E560.*meta\.json is missing"):
-        open_dataset(tmp_path / "nothing")

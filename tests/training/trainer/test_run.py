@@ -1,5 +1,7 @@
+"""Runs: what they write, resume and refuse, over pairs and over families."""
+
 import json
-import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -10,6 +12,7 @@ import pytest
 import torch
 from confection import Config
 from safetensors.torch import load_file
+from transformers import AutoTokenizer
 
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -18,7 +21,18 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
-from training.trainer.settings import complete_encoder, flatten_config, read_config
+from tests.encoder.test_published_folders import PUBLISHED, vectors_of
+from training.data.dataset import build_dataset
+from training.data.hierarchy import FAMILY, read_hierarchy
+from training.data.pairs import hash_text
+from training.trainer.batches import Source, collate_batch
+from training.trainer.settings import (
+    DEFAULT_CONFIG,
+    complete_encoder,
+    flatten_config,
+    read_config,
+)
+from training.trainer.tracking import open_tracker
 from training.trainer.validation import embed_texts
 
 MakeConfig = Callable[..., Config]
@@ -48,31 +62,16 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     _, model = load_encoder(str(encoder))
     assert model.config.hidden_size == 32
     assert read_settings(encoder) == EncoderSettings("mean", 25, True)
-    card = (encoder / "README.md").read_text("utf8")
+    card = read_card(encoder)
     assert "| training.optimizer.learning_rate | `0.001` |" in card
+    assert "in 60 steps with seed 0" in card
+    assert "| pairs of names | 864 | 72 | 12 |" in card
+    assert "not validated" in card
     log = (encoder / "training.jsonl").read_text("utf8").splitlines()
     assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
     assert flatten_config(written) == flatten_config(complete_encoder(config))
     assert not (tmp_path / "checkpoint").exists()
-
-
-def test_train_uses_the_pooling_of_the_base(
-    pairs_file: Path, small_settings: dict[str, Any], run_training: Any, tmp_path: Path
-) -> None:
-    """Which is the mean; without a base that has one it would be the first token."""
-    mean = {**small_settings, "training.steps": 2}
-    assert mean["encoder.pooling"] == "mean"
-    own = {key: mean[key] for key in mean if key != "encoder.pooling"}
-    for name, settings in (("own", own), ("mean", mean)):
-        run_training(tmp_path / name, pairs_file, read_config(None, settings))
-    one, other = (tmp_path / name / "encoder" for name in ("own", "mean"))
-    assert read_settings(one) == EncoderSettings("mean", 25, True)
-    assert equal_weights(one, other)
-    assert "Use mean pooling" in read_card(one)
-    written = flatten_config(read_config(one / "training.cfg"))
-    assert written["encoder.pooling"] == "mean"
-    assert written["encoder.lowercase"] is True
 
 
 def test_trained_encoder_is_read_by_sentence_transformers(
@@ -96,42 +95,9 @@ def test_trained_encoder_is_read_by_sentence_transformers(
     assert np.allclose((theirs * ours.numpy()).sum(1), 1, atol=1e-5)
 
 
-def test_trained_adapter_is_not_offered_to_others(
-    train_small: Any, tmp_path: Path
-) -> None:
-    train_small({"training.steps": 2, "encoder.adapter_reduction": 4})
-    assert not (tmp_path / "encoder" / "modules.json").exists()
-    card = (tmp_path / "encoder" / "README.md").read_text("utf8")
-    assert "library_name: transformers" in card
-
-
-def test_train_from_pickled_weights_writes_safetensors(
-    train_small: Any, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
-    torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
-    (base / "model.safetensors").unlink()
-    for name, encoder in (("pickled", base), ("plain", tiny_encoder)):
-        train_small({"encoder.base": str(encoder), "training.steps": 2}, name)
-    one, other = (tmp_path / name / "encoder" for name in ("pickled", "plain"))
-    assert equal_weights(one, other)
-    assert not [*one.glob("*.bin")]
-
-
 def read_card(encoder: Path) -> str:
     """Return the model card of an encoder in one line."""
     return " ".join((encoder / "README.md").read_text("utf8").split())
-
-
-def test_train_writes_what_was_used_into_the_model_card(
-    train_small: Any, tmp_path: Path
-) -> None:
-    train_small({"training.steps": 2, "training.seed": 3})
-    card = read_card(tmp_path / "encoder")
-    assert "in 2 steps with seed 3" in card
-    assert "| pairs of names | 32 | 72 | 0.444 |" in card  # 2 batches of 16
-    assert "not validated" in card
-    assert "on 72 pairs" not in card
 
 
 def test_train_is_the_same_for_a_seed(train_small: Any, tmp_path: Path) -> None:
@@ -143,7 +109,7 @@ def test_train_is_the_same_for_a_seed(train_small: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"training.chunks": 3}, {"encoder.adapter_reduction": 4}]
+    "more", [{"training.chunks": 3}, {"encoder.adapter_reduction": 4}]
 )
 def test_train_resumed_equals_an_unbroken_run(
     train_small: Any, more: dict[str, Any], tmp_path: Path
@@ -223,19 +189,6 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
     assert train_small(other)["steps"] == 3
 
 
-def test_train_replaces_a_finished_encoder_with_force_only(
-    train_small: Any, tmp_path: Path
-) -> None:
-    train_small({"training.steps": 1})
-    before = (tmp_path / "encoder" / "model.safetensors").read_bytes()
-    other = {"training.steps": 2}
-    with pytest.raises(SapbertError, match=r"E003.*--force"):
-        train_small(other)
-    assert (tmp_path / "encoder" / "model.safetensors").read_bytes() == before
-    train_small(other, force=True)
-    assert (tmp_path / "encoder" / "model.safetensors").read_bytes() != before
-
-
 @pytest.mark.parametrize("folder", ["checkpoint", "corpus", "corpus-families"])
 def test_train_replaces_no_folder_of_another_kind(
     train_small: Any, tmp_path: Path, folder: str
@@ -275,15 +228,6 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     assert not (tmp_path / "encoder").exists()
 
 
-def test_train_with_infinite_weights_at_the_end_writes_no_encoder(
-    train_small: Any, tmp_path: Path
-) -> None:
-    more = {"training.optimizer.learning_rate": 1e300, "training.steps": 1}
-    with pytest.raises(SapbertError, match=r"E607.* after step 1, .*not finite"):
-        train_small(more)
-    assert not (tmp_path / "encoder").exists()
-
-
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_train_in_half_precision_has_float32_weights(
     train_small: Any, precision: str, tmp_path: Path
@@ -294,3 +238,141 @@ def test_train_in_half_precision_has_float32_weights(
     assert summary["steps"] == 3
     weights = load_file(tmp_path / "encoder" / "model.safetensors")
     assert {each.dtype for each in weights.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("make", PUBLISHED)
+def test_train_of_a_published_base_starts_with_its_vectors(
+    make: Callable[[Path], Any],
+    small_settings: dict[str, Any],
+    pairs_file: Path,
+    run_training: Any,
+    tmp_path: Path,
+) -> None:
+    """With a learning rate of zero, these are also the vectors of the end."""
+    base, encoder = tmp_path / "base", tmp_path / "encoder"
+    make(base)
+    settings = {
+        **small_settings,
+        "encoder.base": str(base),
+        "encoder.pooling": None,
+        "training.steps": 1,
+        "training.optimizer.learning_rate": 0.0,
+    }
+    run_training(tmp_path, pairs_file, read_config(None, settings))
+    assert read_settings(encoder) == read_settings(base)
+    np.testing.assert_allclose(vectors_of(encoder), vectors_of(base), atol=1e-6)
+    assert not [*encoder.glob("*.bin")]
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_open_tracker_that_is_not_installed_is_an_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("wandb", "torch.utils.tensorboard", "tensorboard"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with (
+        pytest.raises(SapbertError, match=f"pip install {name}"),
+        open_tracker(name, tmp_path, {}, step=0),
+    ):
+        pass
+
+
+def test_open_tracker_for_tensorboard_writes_every_number(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    folder = tmp_path / "tracking"
+    with open_tracker("tensorboard", folder, {"seed": 0}, step=0) as track:
+        track({"step": 1, "source": "pairs", "loss": 0.5, "mined": 0.25})
+    events = list((tmp_path / "tracking").glob("events.*"))
+    assert len(events) == 1
+    assert b"mined" in events[0].read_bytes()
+
+
+MakeConfig = Callable[..., Config]
+
+
+@pytest.fixture(scope="module")
+def config(
+    forest: dict[str, str], small_settings: dict[str, Any]
+) -> Callable[..., Config]:
+    """The config file for hierarchies with the tiny encoder."""
+
+    def make(more: dict[str, Any] | None = None) -> Config:
+        path = DEFAULT_CONFIG.with_name("hierarchy.cfg")
+        return read_config(path, {**small_settings, **forest, **(more or {})})
+
+    return make
+
+
+def test_collate_batch_of_families_has_every_distance(
+    forest: dict[str, str], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    families = Path(forest["hierarchy.families"])
+    dataset = build_dataset(
+        families,
+        tmp_path / "corpus",
+        AutoTokenizer.from_pretrained(tiny_encoder),
+        max_length=12,
+        lowercase=True,
+    )
+    hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
+    firsts = np.arange(0, 45, 9)[:, None] * FAMILY
+    numbers = (firsts + np.arange(FAMILY)).reshape(-1)
+    source = Source("families", families, dataset, hierarchy)
+    batch = collate_batch(source, numbers)
+    assert batch.distances is not None
+    assert batch.distances.shape == (len(batch.labels), len(batch.labels))
+    assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
+    same = batch.labels[:, None] == batch.labels[None, :]
+    assert torch.equal(batch.distances == 0, same)
+    assert int(batch.labels[0]) == hash_text("p0")
+    alone = source._replace(hierarchy=None)
+    assert collate_batch(alone, numbers).distances is None
+
+
+def test_train_on_all_files_lowers_the_loss_of_families(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    summary = run_training(tmp_path, pairs_file, config({"training.epochs": 6}))
+    # 72 pairs are 5 batches of 16, 8 relations 1, 45 families of three 9
+    assert summary["steps"] == 6 * (5 + 1 + 9)
+    assert (summary["pairs"], summary["relations"]) == (72, 8)
+    assert summary["families"] == 45
+    folder = tmp_path / "encoder"
+    lines = (folder / "training.jsonl").read_text("utf8").splitlines()
+    log = [json.loads(line) for line in lines]
+    by_source = {
+        name: [entry["loss"] for entry in log if entry["source"] == name]
+        for name in ("pairs", "relations", "families")
+    }
+    assert [len(each) for each in by_source.values()] == [30, 6, 54]
+    losses = by_source["families"]
+    assert np.mean(losses[-9:]) < np.mean(losses[:9])
+    card = (folder / "README.md").read_text("utf8")
+    assert "| families of a hierarchy | 270 | 45 | 6 |" in card
+    assert "| hierarchy_sha256 |" in card
+
+
+def test_train_on_all_files_resumed_equals_an_unbroken_run(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    made = config({"training.epochs": 1})
+    run_training(tmp_path / "whole", pairs_file, made)
+    stop = Event()
+    stop.set()
+    for _ in range(4):
+        assert run_training(tmp_path / "cut", pairs_file, made, stop=stop) is None
+    assert run_training(tmp_path / "cut", pairs_file, made)["steps"] == 15
+    one, other = (
+        load_file(tmp_path / name / "encoder" / "model.safetensors")
+        for name in ("whole", "cut")
+    )
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_train_on_incomplete_families_is_an_error(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    odd = tmp_path / "odd.tsv"
+    odd.write_text("a\tb\tc\n", "utf8")
+    with pytest.raises(SapbertError, match="families of 3 lines.*1 lines"):
+        run_training(tmp_path, pairs_file, config({"hierarchy.families": str(odd)}))

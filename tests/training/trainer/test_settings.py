@@ -31,13 +31,6 @@ def test_read_config_default_has_the_constants_of_the_paper() -> None:
     assert flat["training.loss.scale_neg"] == 50
 
 
-def test_read_config_of_translations_changes_the_epochs_only() -> None:
-    settings = make_settings(read_config(DEFAULT_CONFIG.with_name("translations.cfg")))
-    assert settings.training.epochs == 5
-    assert settings.training.batch_size == 256
-    assert settings.training.optimizer.learning_rate == 2e-5
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_config_file_is_valid(path: Path) -> None:
     assert make_settings(read_config(path)).training.epochs >= 1
@@ -129,15 +122,6 @@ def test_read_config_with_a_wrong_setting_is_an_error(
         read_config(None, overrides)
 
 
-def test_read_config_of_another_file_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "broken.cfg"
-    path.write_text("seed = 1\n", "utf8")
-    with pytest.raises(SapbertError, match="E612"):
-        read_config(path)
-    with pytest.raises(SapbertError, match="E001"):
-        read_config(tmp_path / "missing.cfg")
-
-
 def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
     config = read_config(None, {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"})
     path = tmp_path / "training.cfg"
@@ -191,14 +175,3 @@ def test_complete_encoder_warns_of_settings_that_the_base_has_not(
     with pytest.warns(UserWarning, match=rf"W601.*encoder\.{setting}"):
         assert complete_encoder(config)["encoder"][setting] == value
     assert config["encoder"][setting] == value
-
-
-def test_complete_encoder_does_not_warn_of_what_the_base_leaves_open(
-    tiny_encoder: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
-    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
-    (base / "sapbert.json").unlink()
-    changes = {"encoder.base": str(base), "encoder.lowercase": False}
-    section = complete_encoder(read_config(None, changes))["encoder"]
-    assert (section["pooling"], section["lowercase"]) == ("cls", False)
-    assert not recwarn.list

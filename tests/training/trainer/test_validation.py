@@ -45,8 +45,11 @@ def validation_settings(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_validate_counts_ties_with_their_probability(
-    make_config: MakeConfig, validation_settings: dict[str, Any]
+    make_config: MakeConfig,
+    validation_settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert read_validation(make_settings(make_config())) is None
     settings = make_settings(make_config(validation_settings))
     validation = read_validation(settings)
     assert validation is not None
@@ -57,20 +60,9 @@ def test_validate_counts_ties_with_their_probability(
     assert validate(model, tokenizer, validation, settings) == 2.5 / 4
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_validate_in_blocks_equals_all_cosines_at_once(
-    make_config: MakeConfig,
-    validation_settings: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings = make_settings(make_config(validation_settings))
-    validation = read_validation(settings)
-    assert validation is not None
-    loaded = load_encoder(settings.encoder.base)
     for name, size in (("NAMES_PER_BLOCK", 1), ("MENTIONS_PER_BLOCK", 1)):
         monkeypatch.setattr(f"training.trainer.validation.{name}", size)
-        assert validate(loaded[1], loaded[0], validation, settings) == 2.5 / 4
+        assert validate(model, tokenizer, validation, settings) == 2.5 / 4
 
 
 def test_sample_concepts_are_those_of_gold_mentions_and_some_others() -> None:
@@ -126,31 +118,6 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
         found[lowercase] = validate(model, tokenizer, validation, settings)
     # lower-cased, both names are one and each mention is a tie
     assert found == {False: 1.0, True: 0.5}
-
-
-def test_validate_lower_cases_mentions_like_names(
-    make_config: MakeConfig, cased_encoder: Path, tmp_path: Path
-) -> None:
-    names = ["fever", "pain", "cough", "asthma", "gout", "stroke", "anemia", "eczema"]
-    concepts = [Concept(name, [name]) for name in names]
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    lines = [f"{name.upper()}||{name}\n" for name in names]
-    (tmp_path / "mentions.txt").write_text("".join(lines), "utf8")
-    more = {
-        "encoder.base": str(cased_encoder),
-        "encoder.lowercase": True,
-        "validation.mentions": str(tmp_path / "mentions.txt"),
-        "validation.concepts": str(tmp_path / "concepts.jsonl"),
-    }
-    settings = make_settings(make_config(more))
-    validation = read_validation(settings)
-    assert validation is not None
-    tokenizer, model = load_encoder(settings.encoder.base)
-    assert validate(model, tokenizer, validation, settings) == 1
-
-
-def test_read_validation_without_mentions_is_none(make_config: MakeConfig) -> None:
-    assert read_validation(make_settings(make_config())) is None
 
 
 @pytest.mark.parametrize("ids", ["MESH:C1", "C9"])

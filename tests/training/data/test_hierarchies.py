@@ -1,0 +1,199 @@
+"""Relations between concepts: distances, families, pairs of MRREL."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.data.families import write_families
+from training.data.hierarchy import (
+    FAMILY,
+    build_hierarchy,
+    compute_distances,
+    read_hierarchy,
+)
+from training.data.pairs import hash_text
+from training.data.relations import read_relations, write_relations
+
+FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
+
+
+def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
+    hierarchy = build_hierarchy(
+        Concept(cui, [cui], parents=above) for cui, above in parents.items()
+    )
+    labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
+    return compute_distances(hierarchy, labels)
+
+
+def test_compute_distances_by_hand() -> None:
+    found = measure(FOREST, "abcdaef")
+    # fmt: off
+    assert found.tolist() == [
+        # a  b  c  d  a  e  f
+        [0, 2, 2, 3, 0, 3, 3],
+        [2, 0, 1, 2, 2, 3, 3],
+        [2, 1, 0, 3, 2, 3, 3],
+        [3, 2, 3, 0, 3, 3, 3],
+        [0, 2, 2, 3, 0, 3, 3],
+        [3, 3, 3, 3, 3, 0, 1],
+        [3, 3, 3, 3, 3, 1, 0],
+    ]
+    # fmt: on
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefg"), st.lists(st.sampled_from("abcdefgx"), max_size=4)
+    ),
+    st.text("abcdefg", max_size=10),
+)
+def test_compute_distances_equals_the_definition(
+    parents: dict[str, list[str]], rows: str
+) -> None:
+    above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
+    found = measure(parents, rows)
+    assert found.shape == (len(rows), len(rows))
+    for (i, one), (j, other) in product(enumerate(rows), repeat=2):
+        if one == other:
+            expected = 0
+        elif above[one] & above[other]:
+            expected = 1
+        elif one in above[other] or other in above[one]:
+            expected = 2
+        else:
+            expected = 3
+        assert found[i, j] == expected
+
+
+# a tree of three generations, an only child, and two that nobody is related to
+PARENTS: dict[str, list[str]] = {
+    **{f"b{i}": ["a"] for i in range(4)},
+    **{f"c{i}": [f"b{i % 4}"] for i in range(12)},
+    "a": [],
+    "lone-child": ["lone-parent"],
+    "lone-parent": [],
+    "x": [],
+    "y": ["not-there"],
+}
+
+
+def write_tree(folder: Path, parents: dict[str, list[str]] = PARENTS) -> Path:
+    path = folder / "concepts.jsonl"
+    concepts = [
+        Concept(cui, [f"{cui} one", f"{cui} two", f"{cui} three"], parents=above)
+        for cui, above in parents.items()
+    ]
+    write_concepts(path, concepts)
+    return path
+
+
+def read_families(path: Path) -> list[list[list[str]]]:
+    lines = [line.split("\t") for line in path.read_text("utf8").splitlines()]
+    return [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
+
+
+def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path: Path) -> None:
+    concepts, path = write_tree(tmp_path), tmp_path / "families.tsv"
+    counts = write_families(concepts, path)
+    families = read_families(path)
+    assert list(counts.values()) == [21, 18, 19]  # concepts, steps, families
+    anchors = [family[0][0] for family in families]
+    assert sorted(anchors) == sorted(set(PARENTS) - {"x", "y"})
+    hierarchy = read_hierarchy(concepts)
+    for family in families:
+        for cui, one, other in family:
+            assert one != other
+            assert one.split()[0] == other.split()[0] == cui
+        cuis = [cui for cui, _, _ in family]
+        labels = np.array([hash_text(cui) for cui in cuis])
+        found = compute_distances(hierarchy, labels)[0].tolist()
+        if cuis[0] == "a":
+            assert found == [0, 2, 2]
+            assert cuis[1] != cuis[2]
+        elif cuis[0].startswith("lone"):
+            assert found == [0, 2, 3]
+        else:
+            assert found == [0, 1, 2]
+
+
+def test_write_families_of_a_cycle(tmp_path: Path) -> None:
+    circle = {"a": ["c", "a"], "b": ["a"], "c": ["b"]}
+    path = tmp_path / "families.tsv"
+    assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
+
+
+def test_write_families_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "families.tsv"
+    with pytest.raises(SapbertError, match="E106"):
+        write_families(write_tree(tmp_path, {"x": [], "y": ["gone"]}), path)
+    assert not path.exists()
+
+
+ROWS = [
+    ("C1", "RO", "C2", "part_of", "N"),
+    ("C2", "RO", "C1", "has_part", "N"),
+    ("C1", "RO", "C3", "causes", "N"),
+    ("C1", "RO", "C4", "causes", "O"),  # suppressed
+    ("C1", "SIB", "C4", "", "N"),  # without a name
+    ("C2", "RO", "C2", "causes", "N"),  # to itself
+    ("C2", "RO", "C9", "causes", "N"),  # unknown
+    ("C3", "RO", "C4", "causes", ""),  # of equal names
+]
+
+
+def write_rows(folder: Path, rows: list[Any] = ROWS) -> Path:
+    path = folder / "MRREL.RRF"
+    path.write_text(
+        "".join(
+            f"{one}|A|CUI|{rel}|{other}|A|CUI|{rela}|R||X|X|||{suppress}||\n"
+            for one, rel, other, rela, suppress in rows
+        ),
+        "utf8",
+    )
+    names = {"C1": ["heart"], "C2": ["valve", "flap"], "C3": ["Pain"], "C4": ["pain"]}
+    write_concepts(
+        folder / "concepts.jsonl", [Concept(*each) for each in names.items()]
+    )
+    return path
+
+
+def write_and_read(folder: Path, **options: Any) -> list[str]:
+    path = folder / "relations.tsv"
+    concepts, mrrel = folder / "concepts.jsonl", folder / "MRREL.RRF"
+    write_relations(concepts, mrrel, path, force=True, **options)
+    return path.read_text("utf8").splitlines()
+
+
+def test_write_relations_has_one_pair_for_two_concepts(tmp_path: Path) -> None:
+    write_rows(tmp_path)
+    one, other = write_and_read(tmp_path)
+    assert one in ("C1+C2\theart\tvalve", "C1+C2\theart\tflap")
+    assert other == "C1+C3\theart\tPain"
+    assert write_and_read(tmp_path) == [one, other]
+    drawn = {write_and_read(tmp_path, seed=seed)[0] for seed in range(10)}
+    assert len(drawn) == 2
+
+
+def test_write_relations_selects_relations_by_name(tmp_path: Path) -> None:
+    write_rows(tmp_path)
+    assert write_and_read(tmp_path, relations="causes") == ["C1+C3\theart\tPain"]
+    with pytest.raises(SapbertError, match="E106"):
+        write_and_read(tmp_path, relations="cures")
+
+
+def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match=r"E001.*MRREL\.RRF"):
+        list(read_relations(tmp_path))
+    path = write_rows(tmp_path)
+    with path.open("a") as file:
+        file.write("C1|cut\n")
+    with pytest.raises(SapbertError, match=r"MRREL\.RRF:9"):
+        list(read_relations(path))
+    assert len(list(read_relations(path, on_error="skip"))) == 6

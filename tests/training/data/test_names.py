@@ -1,0 +1,389 @@
+"""Pairs of names, of translations, of mentions, and names held out."""
+
+import gzip
+import os
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import (
+    read_mentions,
+)
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from training.data.hold_out import draw_synonym, hold_out, hold_out_names, is_held_out
+from training.data.pairs import (
+    distinct_names,
+    filter_languages,
+    nth_combination,
+    read_pairs,
+    sample_pairs,
+    write_pairs,
+)
+from training.data.training_mentions import write_finetune_pairs
+from training.data.translation_pairs import write_translation_pairs
+
+ROOT = Path(__file__).parents[3]
+
+
+@given(st.integers(2, 40))
+def test_nth_combination_counts_through_all_pairs(n: int) -> None:
+    total = n * (n - 1) // 2
+    found = [nth_combination(n, index) for index in range(total)]
+    assert found == list(combinations(range(n), 2))
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1), st.integers(0, 9))
+def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(
+    aliases: list[str], seed: int
+) -> None:
+    concept = Concept("C0000001", aliases)
+    names = distinct_names(concept)
+    pairs = list(sample_pairs(concept, most=5, seed=seed))
+    assert len(pairs) == min(5, len(names) * (len(names) - 1) // 2)
+    assert pairs == sorted(set(pairs), key=lambda p: (p[1].lower(), p[2].lower()))
+    assert all(one in names and other in names for _, one, other in pairs)
+
+
+def test_sample_pairs_are_fifty_from_eleven_names_on() -> None:
+    names = [f"name {number}" for number in range(11)]
+    assert len(list(sample_pairs(Concept("C1", names[:10])))) == 45
+    assert len(list(sample_pairs(Concept("C1", names)))) == 50
+    huge = Concept("C1", [f"name {number}" for number in range(3000)])
+    assert len(list(sample_pairs(huge))) == 50  # 4,498,500 are not enumerated
+
+
+def test_sample_pairs_depend_on_the_seed_alone(
+    tmp_path: Path, new_process: Any
+) -> None:
+    code = (
+        "from training.data.pairs import sample_pairs;"
+        "from spacy_sapbert.vocabularies.concepts import Concept;"
+        "print(list(sample_pairs(Concept('C1', [f'n{i}' for i in range(40)]), seed=4)))"
+    )
+    outputs = {
+        new_process.python(
+            code, env={**os.environ, "PYTHONHASHSEED": hash_seed}, cwd=ROOT, check=True
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    concept = Concept("C1", [f"n{number}" for number in range(40)])
+    assert list(sample_pairs(concept, seed=4)) != list(sample_pairs(concept, seed=5))
+
+
+def test_sample_pairs_with_noise_disturb_the_second_name_of_a_share() -> None:
+    words = ("fever", "cough", "edema", "sepsis", "lesion")
+    concept = Concept("C1", [f"{one} of {two}" for one in words for two in words])
+    plain, half, whole = (
+        list(sample_pairs(concept, most=200, noise=noise)) for noise in (0, 0.5, 1)
+    )
+    assert [pair[:2] for pair in plain] == [pair[:2] for pair in whole]
+    counts = [
+        sum(one != other for one, other in zip(plain, noisy, strict=True))
+        for noisy in (half, whole)
+    ]
+    assert 70 < counts[0] < 130
+    assert counts[1] > 180  # some noises leave some names as they are
+    assert list(sample_pairs(concept, most=200, noise=1)) == whole
+    assert list(sample_pairs(concept, most=200, noise=1, seed=1)) != whole
+    assert all(len(text.split("\t")) == 1 and text.strip() for *_, text in whole)
+
+
+def test_write_pairs_counts_and_writes_tabs(tmp_path: Path) -> None:
+    concepts = [Concept("C1", ["a", "b", "c"]), Concept("C2", ["d\te"])]
+    counts = write_pairs(concepts, tmp_path / "pairs.tsv")
+    # concepts, distinct names, concepts with two names, trimmed to 50 pairs, pairs
+    assert list(counts.values()) == [2, 4, 1, 0, 3]
+    assert (tmp_path / "pairs.tsv").read_text() == "C1\ta\tb\nC1\ta\tc\nC1\tb\tc\n"
+
+
+IN_LANGUAGES = [
+    Concept("C1", ["a", "b", "ä", "?"], languages={"ENG": [0, 1], "FIN": [1, 2]}),
+    Concept("C2", ["c", "ö"], languages={"ENG": [0], "FIN": [1]}),
+    Concept("C3", ["d", "e"], languages={"GER": [0]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        (["ENG"], ["C1\ta\tb"]),
+        (["FIN"], ["C1\tb\tä"]),
+        (["FIN", "ENG"], ["C1\ta\tb", "C1\ta\tä", "C1\tb\tä", "C2\tc\tö"]),
+    ],
+)
+def test_write_pairs_of_some_languages(
+    languages: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    write_pairs(filter_languages(IN_LANGUAGES, languages, Path("c.jsonl")), path)
+    assert path.read_text("utf8").splitlines() == expected
+
+
+def test_read_pairs_of_the_authors_have_bars(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
+    assert [*read_pairs(path)] == [["C01", "fever", "pyrexia"], ["C02", "pain", "ache"]]
+
+
+def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
+    concepts = [Concept(f"C{i:03}", [f"name {i}"]) for i in range(500)]
+    whole, one, other = (tmp_path / f"{name}.jsonl" for name in "abc")
+    write_concepts(whole, concepts)
+    counts = hold_out(whole, one, other, share=0.2, seed=1)
+    trained, held = list(read_concepts(one)), list(read_concepts(other))
+    assert counts == {"trained": len(trained), "held_out": len(held), "nameless": 0}
+    assert 60 < len(held) < 140
+    assert sorted([*trained, *held], key=lambda each: each.cui) == concepts
+    assert trained == sorted(trained, key=lambda each: each.cui)
+
+
+def test_hold_out_removes_held_out_names(tmp_path: Path) -> None:
+    held = next(f"C{i}" for i in range(99) if is_held_out(f"C{i}", share=0.3))
+    one, two = [f"D{i}" for i in range(99) if not is_held_out(f"D{i}", share=0.3)][:2]
+    concepts = [
+        Concept(held, ["Fever", "pyrexia"]),
+        Concept(
+            one,
+            ["High fever", "FEVER", "hot"],
+            parents=[held],
+            languages={"ENG": [0, 1], "LAT": [1], "SPA": [2]},
+            sources={"A": [1, 2]},
+        ),
+        Concept(two, ["Pyrexia"]),
+    ]
+    paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    write_concepts(paths[0], concepts)
+    counts = hold_out(*paths, share=0.3)
+    assert counts == {"trained": 1, "held_out": 1, "nameless": 1}
+    assert list(read_concepts(paths[1])) == [
+        Concept(
+            one,
+            ["High fever", "hot"],
+            parents=[held],
+            languages={"ENG": [0], "SPA": [1]},
+            sources={"A": [1]},
+        )
+    ]
+    assert list(read_concepts(paths[2])) == concepts[:1]
+
+
+def test_draw_synonym_is_unlike_all_other_names() -> None:
+    names = ["Heart Attack", "attack, heart", "heart attacks", "infarction", "MI", "mi"]
+    drawn = {draw_synonym(Concept("C1", names), seed=seed) for seed in range(20)}
+    assert drawn == {"infarction", "mi"}
+    assert draw_synonym(Concept("C1", names[:3]), seed=0) is None
+    assert draw_synonym(Concept("C1", ["pain"]), seed=0) is None
+
+
+def test_hold_out_names_moves_a_name_of_one_concept_to_the_mentions(
+    tmp_path: Path,
+) -> None:
+    concepts = [
+        Concept("C1", ["fever", "Pyrexia", "pyrexia"], languages={"ENG": [0, 1]}),
+        Concept("C2", ["hot", "shared"]),
+        Concept("C3", ["cold", "Shared"]),
+        Concept("C4", ["lonely"]),
+    ]
+    whole, trained = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    write_concepts(whole, concepts)
+    counts = hold_out_names(whole, trained, tmp_path / "c.tsv", share=1.0)
+    assert counts == {"concepts": 4, "held_out": 1}
+    left = Concept("C1", ["fever"], languages={"ENG": [0]})
+    assert list(read_concepts(trained)) == [left, *concepts[1:]]
+    golds = list(read_mentions(tmp_path / "c.tsv"))
+    assert [(gold.mention, gold.parts) for gold in golds] == [("pyrexia", [["C1"]])]
+
+
+DICTIONARY = [
+    Concept("C1", ["Heart attack", "MI"], retired=["C8"], sources={"S": [0, 1]}),
+    Concept("C2", ["Mitral insufficiency", "MI"]),
+    Concept("C3", ["Fever"]),
+]
+
+
+def write_mentions(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf8")
+    return path
+
+
+@pytest.fixture
+def concepts_path(tmp_path: Path) -> Path:
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, DICTIONARY)
+    return path
+
+
+def test_write_finetune_pairs_has_every_other_name_of_the_concept(
+    concepts_path: Path, tmp_path: Path
+) -> None:
+    mentions = write_mentions(
+        tmp_path / "train.txt",
+        "mi||C1",
+        "Mi||C1",
+        "coronary  infarct||C8",
+        "mi||C2",
+        "fever||C3",
+        "both||C1+C2",
+        "either||C2|C3",
+        "nothing||C9",
+    )
+    counts = write_finetune_pairs([mentions], concepts_path, tmp_path / "pairs.tsv")
+    pairs = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
+    assert [tuple(line.split("\t")) for line in pairs] == [
+        ("C1", "coronary infarct", "Heart attack"),
+        ("C1", "coronary infarct", "MI"),
+        ("C1", "mi", "Heart attack"),
+        ("C2", "either", "MI"),
+        ("C2", "either", "Mitral insufficiency"),
+        ("C2", "mi", "Mitral insufficiency"),
+        ("C3", "either", "Fever"),
+    ]
+    assert counts["mentions"] == 8
+    assert counts["composite or without an id"] == 1
+    assert counts["ids"] == 5
+    assert counts["ids that the dictionary has"] == 4
+    assert counts["pairs"] == 7
+
+
+MENTIONS = [
+    "mi||C1",
+    "coronary  infarct||C8",
+    "Coronary infarct||C1",
+    "pyrexia||OLD",
+    "leak||C2",
+    "Leak||C3",
+    "both||C1+C2",
+    "nothing||C9",
+]
+
+
+def test_add_mentions_appends_them_as_names(
+    invoke: Callable[..., Any], concepts_path: Path, tmp_path: Path
+) -> None:
+    mentions = write_mentions(tmp_path / "train.txt", *MENTIONS)
+    aliases = write_mentions(tmp_path / "aliases.tsv", "OLD\tC3")
+    options = ["--output", tmp_path / "extended.jsonl", "--aliases", aliases]
+    invoke("add-mentions", concepts_path, mentions, *options)
+    concepts = list(read_concepts(tmp_path / "extended.jsonl"))
+    assert concepts[0].sources == {"S": [0, 1]}
+    assert {concept.cui: concept.aliases for concept in concepts} == {
+        "C1": ["Heart attack", "MI", "Coronary infarct"],
+        "C2": ["Mitral insufficiency", "MI", "leak"],
+        "C3": ["Fever", "pyrexia", "Leak"],
+    }
+
+
+write_translations = partial(write_translation_pairs, force=True, quiet=True)
+
+
+def write_file(path: Path, text: str) -> Path:
+    data = text.encode("utf8")
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fever kuume\npain kipu\n", ["fever\tkuume", "pain\tkipu"]),  # MUSE
+        ("fever\tkuume\r\npain\tkipu", ["fever\tkuume", "pain\tkipu"]),
+        ("\n \nFever\tKuume\n\n", ["Fever\tKuume"]),
+        # titles; only the tab parts them
+        ("Heart  attack\t Sydän\u00a0infarkti \n", ["Heart attack\tSydän infarkti"]),
+        ("\ufefffever\t発熱\n", ["fever\t発熱"]),
+    ],
+)
+def test_write_translation_pairs_has_an_id_for_each(
+    text: str, expected: list[str], tmp_path: Path
+) -> None:
+    path = write_file(tmp_path / "words.txt", text)
+    report = write_translations([path], tmp_path / "pairs.tsv")
+    lines = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
+    assert lines == [f"translation:00000{n}\t{t}" for n, t in enumerate(expected, 1)]
+    assert report.concepts == len(expected)
+
+
+def test_filter_translations_counts_equal_and_repeated_pairs(tmp_path: Path) -> None:
+    one = write_file(
+        tmp_path / "en-fi.tsv", "radio\tRadio\n\nfever\tkuume\nFever\tkuume\n&\tja\n"
+    )
+    other = write_file(tmp_path / "fi-en.tsv.gz", "kuume\tfever\nkipu\tpain\n")
+    report = write_translations([one, other], tmp_path / "pairs.tsv")
+    assert (tmp_path / "pairs.tsv").read_text("utf8") == (
+        "translation:000001\tfever\tkuume\ntranslation:000002\tkipu\tpain\n"
+    )
+    assert report.dropped == {
+        "pairs of equal words": 1,
+        "blank lines": 1,
+        "repeated pairs": 2,
+        "pairs without a letter or digit": 1,
+    }
+    assert sum(report.rows.values()) == 7
+
+
+@pytest.mark.parametrize(
+    "bad", ["alone", "a\tb\tc", "a b", "a\t ", "\tb", "na\xefve\tsinisilm\xe4inen"]
+)
+def test_read_translations_names_or_counts_a_bad_line(bad: str, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"  # the last one is not UTF-8
+    path.write_bytes(f"fever\tkuume\n{bad}\npain\tkipu\n".encode("latin1"))
+    with pytest.raises(SapbertError, match=r"words\.tsv:2: ") as raised:
+        write_translations([path], tmp_path / "pairs.tsv")
+    assert "alone" not in str(raised.value)
+    assert not (tmp_path / "pairs.tsv").exists()
+    report = write_translations([path], tmp_path / "pairs.tsv", on_error="skip")
+    assert (report.concepts, sum(report.dropped.values())) == (2, 1)
+
+
+@given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_write_translation_pairs_of_any_text(text: str, tmp_path: Path) -> None:
+    path = write_file(tmp_path / "words.txt", text)
+    output = tmp_path / "pairs.tsv"
+    try:
+        report = write_translations([path], output, on_error="skip")
+    except SapbertError:
+        return
+    lines = output.read_bytes().decode("utf8").split("\n")[:-1]
+    assert len(lines) == report.concepts
+    for line in lines:
+        _, one, other = line.split("\t")
+        assert one.strip()
+        assert other.strip()
+        assert one.lower() != other.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "lines"),
+    [("xling-eval-en.zip", "**/en-ru/*", 11_500), ("panlex-fi-l2.zip", "*", 147_000)],
+)
+def test_read_translations_of_published_word_lists(
+    name: str,
+    files: str,
+    lines: int,
+    data_file: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    with zipfile.ZipFile(data_file(f"crosslingual/{name}")) as archive:
+        archive.extractall(tmp_path)
+    paths = [
+        path
+        for path in sorted(tmp_path.rglob(files))
+        if path.is_file()
+        and not path.name.startswith(".")
+        and "MACOSX" not in str(path)
+    ]
+    report = write_translations(paths, tmp_path / "pairs.tsv")
+    assert sum(report.rows.values()) == lines
+    # the shorter lists are parts of the longer ones
+    assert report.dropped["repeated pairs"] > lines / 3
+    assert report.concepts + sum(report.dropped.values()) == lines

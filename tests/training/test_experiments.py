@@ -1,0 +1,341 @@
+"""Baselines, tables of results, and what an encoder knows of a hierarchy."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.accuracy import Answer
+from spacy_sapbert.evaluation.evaluate import evaluate_kb
+from spacy_sapbert.evaluation.gold_mentions import make_resolver
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
+from spacy_sapbert.io.writing import write_json
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from tests.commands import invoke
+from training.__main__ import app
+from training.data.dictionary import read_dictionary
+from training.data.hierarchy import compute_distances, read_hierarchy
+from training.data.hold_out import hold_out
+from training.data.pairs import hash_text
+from training.experiments.baselines import (
+    back_off_ranker,
+    read_training_mentions,
+    tfidf_ranker,
+)
+from training.experiments.evaluate_hierarchy import (
+    area_under_curve,
+    format_tables,
+    score_distances,
+    score_encoder,
+    score_relations,
+)
+from training.experiments.held_out_pairs import draw_pairs
+from training.experiments.tables import MEAN, TOGETHER, results_table
+
+run = partial(invoke, "evaluate-baseline", app=app)
+GOLD = """mention\tids
+Fever\tC0000004
+MI\tC0000001
+heart attack\tC9999999
+nonsense\tC0000001+C0000002
+headache\tC0000007
+"""
+
+
+@pytest.mark.parametrize(
+    ("baseline", "lenient"), [("exact", 0.8), ("tfidf", 0.8), ("back-off", 0.6)]
+)
+def test_evaluate_baseline_writes_results_as_evaluate_does(
+    sample_kb: Path, tmp_path: Path, baseline: str, lenient: float
+) -> None:
+    if baseline == "tfidf":
+        pytest.importorskip("sklearn", reason="no scikit-learn")
+    gold, train, output = (tmp_path / name for name in ("g.tsv", "t.txt", "r.json"))
+    gold.write_text(GOLD, "utf8")
+    train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
+    options = ("--baseline", baseline, "--train", train, "--seen", train)
+    run(sample_kb, gold, *options, "-o", output, code=0)
+    results = json.loads(output.read_text("utf8"))
+    assert results["baseline"] == baseline
+    (file,) = results["files"]
+    assert file["accuracy"]["all"]["concepts"]["acc@1"]["lenient"] == lenient
+    assert file["accuracy"]["seen"]["mentions"] == 1
+    evaluated = tmp_path / "kb.json"
+    invoke("evaluate", sample_kb, gold, "--seen", train, "-o", evaluated, code=0)
+    shown = invoke("results-table", output, evaluated, app=app, code=0).output
+    assert "kb" in shown
+
+
+def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
+    concepts = [
+        Concept("C1", ["Fever", "FEVER", "high  temperature"], retired=["C9", "C2"]),
+        Concept("C2", ["fever"]),
+    ]
+    dictionary = read_dictionary(concepts)
+    assert dictionary.names == {"fever": 0, "high temperature": 1}
+    assert dictionary.cuis == [["C1", "C2"], ["C1"]]
+    assert dictionary.lookup("C9") == "C1"
+    assert dictionary.lookup("C2") == "C2"  # an id in use was not retired
+    assert dictionary.lookup("C3") is None
+
+
+def test_tfidf_ranker_equals_dense_cosines(few_concepts: list[Concept]) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    dictionary = read_dictionary(few_concepts)
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))
+    names = vectorizer.fit_transform(dictionary.names).toarray()
+    rank = tfidf_ranker(dictionary, {}, k=2)
+    mentions = ["heart atack", "Headaches", "diabetes"]
+    for mention, answers in zip(mentions, rank(mentions), strict=True):
+        cosines = names @ vectorizer.transform([mention]).toarray()[0]
+        assert answers[0].row == np.argmax(cosines)
+        for answer in answers:
+            assert answer.score == pytest.approx(cosines[answer.row], abs=1e-6)
+
+
+def test_back_off_ranker_prefers_the_training_mentions(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    lines = ["mi||C1", "coronary  infarct||C8", "Coronary infarct||C1"]
+    lines += ["pyrexia||OLD", "leak||C2", "Leak||C3", "both||C1+C2", "nothing||C9"]
+    path.write_text("\n".join(lines) + "\n", "utf8")
+    live = {"C1": "C1", "C2": "C2", "C3": "C3", "C8": "C1"}
+    known = read_training_mentions([path], make_resolver(live.get, {"OLD": "C3"}))
+    assert known == {
+        "mi": ["C1"],
+        "coronary infarct": ["C1"],
+        "pyrexia": ["C3"],
+        "leak": ["C2", "C3"],
+    }
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        return [[Answer(5, "C2", 0.9)] for _ in mentions]
+
+    answers = back_off_ranker(rank, known)(["MI", "other", "Leak"])
+    assert [[(each.cui, each.score) for each in found] for found in answers] == [
+        [("C1", 2.0), ("C2", 0.9)],
+        [("C2", 0.9)],
+        [("C2", 2.0), ("C3", 2.0), ("C2", 0.9)],
+    ]
+    rows = [each.row for found in answers for each in found if each.score > 1]
+    assert max(rows) < 0  # no row of the index
+
+
+ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
+Values = dict[str, tuple[float, float | None, float | None]]
+
+
+def write(path: Path, values: Values, *, sha256: str = "0", **settings: Any) -> Path:
+    """By file: coverage, Acc@1 and @5, by concepts with expected ties."""
+    files = []
+    for file, (coverage, *accuracies) in values.items():
+        zeros = dict.fromkeys(("lenient", "expected", "strict"), 0.0)
+        ks = {
+            f"acc@{k}": {**zeros, "expected": value}
+            for k, value in zip((1, 5), accuracies, strict=True)
+        }
+        groups = {"concepts": ks, "rows": dict.fromkeys(ks, zeros)}
+        result = {"file": file, "sha256": sha256, "coverage": coverage}
+        accuracy = {"all": groups, "covered": groups}
+        files.append({**result, "accuracy": accuracy})
+    data = {"settings": {"ks": [1, 5], **settings}, "files": files}
+    path.write_text(json.dumps(data), "utf8")
+    return path
+
+
+def table(*results: object, **options: Any) -> list[list[str]]:
+    return results_table([*map(str, results)], quiet=True, **options)
+
+
+def test_table_has_each_file_with_each_linker_and_the_mean(tmp_path: Path) -> None:
+    base = write(tmp_path / "base.json", {ES: (0.2, 0.1, 0.2), RU: (0.4, 0.3, 0.5)})
+    other = write(tmp_path / "b.json", {ES: (0.2, 0.2, 0.4), RU: (0.4, 0.5, 0.5)})
+    assert table(base, f"trained={other}") == [
+        [ES, "base", "0.200", "0.100", "0.200"],
+        [ES, "trained", "0.200", "0.200", "0.400"],
+        [RU, "base", "0.400", "0.300", "0.500"],
+        [RU, "trained", "0.400", "0.500", "0.500"],
+        [MEAN, "base", "0.300", "0.200", "0.350"],
+        [MEAN, "trained", "0.300", "0.350", "0.450"],
+    ]
+    assert table(base, ties="strict")[0] == [ES, "base", "0.200", "0.000", "0.000"]
+    assert table(base, level="rows")[0] == [ES, "base", "0.200", "0.000", "0.000"]
+
+
+def test_table_has_mean_and_sample_deviation_of_seeds(tmp_path: Path) -> None:
+    # squares of -0.15, -0.05 and 0.2 add up to 0.065; the root of 0.0325
+    paths = [
+        write(tmp_path / f"trained-{seed}.json", {ES: (0.2, value, 0.9)})
+        for seed, value in enumerate((0.5, 0.6, 0.85))
+    ]
+    row = [ES, "trained", "0.200 ± 0.000", "0.650 ± 0.180", "0.900 ± 0.000"]
+    assert table(*paths) == [row]
+    assert table(*(f"trained={path}" for path in paths)) == [row]
+
+
+def test_table_joins_folds(tmp_path: Path) -> None:
+    folds: Values = {"0.tsv": (0.9, 0.5, 1), "1.tsv": (0.9, 0.7, 1)}
+    (row,) = table(write(tmp_path / "a.json", folds), together=True)
+    assert row == [TOGETHER, "a", "0.900 ± 0.000", "0.600 ± 0.141", "1.000 ± 0.000"]
+    apart = [
+        write(tmp_path / f"fold-{n}.json", {f"{n}.tsv": (0.9, 0.5, 1)}) for n in (0, 1)
+    ]
+    assert [row[0] for row in table(*apart)] == ["0.tsv", "1.tsv"]
+
+
+def test_table_of_different_results_is_an_error(tmp_path: Path) -> None:
+    values: Values = {ES: (0.2, 0.1, 0.2)}
+    one = write(tmp_path / "a.json", values)
+    other = write(tmp_path / "b.json", values, composite="released")
+    with pytest.raises(SapbertError, match=r"E746.*b\.json.*a\.json.*`composite`"):
+        table(one, other)
+    with pytest.raises(SapbertError, match="E746"):
+        table(one, write(tmp_path / "c.json", values, sha256="1"))
+    with pytest.raises(SapbertError, match=r"E746.*'seen'"):
+        table(one, group="seen")
+    with pytest.raises(SapbertError, match="E331"):
+        table(one, ties="kind")
+    with pytest.raises(SapbertError, match="E001"):
+        table(tmp_path / "none.json")
+
+
+def test_results_table_of_evaluated_mentions(
+    invoke: Callable[..., Any], sample_kb: Path, tmp_path: Path
+) -> None:
+    # the second of two ids is right; one id is not in the knowledge base
+    (tmp_path / "xlbel_en.test.tsv").write_text(
+        "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",
+        "utf8",
+    )
+    (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
+    paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
+    kb = load_kb(str(sample_kb))
+    results = evaluate_kb(kb, paths, EvaluationSettings()).results
+    write_json(tmp_path / "ours.json", results)
+    output = tmp_path / "table.md"
+    shown = invoke("results-table", tmp_path / "ours.json", "--output", output).output
+    text = output.read_text("utf8")
+    assert text in shown
+    assert "| Mentions | Linker | Coverage | Acc@1 | Acc@5 |" in text
+    assert "| xlbel_en.test.tsv | ours | 0.667 | 0.667 | 0.667 |" in text
+    assert "| xlbel_ja.test.tsv | ours | 1.000 | 1.000 | 1.000 |" in text
+    assert f"| {MEAN} | ours | 0.833 | 0.833 | 0.833 |" in text
+
+
+WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Nine parents of four children each; a name begins with its concept's id."""
+    folder = tmp_path_factory.mktemp("held-out")
+    concepts = [Concept(f"p{i}", [f"p{i} {word}"]) for i, word in enumerate(WORDS)]
+    concepts += [
+        Concept(f"c{i}{j}", [f"c{i}{j} {one}", f"c{i}{j} {two}"], parents=[f"p{i}"])
+        for i, one in enumerate(WORDS)
+        for j, two in enumerate(WORDS)
+        if one != two and j < 4
+    ]
+    whole, trained, held = (folder / f"{name}.jsonl" for name in ("all", "one", "two"))
+    write_concepts(whole, concepts)
+    hold_out(whole, trained, held, share=0.3)
+    rows = [("p0", "p1", "causes"), *((f"c{i}0", f"p{i}", "isa") for i in range(1, 9))]
+    (folder / "MRREL.RRF").write_text(
+        "".join(f"{a}||||{b}|||{rela}|||||||N||\n" for a, b, rela in rows), "utf8"
+    )
+    return whole, held, folder / "MRREL.RRF"
+
+
+def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
+    files: tuple[Path, Path, Path],
+) -> None:
+    whole, held, _ = files
+    pairs = draw_pairs(whole, held, most=1000)
+    hierarchy = read_hierarchy(whole)
+    unseen = {concept.cui for concept in read_concepts(held)}
+    for pair in pairs:
+        cuis = pair.one.split()[0], pair.other.split()[0]
+        labels = np.array([hash_text(cui) for cui in cuis])
+        assert compute_distances(hierarchy, labels)[0, 1] == int(pair.kind)
+        assert cuis[0] in unseen
+        assert pair.one != pair.other
+    counts = Counter(pair.kind for pair in pairs)
+    assert set(counts) == {"0", "1", "2", "3"}
+    assert counts["3"] == len(unseen)
+    assert draw_pairs(whole, held, most=1000) == pairs
+    assert draw_pairs(whole, held, most=1000, seed=1) != pairs
+    few = draw_pairs(whole, held, most=2)
+    assert Counter(pair.kind for pair in few) == dict.fromkeys("0123", 2)
+    assert set(few) <= set(pairs)
+
+
+def test_evaluate_hierarchy_writes_json_and_tables(
+    invoke: Callable[..., Any],
+    files: tuple[Path, Path, Path],
+    tiny_encoder: Path,
+    tmp_path: Path,
+) -> None:
+    whole, held, relations = files
+    output = tmp_path / "results.json"
+    words = ["evaluate-hierarchy", tiny_encoder, whole, held, output]
+    invoke(*words, "--relations", relations)
+    result = json.loads(output.read_text("utf8"))
+    assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
+    assert all(0 <= area <= 1 for area in result["auc"].values())
+    assert list(result["average_precision"]) == ["0", "1", "2"]
+    table = output.with_suffix(".md").read_text("utf8")
+    assert table == format_tables(result)
+    assert "| 0-3 |" in table
+    assert "| `isa` |" in table
+    pairs = draw_pairs(whole, held, relations, most=10_000)
+    again = score_encoder(str(tiny_encoder), pairs)
+    assert again["auc"] == result["auc"]
+
+
+few = st.lists(st.integers(-3, 3).map(lambda each: each / 4), min_size=1, max_size=20)
+
+
+@given(few, few)
+def test_area_under_curve_is_the_share_of_comparisons_won(
+    near: list[float], far: list[float]
+) -> None:
+    won = sum((a > b) + (a == b) / 2 for a in near for b in far)
+    found = area_under_curve(np.array(near), np.array(far))
+    assert found == pytest.approx(won / len(near) / len(far))
+    assert area_under_curve(np.array(near), np.zeros(0)) is None
+    assert area_under_curve(np.zeros(0), np.array(far)) is None
+
+
+def test_score_distances_by_hand() -> None:
+    result = score_distances(
+        np.array([0.9, 0.8, 0.6, 0.6, 0.2]), np.array([0, 1, 1, 3, 3])
+    )
+    assert result["pairs"] == {"0": 1, "1": 2, "3": 2}
+    assert result["mean_cosine"] == {"0": 0.9, "1": 0.7, "3": 0.4}
+    assert result["auc"] == {"0-1": 1.0, "0-3": 1.0, "1-3": 0.875}
+    assert result["spearman"] is not None
+    assert result["spearman"] > 0.8
+    # of the three pairs up to 1, precision is 1, 1, and 3/4 at the tie of two
+    assert result["average_precision"] == {"0": 1.0, "1": 0.9167}
+    constant = score_distances(np.array([0.1, 0.2]), np.zeros(2, dtype=int))
+    assert constant["spearman"] is None
+
+
+def test_score_relations_by_hand() -> None:
+    random = np.array([0.1, 0.3])
+    names = np.array(["of", "in", "in"])
+    result = score_relations(np.array([0.2, 0.9, 0.8]), names, random)
+    assert list(result["relations"]) == ["in", "of"]
+    assert result["relations"]["in"] == {"pairs": 2, "auc": 1.0}
+    assert result["relations"]["of"] == {"pairs": 1, "auc": 0.5}
+    assert result["mean_auc"] == 0.75
+    assert score_relations(np.zeros(0), names[:0], random)["mean_auc"] is None

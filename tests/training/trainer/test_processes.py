@@ -1,0 +1,374 @@
+"""Training in processes: killed, interrupted, and two that share a batch."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import torch
+from confection import Config
+from safetensors.torch import load_file
+
+from spacy_sapbert.encoder.huggingface import load_encoder
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.trainer import run as run_module
+from training.trainer.distributed import SINGLE, Ranks, start_ranks, stop_ranks
+from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
+from training.trainer.validation import read_validation, validate
+
+ROOT = Path(__file__).parents[3]
+LIMIT = 300  # seconds; only a run that hangs takes as long
+MakeConfig = Callable[..., Config]
+
+
+def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[str]:
+    command = [sys.executable, "-m", "training", "train", str(pairs), str(encoder)]
+    for key, value in settings.items():
+        command += [f"--{key}", str(value)]
+    # so that a run that was quicker than its kill is repeated
+    return [*command, "--threads", "1", "--force"]
+
+
+def weights_of(encoder: Path) -> dict[str, torch.Tensor]:
+    return load_file(encoder / "model.safetensors")
+
+
+def equal_weights(one: Path, other: Path) -> bool:
+    weights, others = weights_of(one), weights_of(other)
+    return all(torch.equal(each, others[key]) for key, each in weights.items())
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def has_first_step(encoder: Path) -> bool:
+    """Return whether a run has logged a step."""
+    log = encoder.with_name(f"{encoder.name}-checkpoint.log.jsonl")
+    return log.is_file() and log.stat().st_size > 0
+
+
+def read_state(path: Path) -> bytes:
+    """Return the content of a checkpoint's state.json; empty while there is none."""
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    return b""
+
+
+def kill_somewhere(new_process: Any, command: list[str], encoder: Path) -> None:
+    """Start a run, and kill it some time after a checkpoint.
+
+    A checkpoint that the run before wrote in its last moments does not count.
+    """
+    state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
+    before = read_state(state)
+    killed = new_process.start(command, cwd=ROOT)
+    wait_for(
+        lambda: killed.poll() is not None or read_state(state) not in (b"", before)
+    )
+    time.sleep(random.random() * 0.3)
+    killed.kill()
+    # 0 if the run was quicker
+    assert killed.wait(timeout=LIMIT) in (0, -signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def long_settings(small_settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **small_settings,
+        "training.epochs": 40,
+        "training.checkpoint_every": 7,
+        "training.schedule.@schedules": "spacy-sapbert.Linear.v1",
+    }
+
+
+@pytest.fixture(scope="module")
+def unbroken(
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    run_training: Any,
+    tmp_path_factory: Any,
+) -> Path:
+    """The encoder of a run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    run_training(folder, pairs_file, read_config(None, long_settings))
+    return folder / "encoder"
+
+
+def test_train_killed_at_random_steps_equals_an_unbroken_run(
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    unbroken: Path,
+    tmp_path: Path,
+    new_process: Any,
+) -> None:
+    encoder = tmp_path / "encoder"
+    command = make_command(pairs_file, encoder, long_settings)
+    kill_somewhere(new_process, command, encoder)
+    kill_somewhere(new_process, command, encoder)
+    new_process.run(command, cwd=ROOT, check=True, timeout=LIMIT)
+    assert equal_weights(encoder, unbroken)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
+
+
+def test_train_interrupted_saves_and_can_be_repeated(
+    pairs_file: Path,
+    long_settings: dict[str, Any],
+    unbroken: Path,
+    tmp_path: Path,
+    new_process: Any,
+) -> None:
+    encoder = tmp_path / "encoder"
+    command = make_command(pairs_file, encoder, long_settings)
+    run = new_process.start(command, cwd=ROOT, stderr=new_process.PIPE, text=True)
+    wait_for(lambda: has_first_step(encoder))
+    run.send_signal(signal.SIGTERM)
+    _, printed = run.communicate(timeout=LIMIT)
+    assert run.returncode == 128 + signal.SIGTERM
+    assert "Repeat the same command" in printed
+    assert (tmp_path / "encoder-checkpoint" / "state.json").is_file()
+    done = new_process.run(command, cwd=ROOT, timeout=LIMIT, check=True)
+    assert "Wrote" in done.stdout
+    assert equal_weights(encoder, unbroken)
+
+
+def test_train_with_validation_runs_without_spacy(
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
+) -> None:
+    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["heart attack"])])
+    (tmp_path / "mentions.txt").write_text("attack, heart||C1\n", "utf8")
+    more = {
+        "training.steps": 2,
+        "validation.mentions": tmp_path / "mentions.txt",
+        "validation.concepts": tmp_path / "concepts.jsonl",
+    }
+    command = make_command(pairs_file, tmp_path / "encoder", {**small_settings, **more})
+    code = (
+        "import sys; sys.modules['spacy'] = None\n"
+        "from training.__main__ import app; app()"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = command[command.index("train") :]
+    new_process.python(code, *words, cwd=ROOT, env=env, check=True)
+    card = (tmp_path / "encoder" / "README.md").read_text("utf8")
+    assert "| best accuracy | 1.0 |" in card
+
+
+def free_port() -> str:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return str(server.getsockname()[1])
+
+
+def fork_ranks(new_process: Any, work: Callable[[Ranks], Any]) -> list[int]:
+    """Do some work in two processes that are forks of this one; return exit codes."""
+    port, children = free_port(), []
+    for rank in range(2):
+        if not (child := new_process.fork()):
+            os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": port}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1"}
+            code = 1
+            try:
+                ranks = start_ranks("cpu")
+                work(ranks)
+                stop_ranks(ranks)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        children.append(child)
+    return [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]
+
+
+@pytest.fixture(scope="module")
+def quiet_encoder(tiny_encoder: Path, tmp_path_factory: Any) -> Path:
+    """The tiny encoder without dropout, which differs between processes."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
+    config = json.loads((folder / "config.json").read_text("utf8"))
+    config["hidden_dropout_prob"] = config["attention_probs_dropout_prob"] = 0.0
+    (folder / "config.json").write_text(json.dumps(config), "utf8")
+    return folder
+
+
+class Plain(torch.optim.SGD):
+    """Plain gradient descent, so that the weights show the gradient itself."""
+
+    def __init__(self, weights: Any, lr: float, **_: Any) -> None:
+        super().__init__(weights, lr=lr)
+
+
+HIERARCHY = {"training.steps": 4, "training.optimizer.learning_rate": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("more", "trained"),
+    [
+        # of 72 pairs, so that the second batch has one: fewer than processes
+        ({"training.chunks": 3, "training.batch_size": 71}, {"pairs"}),
+        (HIERARCHY, {"pairs", "families"}),
+    ],
+)
+def test_train_in_two_processes_equals_one_process(
+    more: dict[str, Any],
+    trained: set[str],
+    quiet_encoder: Path,
+    pairs_file: Path,
+    forest: dict[str, str],
+    small_settings: dict[str, Any],
+    run_training: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    new_process: Any,
+) -> None:
+    is_tree = "families" in trained
+    settings = {
+        **small_settings,
+        **(forest if is_tree else {}),
+        "encoder.base": str(quiet_encoder),
+        "training.batch_size": 15,  # not equal shares; a family is divided
+        "training.steps": 2,
+        "training.optimizer.learning_rate": 1.0,
+        **more,
+    }
+    base = DEFAULT_CONFIG.with_name("hierarchy.cfg") if is_tree else None
+    config = read_config(base, settings)
+    monkeypatch.setattr(torch.optim, "AdamW", Plain)
+
+    def work(ranks: Ranks = SINGLE) -> None:
+        name = "one" if ranks is SINGLE else "two"
+        run_training(tmp_path / name, pairs_file, config, ranks=ranks)
+
+    work()
+    assert fork_ranks(new_process, work) == [0, 0]
+    folders = [tmp_path / name / "encoder" for name in ("one", "two")]
+    for folder in folders:
+        lines = (folder / "training.jsonl").read_text("utf8").splitlines()
+        assert trained <= {json.loads(line)["source"] for line in lines}
+    one, two, start = map(weights_of, (*folders, quiet_encoder))
+    moved = max(float((one[key] - start[key]).abs().max()) for key in start)
+    assert moved > 1e-3
+    for key, weights in one.items():
+        assert torch.allclose(weights, two[key], atol=1e-6), key
+
+
+def test_train_in_two_processes_resumed_equals_an_unbroken_run(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    new_process: Any,
+) -> None:
+    config = make_config({"training.checkpoint_every": 2})
+
+    def run(name: str) -> list[int]:
+        return fork_ranks(
+            new_process,
+            lambda ranks: run_training(
+                tmp_path / name, pairs_file, config, ranks=ranks
+            ),
+        )
+
+    assert run("unbroken") == [0, 0]
+    write = run_module.write_checkpoint
+
+    def die(*given: Any, **settings: Any) -> None:
+        write(*given, **settings)
+        os._exit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "write_checkpoint", die)
+        broken = run("broken")
+    # Rank 0 tears the other out of its barrier.
+    assert 9 in broken
+    assert 0 not in broken
+    assert run("broken") == [0, 0]
+    encoders = [tmp_path / name / "encoder" for name in ("unbroken", "broken")]
+    assert equal_weights(*encoders)
+
+
+def test_train_resumed_with_other_processes_is_an_error(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    stop = Event()
+    stop.set()
+    run_training(tmp_path, pairs_file, make_config(), stop=stop)
+    state = tmp_path / "checkpoint" / "state.json"
+    text = state.read_text("utf8")
+    state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
+    with pytest.raises(SapbertError, match="another processes"):
+        run_training(tmp_path, pairs_file, make_config())
+
+
+def test_validate_in_two_processes_equals_one_process(
+    make_config: MakeConfig, tmp_path: Path, new_process: Any
+) -> None:
+    names = ["heart attack", "fever", "pain", "lung", "skin", "bone", "liver"]
+    concepts = [Concept(name, [name, f"acute {name}"]) for name in names]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    lines = [f"{one} {two}||{one}\n" for one in names for two in names]
+    (tmp_path / "mentions.txt").write_text("".join(lines), "utf8")
+    more = {
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": str(tmp_path / "concepts.jsonl"),
+    }
+    settings = make_settings(make_config(more))
+    validation = read_validation(settings)
+    assert validation is not None
+
+    def work(ranks: Ranks = SINGLE) -> float:
+        tokenizer, model = load_encoder(settings.encoder.base)
+        return validate(model, tokenizer, validation, settings, ranks)
+
+    expected = work()
+    assert 0 < expected < 1
+
+    def check(ranks: Ranks) -> None:
+        assert work(ranks) == expected
+
+    assert fork_ranks(new_process, check) == [0, 0]
+
+
+def test_train_under_torchrun_saves_on_sigterm(
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
+) -> None:
+    """As Slurm and Kubernetes stop a job; some send the signal to every process."""
+    settings = {**small_settings, "training.epochs": 10_000}
+    encoder = tmp_path / "encoder"
+    words = make_command(pairs_file, encoder, settings)[1:]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    run = new_process.start(
+        [*command, "--master-port", free_port(), *words],
+        cwd=ROOT,
+        stdout=new_process.PIPE,
+        stderr=new_process.STDOUT,
+        text=True,
+    )
+    wait_for(lambda: run.poll() is not None or has_first_step(encoder))
+    ranks = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text("utf8").split()
+    for process in (*map(int, ranks), run.pid):
+        os.kill(process, signal.SIGTERM)
+    printed, _ = run.communicate(timeout=LIMIT)
+    assert run.returncode != 0
+    state = tmp_path / "encoder-checkpoint" / "state.json"
+    assert state.is_file(), printed
+    steps = json.loads(state.read_text("utf8"))["progress"]["step"]
+    log = tmp_path / "encoder-checkpoint.log.jsonl"
+    assert steps == len(log.read_text("utf8").splitlines())
+    assert len(ranks) == 2
