@@ -1,7 +1,7 @@
 """Annotated mentions → candidates and features, without what their own fold says."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -22,6 +22,7 @@ from ...linking.features import (
 from ...linking.filters import Filter
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
+from ..agreement import Without
 from ..edits.change import TaughtDocument
 from ..knowledge_base import KnowledgeBase
 from ..order.fit import Example
@@ -95,24 +96,31 @@ def make_examples(
     """
     searcher, folds = kb.searcher, assign_folds(documents)
     fold_counts = FoldCounts(documents, folds)
-    finders = [hide_fold(searcher, fold_counts, fold) for fold in range(FOLDS)]
+    known = {
+        fold: KnownNames(searcher, fold_counts, fold) for fold in (None, *range(FOLDS))
+    }
     queries = list_queries(documents, folds, most)
     texts = list(dict.fromkeys(text for text, _ in queries))
     nearest = search_names(kb, before, texts, progress=progress)
     found = dict(zip(texts, nearest, strict=True))
     plain: dict[str, str | None] = {}  # the first answers before anything is taught
     for text, (names, named) in found.items():
-        vocabulary = [n for n in names if searcher.find_provenance(n.entry).vocabulary]
-        pool = pool_concepts(vocabulary, searcher.find_provenance)
-        features = searcher.agreement.features(text, pool, Filter())
+        pool = pool_concepts(names, known[None].find_provenance)
+        without = known[None].hidden(pool)
+        features = searcher.agreement.features(text, pool, Filter(), without=without)
         plain[text] = first_answer(prior, pool, features, {}, named=named)
     examples: list[TaughtExample] = []
     for (text, fold), cuis in queries.items():
         counts = fold_counts.counts(name_form(text), fold)
-        pool = pool_concepts(found[text][0], finders[fold])
+        pool = pool_concepts(found[text][0], known[fold].find_provenance)
         concept_counts = fold_counts.concept_counts(pool.cuis, fold)
         features = searcher.agreement.features(
-            text, pool, Filter(), counts=counts, concept_counts=concept_counts
+            text,
+            pool,
+            Filter(),
+            without=known[fold].hidden(pool),
+            counts=counts,
+            concept_counts=concept_counts,
         )
         named = bool(pool.near) and next(iter(pool.near.values())).cosine > EXACT
         first = first_answer(prior, pool, features, counts, named=named)
@@ -155,20 +163,43 @@ def list_queries(
     return queries
 
 
-def hide_fold(
-    searcher: MentionSearch, fold_counts: FoldCounts, fold: int
-) -> Callable[[Entry], Provenance]:
-    """Return what finds where an entry is from, without the annotations of a fold."""
+class KnownNames:
+    """The names that count for the mentions of a fold.
 
-    @cache
-    def find_provenance(entry: Entry) -> Provenance:
-        provenance = searcher.find_provenance(entry)
-        if provenance.annotated:
-            others = fold_counts.counts(name_form(entry.alias), fold)
-            provenance = provenance._replace(annotated=others[entry.cui] > 0)
-        return provenance
+    Without what the fold annotated, and without the words of these names; they would
+    say which concept is right. A fold of None knows no annotation.
+    """
 
-    return find_provenance
+    def __init__(
+        self, searcher: MentionSearch, fold_counts: FoldCounts, fold: int | None
+    ) -> None:
+        self.searcher, self.fold_counts, self.fold = searcher, fold_counts, fold
+        self.find_provenance = cache(self.compute_provenance)
+        self.hidden_rows = cache(self.list_hidden_rows)
+
+    def compute_provenance(self, entry: Entry) -> Provenance:
+        """Return where an entry is from; from nowhere if only the fold has it."""
+        provenance = self.searcher.find_provenance(entry)
+        if not provenance.annotated or self.fold is None:
+            return provenance._replace(annotated=False)
+        others = self.fold_counts.counts(name_form(entry.alias), self.fold)
+        return provenance._replace(annotated=others[entry.cui] > 0)
+
+    def list_hidden_rows(self, cui: str) -> frozenset[int]:
+        """Return the rows of a concept with no name that counts."""
+        names = self.searcher.store.entries_of(cui)
+        known = {entry.row for entry in names if any(self.find_provenance(entry))}
+        return frozenset(entry.row for entry in names) - known
+
+    def hidden(self, pool: Pool) -> list[Without]:
+        """Return the names of the concepts of a pool that do not count."""
+        hidden: list[Without] = []
+        for cui, names in pool.near.items():
+            own = self.fold_counts.concepts.get(cui)
+            if own and (self.fold is None or own[self.fold]):
+                rows = self.hidden_rows(cui)
+                hidden += [Without(names.nearest.concept, rows)] if rows else []
+        return hidden
 
 
 def search_names(
