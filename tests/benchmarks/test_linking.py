@@ -1,4 +1,3 @@
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -6,24 +5,21 @@ from typing import Any
 import pytest
 import typer
 
-from benchmarks.gold_docs import parse_config, read_corpus, score_links
+from benchmarks.gold_docs import read_corpus, score_links
 from benchmarks.linking import (
     FIGURES,
     choose_singles,
-    describe_doc,
-    describe_first_cuis,
     format_figures,
     isolate,
     main,
     write_entities,
 )
 from benchmarks.linking_side import make_docs
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
 )
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.commands import invoke
 
@@ -84,18 +80,6 @@ def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -
     ]
 
 
-def test_read_corpus_without_ids_is_an_error(pubtator_file: Path) -> None:
-    with pytest.raises(SapbertError, match="E106"):
-        read_corpus(pubtator_file, labels=["Chemical"])
-
-
-def test_make_docs_restores_described_docs(pubtator_file: Path) -> None:
-    docs = read_corpus(pubtator_file).docs
-    described = [describe_doc(doc, doc.ents) for doc in docs]
-    for made, doc in zip(make_docs(docs[0].vocab, described), docs, strict=True):
-        assert describe_doc(made, made.ents) == describe_doc(doc, doc.ents)
-
-
 def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
     docs = read_corpus(pubtator_file).docs
     singles = choose_singles(docs, 100)
@@ -105,15 +89,6 @@ def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
     assert {doc.text.strip() for doc in made} == {*texts, "fever"}
     assert all([ent.text for ent in doc.ents] == [doc.text.strip()] for doc in made)
     assert len(choose_singles(docs, 2)) == 2
-
-
-def test_parse_config_nests_sections() -> None:
-    values = ["encoder.@architectures=x.Y.v1", "encoder.n=64", "mode=fast", "a=b=c"]
-    assert parse_config(values) == {
-        "encoder": {"@architectures": "x.Y.v1", "n": 64},
-        "mode": "fast",
-        "a": "b=c",
-    }
 
 
 def test_score_links_scores_by_concepts() -> None:
@@ -152,14 +127,6 @@ def test_format_figures_has_the_ratio() -> None:
     assert format_figures(sides)[1][-1] == "–"
 
 
-def test_describe_first_cuis_counts_other_concepts() -> None:
-    before = [[("C1", 0.9), ("C2", 0.8)], [], [("C3", 0.7)]]
-    ours = [[("C1", 0.8)], [], [("C4", 0.7)]]
-    line = "1 of 3 mentions have another first CUI"
-    assert describe_first_cuis(before, ours) == line
-    assert describe_first_cuis(ours, ours) == "all 3 mentions have the same first CUI"
-
-
 def test_isolate_hides_the_checkout(new_process: Any) -> None:
     code = "import benchmarks.linking_side, sys; print(*sys.path, sep='\\n')"
     with isolate() as env:
@@ -182,20 +149,3 @@ def test_linking_measures_another_checkout_in_turns(
     # the composite cannot be right: it has two concepts
     assert "| Acc@1, first answer | 0.800 | 0.800 | 1.00× |" in lines
     assert "| Mentions with an answer | 100.0% | 100.0% | 1.00× |" in lines
-
-
-@pytest.mark.usefixtures("new_process")
-def test_linking_measures_scispacy_in_its_environment(
-    sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
-) -> None:
-    python = os.environ.get("SCISPACY_PYTHON")
-    if not python:
-        pytest.skip("SCISPACY_PYTHON names no interpreter that has scispaCy")
-    concepts = tmp_path / "concepts.jsonl"
-    # scispaCy's index has only 3-grams of ten or more names
-    lines = [Concept(f"X{i}", [f"fever {i}", f"headache {i}"]) for i in range(12)]
-    write_concepts(concepts, [*read_concepts(concepts_file), *lines])
-    options = ["--kb", sample_kb, "--rounds", 1, "--out", tmp_path]
-    done = run(app, pubtator_file, concepts, *options, "--scispacy-python", python)
-    assert done.exit_code == 0, done.output
-    assert "scispaCy: scispacy" in done.output

@@ -1,6 +1,5 @@
 """Annotated documents are split, and what a pipeline finds in them is counted."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,12 @@ from spacy.tokens import Doc, Span
 from split_documents import app as split_app
 from split_documents import (
     choose_parts,
-    read_annotated_docs,
     read_docs,
 )
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.assembly import assemble_pipeline
 from tests.commands import invoke
-from tests.pipelines import make_nlp
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets" / "sample" / "annotated.txt"
@@ -64,28 +61,6 @@ def test_split_leaves_documents_of_training_out_of_held_out_ones(
         split_app([*words, "--dev", "0", "--force"])
     with pytest.raises(SapbertError, match="E150"):
         read_docs(more.rename(tmp_path / "other.spacy"))
-
-
-def test_documents_are_read_from_a_folder_of_several_formats(tmp_path: Path) -> None:
-    (tmp_path / "a.pubtator").write_text(SAMPLE.read_text("utf8"), "utf8")
-    line = {
-        "id": "b",
-        "text": "Fever.",
-        "entities": [{"start": 0, "end": 5, "label": "Finding", "cui": "C0015967"}],
-    }
-    (tmp_path / "b.jsonl").write_text(json.dumps(line) + "\n", "utf8")
-    docs = read_annotated_docs(tmp_path, lang="en", prefix="", drop_prefix="")
-    assert len(docs) == 41
-    assert [(e.label_, e.kb_id_) for e in docs[-1].ents] == [("Finding", "C0015967")]
-
-
-def test_one_label_of_all_mentions_replaces_their_types(tmp_path: Path) -> None:
-    words = [str(SAMPLE), str(tmp_path / "out"), "--label", "ANY"]
-    invoke(*words, app=split_app, code=0)
-    docs = read_docs(tmp_path / "out" / "train.spacy")
-    ents = [ent for doc in docs for ent in doc.ents]
-    assert {ent.label_ for ent in ents} == {"ANY"}
-    assert all(ent.kb_id_ for ent in ents)
 
 
 def make_doc(nlp: Any, *entities: tuple[int, str, str]) -> Doc:
@@ -132,15 +107,6 @@ def test_evaluation_gives_the_pipeline_no_annotation() -> None:
     nlp.add_pipe("spy")
     evaluate_docs(nlp, [make_doc(nlp, (0, "A", "C1"))], quiet=True)
     assert [doc.ents for doc in seen] == [()]
-
-
-def test_evaluation_counts_the_ids_that_the_knowledge_base_lacks(
-    sample_kb: Path,
-) -> None:
-    nlp = make_nlp(sample_kb)
-    retired, unknown = "C9999999", "C8888888"
-    doc = make_doc(nlp, (0, "A", retired), (1, "A", unknown), (2, "A", "NIL"))
-    assert evaluate_docs(nlp, [doc], quiet=True)["ids_missing"] == 1
 
 
 def test_assemble_replaces_only_pipelines_that_it_wrote(

@@ -1,16 +1,16 @@
 """Small files that unpack or parse to gigabytes: a named error, in bounded memory."""
 
 import gzip
+import json
 import random
 import zlib
 from pathlib import Path
 from typing import Any
 
-import pytest
 from srsly import msgpack
 
 READ = """
-import resource, sys
+import json, os, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 from pathlib import Path
 from spacy_sapbert.errors import SapbertError
@@ -20,25 +20,29 @@ from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from spacy_sapbert.vocabularies.registry import READERS, read_vocabulary
 
-format, path = sys.argv[1], Path(sys.argv[2])
-if format == "documents":
-    items = read_documents(list_inputs([path]), longest=1_000_000)
-elif format == "concepts":
-    items = read_concepts(path)
-elif format in READERS:
-    items = read_vocabulary(path, format)
-else:
-    items = load_reader(format)(path)
-try:
-    count = sum(1 for _ in items)
-    print(f"{count} read")
-except SapbertError as error:
-    print(error)
-# Of this program alone: getrusage has the peak of the parent too.
-status = Path("/proc/self/status")
-if status.is_file():
-    peak = int(status.read_text().partition("VmHWM:")[2].split()[0]) >> 10
-    assert peak < 1000, f"{peak} MB"
+def read(format, path):
+    if format == "documents":
+        return read_documents(list_inputs([path]), longest=1_000_000)
+    if format == "concepts":
+        return read_concepts(path)
+    return (read_vocabulary if format in READERS else load)(path, format)
+
+def load(path, format):
+    return load_reader(format)(path)
+
+for format, path in json.load(sys.stdin):
+    child = os.fork()  # so that each has the memory of its own alone
+    if not child:
+        try:
+            print(sum(1 for _ in read(format, Path(path))), "read", flush=True)
+        except SapbertError as error:
+            print(error, flush=True)
+        status = Path("/proc/self/status")
+        peak = 0
+        if status.is_file():
+            peak = int(status.read_text().partition("VmHWM:")[2].split()[0]) >> 10
+        os._exit(peak > 1000)
+    assert os.waitpid(child, 0)[1] == 0, path
 """
 MB = 1 << 20
 MESH = b"<DescriptorRecordSet><DescriptorRecord>"
@@ -58,47 +62,43 @@ def repeat(block: bytes, times: int, window: int) -> bytes:
     return first + packed * times
 
 
-def read(new_process: Any, format: str, path: Path) -> str:
-    done = new_process.python(READ, format, str(path), timeout=100)
+def read(new_process: Any, *files: tuple[str, Path]) -> list[str]:
+    """Read files one after another in a process; return what each ended with."""
+    given = json.dumps([(format, str(path)) for format, path in files])
+    done = new_process.python(READ, input=given, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    return done.stdout.splitlines()
 
 
-# format, name, head, repeated block, its times, code
+# format, name, head, repeated block
 STREAMS = [
-    ("rrf", "MRCONSO.RRF.gz", b"", bytes(MB), 9_000, "E007"),
-    ("jsonl", "x.jsonl.gz", b'{"cui": "a", "name": "', b"a" * MB, 9_000, "E007"),
-    ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB, 9_000, "E007"),
-    ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6), 9_000, "E007"),
-    ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3), 9_000, "E007"),
-    ("mesh", "desc.xml.gz", MESH + b"<!--", b"a" * MB, 9_000, "E007"),
-    ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB, 9_000, "E007"),
-    ("biocjson", "x.json.gz", b'{"documents": ["', b"a" * MB, 9_000, "E007"),
-    ("documents", "x.jsonl.gz", b'{"text": [', b"[]," * (MB // 3), 9_000, "E007"),
-    ("documents", "x.spacy", b"", bytes(MB), 9_000, "E007"),
+    ("rrf", "MRCONSO.RRF.gz", b"", bytes(MB)),
+    ("jsonl", "x.jsonl.gz", b'{"cui": "a", "name": "', b"a" * MB),
+    ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB),
+    ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6)),
+    ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3)),
+    ("mesh", "desc.xml.gz", MESH + b"<!--", b"a" * MB),
+    ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB),
+    ("biocjson", "x.json.gz", b'{"documents": ["', b"a" * MB),
+    ("documents", "x.jsonl.gz", b'{"text": [', b"[]," * (MB // 3)),
+    ("documents", "x.spacy", b"", bytes(MB)),
 ]
 
 
-@pytest.mark.parametrize(
-    ("format", "name", "head", "block", "times", "code"),
-    STREAMS,
-    ids=[f"{number}-{format}" for number, (format, *_) in enumerate(STREAMS)],
-)
 def test_what_unpacks_to_gigabytes_is_a_named_error_in_bounded_memory(
-    tmp_path: Path,
-    format: str,
-    name: str,
-    head: bytes,
-    block: bytes,
-    times: int,
-    code: str,
-    new_process: Any,
+    tmp_path: Path, new_process: Any
 ) -> None:
-    is_gzip = name.endswith(".gz")
-    data = gzip.compress(head) if is_gzip else b""
-    path = write(tmp_path, name, data + repeat(block, times, 31 if is_gzip else 15))
-    assert path.stat().st_size < 64 * MB
-    assert read(new_process, format, path).startswith(f"[{code}] {path}")
+    files = []
+    for number, (format, name, head, block) in enumerate(STREAMS):
+        is_gzip = name.endswith(".gz")
+        data = gzip.compress(head) if is_gzip else b""
+        data += repeat(block, 9_000, 31 if is_gzip else 15)
+        (tmp_path / str(number)).mkdir()
+        files.append((format, write(tmp_path / str(number), name, data)))
+        assert len(data) < 64 * MB
+    errors = read(new_process, *files)
+    for (_, path), error in zip(files, errors, strict=True):
+        assert error.startswith(f"[E007] {path}")
 
 
 def write_docbin(path: Path, field: str, values: bytes) -> Path:
@@ -115,35 +115,33 @@ def write_docbin(path: Path, field: str, values: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "nested"),
-    [
-        ("cats", b"\x80", 0),
-        ("strings", b"\xa2aa", 0),
-        ("flags", b"\x81\xa1a\x80", 0),
-        ("user_data", b"\x80", 1),
-        ("span_groups", b"\x80", 1),
-        ("span_groups", b"\x80", 2),
-    ],
-)
-def test_values_in_a_docbin_need_bounded_memory(
-    tmp_path: Path, field: str, value: bytes, nested: int, new_process: Any
-) -> None:
-    """Each takes one byte in the file, and seventy in Python."""
-    count = 25 * MB // len(value)
-    values = b"\xdd" + count.to_bytes(4, "big") + value * count
-    for _ in range(nested):  # a list of bytes, which are a list
-        values = b"\x91\xc6" + len(values).to_bytes(4, "big") + values
-    path = write_docbin(tmp_path / "x.spacy", field, values)
-    assert path.stat().st_size < 2 * MB
-    assert read(new_process, "documents", path).startswith(f"[E007] {path}")
+# field, value, in how many lists it is packed
+VALUES = [
+    ("cats", b"\x80", 0),
+    ("strings", b"\xa2aa", 0),
+    ("flags", b"\x81\xa1a\x80", 0),
+    ("user_data", b"\x80", 1),
+    ("span_groups", b"\x80", 1),
+    ("span_groups", b"\x80", 2),
+]
 
 
-def test_as_many_values_as_a_record_may_have_need_bounded_memory(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_many_values_need_bounded_memory(tmp_path: Path, new_process: Any) -> None:
+    """Each takes one byte in a DocBin, and seventy in Python."""
+    files = []
+    for number, (field, value, nested) in enumerate(VALUES):
+        count = 25 * MB // len(value)
+        values = b"\xdd" + count.to_bytes(4, "big") + value * count
+        for _ in range(nested):  # a list of bytes, which are a list
+            values = b"\x91\xc6" + len(values).to_bytes(4, "big") + values
+        path = write_docbin(tmp_path / f"{number}.spacy", field, values)
+        assert path.stat().st_size < 2 * MB
+        files.append(("documents", path))
+    # as many as a record may have
     items = ",".join(['{"a":1}'] * ((1 << 23) // 3 - 9))
     line = f'{{"cui": "a", "name": "a", "aliases": [{items}]}}'
-    assert "[E117]" in read(
-        new_process, "concepts", write(tmp_path, "x.jsonl", line.encode())
-    )
+    concepts = write(tmp_path, "x.jsonl", line.encode())
+    *errors, last = read(new_process, *files, ("concepts", concepts))
+    for (_, path), error in zip(files, errors, strict=True):
+        assert error.startswith(f"[E007] {path}")
+    assert "[E117]" in last

@@ -1,6 +1,5 @@
 """What other packages add: with faults of any kind, each fails alone."""
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -58,7 +57,6 @@ class Brute(Backend):
 
 
 GOOD = Format("of another package", write, suffixes=(".other",), endings=(".other",))
-MEDIA = Format("has no ending", write, media="text/plain")
 ENDING = Format("calls sys.exit", end, suffixes=(".ends",))
 QUOTING = Format("quotes a text", quote, suffixes=(".quotes",))
 OURS = Format("has a name of ours", write, suffixes=(".jsonl",), endings=(".jsonl",))
@@ -156,18 +154,6 @@ def test_names_of_ours_and_of_the_first_package_stay(install: Install) -> None:
         assert [*list_backends()] == [*BACKENDS]
 
 
-def test_endings_of_ours_stay(
-    install: Install, tmp_path: Path, sample_kb: Path
-) -> None:
-    install(formats.PLUGINS, ("others", "OURS"))
-    (tmp_path / "in.txt").write_text("fever")
-    link = ("link", sample_kb, tmp_path / "in.txt")
-    invoke(*link, "--output", tmp_path / "out.jsonl", code=0)
-    assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == "fever"
-    invoke(*link, "--format", "others", "--output", tmp_path / "other", code=0)
-    assert (tmp_path / "other").read_text() == "of another package"
-
-
 @pytest.mark.parametrize(
     ("name", "kind"), [("ends", "SystemExit"), ("quotes", "ValueError")]
 )
@@ -197,14 +183,6 @@ def test_command_fails_with_the_place_in_a_reader_that_fails(
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_media_type_without_an_ending_leaves_other_exports(install: Install) -> None:
-    from spacy_sapbert.serve.reviews.export import list_exports
-
-    ours = list_exports()
-    install(formats.PLUGINS, ("media", "MEDIA"))
-    assert list_exports() == {**ours, "media": ("text/plain", "")}
-
-
 def test_backend_without_its_library_is_an_error_when_it_is_used(
     install: Install, concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -213,6 +191,5 @@ def test_backend_without_its_library_is_an_error_when_it_is_used(
     result = invoke(*build, "--backend", "brute", code=1)
     assert not (tmp_path / "kb").exists()
     assert "E521" in result.output
-    invoke(*build, "--backend", "exact", code=0)
     with pytest.raises(SapbertError, match="E331.*brute"):
         backends.make_backend("brutal")

@@ -15,7 +15,6 @@ from spacy_sapbert.io.reading import (
     read_line_blocks,
     read_lines,
 )
-from spacy_sapbert.io.writing import write_atomically
 from tests.building import build_small_kb
 
 
@@ -101,14 +100,6 @@ def test_read_line_blocks_parts_may_be_split_at_any_byte(
     assert join_lines(folder / "x", parts) == data
 
 
-def test_read_line_blocks_each_part_may_be_compressed(tmp_path: Path) -> None:
-    parts = [
-        write(tmp_path / "x.aa.gz", gzip.compress(b"a\nb")),
-        write(tmp_path / "x.ab.gz", gzip.compress(b"c\nd\n")),
-    ]
-    assert join_lines(tmp_path / "x", parts) == b"a\nbc\nd\n"
-
-
 def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
     packed = gzip.compress(b"a\n")
     assert lines_of(write(tmp_path / "x.gz", packed + bytes(9))) == [(1, b"a")]
@@ -116,19 +107,14 @@ def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
         lines_of(write(tmp_path / "y.gz", packed + b"more"))
 
 
-@pytest.mark.parametrize("kept", [0, 1, 5, 20, -9, -1])
-def test_read_lines_truncated_gzip_is_an_error(tmp_path: Path, kept: int) -> None:
-    data = os.urandom(300).hex().encode() + b"\n"
-    path = write(tmp_path / "x.gz", gzip.compress(data * 3)[:kept])
+@pytest.mark.parametrize("kept", [0, 1, 5, 20, -9, -1, None])
+def test_read_lines_damaged_gzip_is_an_error(tmp_path: Path, kept: int | None) -> None:
+    data = bytearray(gzip.compress(os.urandom(3000).hex().encode() + b"\n"))
+    if kept is None:
+        data[len(data) // 2] ^= 16
+    path = write(tmp_path / "x.gz", bytes(data[:kept]))
     with pytest.raises(SapbertError, match=r"E150.*x\.gz:\d+: Expected a whole gzip"):
         lines_of(path)
-
-
-def test_read_lines_flipped_bit_in_gzip_is_an_error(tmp_path: Path) -> None:
-    packed = bytearray(gzip.compress(os.urandom(3000).hex().encode()))
-    packed[len(packed) // 2] ^= 16
-    with pytest.raises(SapbertError, match="E150"):
-        lines_of(write(tmp_path / "x.gz", bytes(packed)))
 
 
 @pytest.mark.parametrize("block", [bytes(1 << 16), b"\n" * (1 << 16)])
@@ -144,18 +130,6 @@ def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3 * (1 << 24)
-
-
-def test_read_lines_well_packed_file_and_unpacked_one_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = b"a" * (1 << 20) + b"\n"
-    path = write(tmp_path / "x.gz", gzip.compress(data))
-    assert lines_of(path) == [(1, data[:-1])]  # the ratio is 800
-    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 10)
-    with pytest.raises(SapbertError, match="E007"):
-        lines_of(path)
-    assert lines_of(write(tmp_path / "x", data)) == [(1, data[:-1])]
 
 
 def test_read_line_blocks_parts_of_a_bomb_are_counted_together(
@@ -226,13 +200,6 @@ def test_read_lines_unreadable_file_is_an_error(
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(SapbertError, match="E004.*Permission denied"):
         lines_of(path)
-
-
-def test_read_lines_path_may_have_spaces_and_accents(tmp_path: Path) -> None:
-    path = tmp_path / "a folder" / "è ü.txt"
-    with write_atomically(path) as file:
-        file.write(b"a\n")
-    assert list(read_lines(path)) == [(1, "a")]
 
 
 def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None:

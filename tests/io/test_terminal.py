@@ -1,8 +1,10 @@
-"""What the printer of the commands writes."""
+"""What commands print: tables, progress, and nothing that steers a terminal."""
 
 import pytest
 
-from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.io import progress
+from spacy_sapbert.io.progress import format_count, format_time, show_progress
+from spacy_sapbert.io.terminal import msg, printable
 
 
 def test_table_aligns_the_values_of_long_labels(
@@ -15,3 +17,59 @@ def test_table_aligns_the_values_of_long_labels(
         f"{'Documents':<{len(label)}}   3",
         f"{label}   1",
     ]
+
+
+@pytest.mark.parametrize("total", [None, 4])
+def test_show_progress_without_a_terminal_writes_lines(
+    total: int | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e-6)
+    with show_progress(unit="names", total=total, desc="Index") as bar:
+        bar.update(3)
+        bar.update(1)
+    lines = capsys.readouterr().err.splitlines()
+    of_all = "" if total is None else " of 4"
+    starts = [line.partition(" names")[0] for line in lines]
+    assert starts == [f"Index: 3{of_all}", f"Index: 4{of_all}"]
+    assert all(" names/s" in line and "\r" not in line for line in lines)
+    assert all(("left" in line) is (total is not None) for line in lines)
+
+
+def test_show_progress_is_silent_before_the_first_minute_or_if_quiet(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [*show_progress("abc", unit="names")] == ["a", "b", "c"]
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e-6)
+    assert [*show_progress("abc", unit="names", quiet=True)]
+    assert capsys.readouterr().err == ""
+
+
+def test_format_count_and_time() -> None:
+    counts = [(0, "entity"), (1, "document"), (2_000, "document")]
+    assert [format_count(*count) for count in counts] == [
+        "0 entities",
+        "1 document",
+        "2,000 documents",
+    ]
+    assert [format_time(seconds) for seconds in (0.04, 59.9, 125.2, 3_700)] == [
+        "0.0 s",
+        "59.9 s",
+        "2 min 5 s",
+        "1 h 1 min",
+    ]
+
+
+def test_printable_keeps_joiners_and_blanks_of_other_scripts() -> None:
+    for text in (
+        "\u0645\u06cc\u200c\u0631\u0648\u062f",
+        "\u0915\u094d\u200d\u0937",
+        "\u6025\u6027\u3000\u708e",
+        "co\u00adop",
+        "5\u00a0mg",
+    ):
+        assert printable(text) == text
+    assert (
+        printable("a\x1b[31mb\u202ec\x9bd\ud800") == "a\ufffd[31mb\ufffdc\ufffdd\ufffd"
+    )

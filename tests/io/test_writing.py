@@ -70,12 +70,14 @@ PLANTED = """
 import os, sys
 from pathlib import Path
 from spacy_sapbert.io.writing import write_atomically
-path, kind, victim = map(Path, sys.argv[1:])
-for name in (os.getpid(), 7):
-    part = path.with_name(f".{path.name}.{name}.tmp")
-    os.mkfifo(part) if kind.name == "pipe" else part.symlink_to(victim)
-with write_atomically(path) as file:
-    file.write(b"new")
+path, victim = map(Path, sys.argv[1:])
+for kind in ("pipe", "link"):
+    for name in (os.getpid(), 7):
+        part = path.with_name(f".{path.name}.{name}.tmp")
+        part.unlink(missing_ok=True)
+        os.mkfifo(part) if kind == "pipe" else part.symlink_to(victim)
+    with write_atomically(path) as file:
+        file.write(b"new")
 """
 
 
@@ -90,15 +92,6 @@ def write_and_fail(path: Path) -> None:
         raise RuntimeError
 
 
-def test_write_atomically_renames_a_complete_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "x", b"old")
-    with write_atomically(path) as file:
-        file.write(b"new")
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"old")
     with pytest.raises(RuntimeError):
@@ -107,8 +100,7 @@ def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", ["x", "x.gz"])
-@pytest.mark.parametrize("limit", [1, 20])
+@pytest.mark.parametrize(("name", "limit"), [("x", 20), ("x.gz", 1)])
 def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
     tmp_path: Path, new_process: Any, name: str, limit: int
 ) -> None:
@@ -119,22 +111,10 @@ def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_atomically_killed_leaves_the_old_file(
-    tmp_path: Path, new_process: Any
-) -> None:
-    path = write(tmp_path / "x", b"old")
-    command = [sys.executable, "-c", HANG, str(path)]
-    process = new_process.start(command, stdout=new_process.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    new_process.kill(process)
-    assert path.read_bytes() == b"old"
-
-
 def test_write_atomically_removes_files_of_a_killed_writer(
     tmp_path: Path, new_process: Any
 ) -> None:
-    path = tmp_path / "x[1]"
+    path = write(tmp_path / "x[1]", b"old")
     command = [sys.executable, "-c", HANG, str(path)]
     killed, alive = (
         new_process.start(command, stdout=new_process.PIPE, text=True) for _ in range(2)
@@ -142,9 +122,10 @@ def test_write_atomically_removes_files_of_a_killed_writer(
     for process in (killed, alive):
         assert process.stdout is not None
         process.stdout.readline()
-    parts = {each.name for each in tmp_path.iterdir()}
+    parts = {each.name for each in tmp_path.iterdir()} - {path.name}
     assert len(parts) == 2
     new_process.kill(killed)
+    assert path.read_bytes() == b"old"
     folder = tmp_path / ".x[1].7.tmp"
     folder.mkdir()
     write(folder / "y", b"half")
@@ -191,13 +172,11 @@ def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
-@pytest.mark.parametrize(
-    ("umask", "file", "folder"), [("022", "644", "755"), ("027", "640", "750")]
-)
 def test_writing_is_private_until_it_is_complete(
-    tmp_path: Path, new_process: Any, umask: str, file: str, folder: str
+    tmp_path: Path, new_process: Any
 ) -> None:
-    done = new_process.python(MODES, tmp_path, umask)
+    file, folder = "640", "750"
+    done = new_process.python(MODES, tmp_path, "027")
     assert done.returncode == 0, done.stderr
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["600"],
@@ -208,12 +187,11 @@ def test_writing_is_private_until_it_is_complete(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
-@pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_write_atomically_ignores_what_has_the_name_of_a_part(
-    tmp_path: Path, new_process: Any, kind: str
+    tmp_path: Path, new_process: Any
 ) -> None:
     path, victim = tmp_path / "x", write(tmp_path / "victim", b"old")
-    done = new_process.python(PLANTED, path, kind, victim, timeout=60)
+    done = new_process.python(PLANTED, path, victim, timeout=60)
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == b"new"
     assert not path.is_symlink()

@@ -455,6 +455,21 @@ def test_preprocess_concepts_has_distinct_names_in_order() -> None:
     )
 
 
+def test_biosyn_names_writes_concepts(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl.gz"
+    write_concepts(path, [Concept("C1", ["..."])])
+    assert "E106" in invoke("biosyn-names", path, output, code=1).output
+    assert list(tmp_path.iterdir()) == [path]
+    write_concepts(path, [Concept("C1", ["Heart-attack", "MI"], retired=["C9"])])
+    assert "names written" in invoke("biosyn-names", path, output).output
+    assert list(read_concepts(output)) == [
+        Concept("C1", ["heart attack", "mi"], retired=["C9"])
+    ]
+    assert invoke("biosyn-names", path, output, "--force", "--quiet").output == ""
+
+
 def test_biosyn_names_of_medic_are_as_many_as_published(
     data_file: Callable[[str], Path],
 ) -> None:
