@@ -17,7 +17,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
     KnownConcepts,
