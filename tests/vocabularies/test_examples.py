@@ -1,7 +1,8 @@
-"""Files as releases have them, and the concepts and the report that each gives.
+"""Files as releases have them, and the concepts and the reports that they give.
 
-A folder of `examples` has files and `expected.jsonl`. There a line says what is read,
-with which options, and what is reported; the lines below it are the concepts. After a
+A folder of `examples` has files of a format, or of several for `united`, and
+`expected.jsonl`. There a line says what is read, with which options, and what is
+reported of each file; the lines below it are the concepts. After a
 reader has changed, `python -m tests.vocabularies.test_examples` writes them again, and
 git shows what is different: read it.
 """
@@ -19,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import concept_to_json, write_concepts
-from spacy_sapbert.vocabularies.registry import READERS
-from tests.vocabularies.whole import read
+from spacy_sapbert.vocabularies.concepts import Concept, concept_to_json, write_concepts
+from spacy_sapbert.vocabularies.registry import READERS, read_vocabularies
+from spacy_sapbert.vocabularies.report import Report
 
 FOLDER = Path(__file__).parent / "examples"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -57,17 +58,35 @@ def copy_example(name: str, folder: Path, without: list[str]) -> Path:
     return copy
 
 
+def list_files(case: dict[str, Any], copy: Path) -> tuple[list[Path], ...]:
+    """Return the paths that are read, of cross references and of retired ids."""
+    listed = [case["read"]], case.get("xrefs", []), case.get("retired", [])
+    return tuple([copy / path for path in paths] for paths in listed)
+
+
 def read_case(
+    case: dict[str, Any], copy: Path, **options: Any
+) -> tuple[list[Concept], list[Report]]:
+    """Return the concepts of a case, and the report of each of its files."""
+    files, xrefs, retired = list_files(case, copy)
+    reports = [Report() for _ in (*files, *xrefs, *retired)]
+    options = {**case.get("options", {}), **options}
+    more = {"xrefs": xrefs, "retired": retired, "reports": reports}
+    return list(
+        read_vocabularies(files, case.get("format"), **more, **options)
+    ), reports
+
+
+def show_case(
     name: str, case: dict[str, Any], folder: Path
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Read a case from a copy of its files, and return it as JSON."""
     copy = copy_example(name, folder, case.get("without", []))
-    path = copy / case["read"]
-    options = case.get("options", {})
-    concepts, report = read(path, case.get("format"), **options)
-    found = report.to_json()
-    assert found.pop("path") == str(path)
-    assert found.pop("format") == name
-    return [concept_to_json(concept) for concept in concepts], found
+    concepts, reports = read_case(case, copy)
+    shown = [report.to_json() for report in reports]
+    files = [str(path) for paths in list_files(case, copy) for path in paths]
+    assert [data.pop("path") for data in shown] == files
+    return [concept_to_json(concept) for concept in concepts], shown
 
 
 CASES = [
@@ -81,10 +100,10 @@ CASES = [
 def test_example_gives_its_concepts_and_its_report(
     name: str, case: dict[str, Any], expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    concepts, report = read_case(name, case, tmp_path)
+    concepts, reports = show_case(name, case, tmp_path)
     assert concepts == expected
     assert [list(each) for each in concepts] == [list(each) for each in expected]
-    assert report == case["report"]
+    assert reports == case["reports"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,21 +131,27 @@ def test_damaged_example_gives_concepts_or_a_sapbert_error(
         path = files[which % len(files)]
         cases = [case for case, _ in read_cases(name)]
         # a file that is read with another one has no case of its own
-        case = max(cases, key=lambda case: path.is_relative_to(copy / case["read"]))
+        case = max(
+            cases,
+            key=lambda case: any(
+                path.is_relative_to(each)
+                for paths in list_files(case, copy)
+                for each in paths
+            ),
+        )
         data = path.read_bytes()
         start = int(place * len(data))
         end = start + cut
         path.write_bytes(data[:start] + "".join(texts).encode() + extra + data[end:])
-        options = {**case.get("options", {}), "on_error": on_error}
         with suppress(SapbertError):
-            concepts, report = read(copy / case["read"], case.get("format"), **options)
-            assert report.concepts == len(concepts) > 0
+            concepts, _ = read_case(case, copy, on_error=on_error)
+            assert concepts
             assert all(concept.cui and concept.aliases for concept in concepts)
             write_concepts(Path(folder) / "again.jsonl", concepts)
 
 
 def test_examples_have_all_formats() -> None:
-    assert {*READERS} == {*NAMES}
+    assert {*READERS} | {"united"} == {*NAMES}
 
 
 def write_expected() -> None:
@@ -135,8 +160,8 @@ def write_expected() -> None:
         lines = []
         for case, _ in reversed([*read_cases(name)]):
             with tempfile.TemporaryDirectory() as folder:
-                concepts, report = read_case(name, case, Path(folder))
-            lines += [{**case, "report": report}, *concepts]
+                concepts, reports = show_case(name, case, Path(folder))
+            lines += [{**case, "reports": reports}, *concepts]
         texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
         (FOLDER / name / "expected.jsonl").write_text("".join(texts), "utf8")
 

@@ -1,4 +1,4 @@
-"""Two vocabularies: united, and compared."""
+"""Several vocabularies: united, mapped, compared, with retired ids."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,9 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.compare import Difference, compare_vocabularies
 from spacy_sapbert.vocabularies.concepts import PLACES, Concept, write_concepts
 from spacy_sapbert.vocabularies.merge import unite_vocabularies
+from spacy_sapbert.vocabularies.registry import read_vocabularies
+from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies.test_examples import FOLDER
 
 PLACE = st.dictionaries(
     st.sampled_from("ST"), st.sets(st.sampled_from([0, 1]), min_size=1).map(sorted)
@@ -116,3 +119,65 @@ def test_compare_vocabularies_ids_must_ascend(tmp_path: Path) -> None:
     write_concepts(path, reversed(OLD))
     with pytest.raises(SapbertError, match="E104.*old.jsonl.*sorted"):
         [*compare_vocabularies(path, path)]
+
+
+UNITED = FOLDER / "united"
+
+
+def test_conflicts_of_mapped_names_are_listed() -> None:
+    rows: list[tuple[str, ...]] = []
+    report = Report(conflict=lambda *fields: rows.append(fields))
+    paths = [UNITED / "base.jsonl"], [UNITED / "doid.obo"]
+    list(read_vocabularies(paths[0], xrefs=paths[1], reports=[Report(), report]))
+    both = "MESH:D1|MESH:D2"
+    assert rows == [
+        ("concepts that are mapped to several", "DOID:6", both, ""),
+        ("names of other concepts", "DOID:2", both, "skin neoplasms"),
+        ("names of several concepts", "DOID:21", both, "Tumour"),
+        ("names of several concepts", "DOID:22", both, "tumour"),
+    ]
+
+
+def test_vocabulary_that_is_mapped_to_nothing_is_an_error(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "base.jsonl", [Concept("X:1", ["a"])])
+    paths = [tmp_path / "base.jsonl"]
+    with pytest.raises(SapbertError, match=r"E106.*'X:1'"):
+        list(read_vocabularies(paths, xrefs=[UNITED / "doid.obo"]))
+    with pytest.raises(SapbertError, match="E106.*SSSOM"):
+        list(read_vocabularies(paths, xrefs=[UNITED / "map.sssom.tsv"]))
+
+
+VOCABULARY = [
+    Concept("MESH:D1", ["one"]),
+    Concept("MESH:D2", ["two"], retired=["MESH:C2"]),
+]
+
+
+def read_retired(
+    folder: Path, text: str, on_error: str = "fail"
+) -> tuple[dict[str, list[str]], Report]:
+    """Retired ids by concept, and the report of the file of retired ids."""
+    write_concepts(folder / "c.jsonl", VOCABULARY)
+    path = folder / "old.tsv"
+    path.write_text(text, "utf8")
+    reports = [Report(), Report()]
+    found = read_vocabularies(
+        [folder / "c.jsonl"], retired=[path], reports=reports, on_error=on_error
+    )
+    return {concept.cui: concept.retired for concept in found}, reports[1]
+
+
+@pytest.mark.parametrize("line", ["A", "A\t", "A\tB\tC", "A,B,C", 'A,"B'])
+def test_retired_ids_with_a_bad_line_are_an_error(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SapbertError, match="E117.*old.tsv:2"):
+        read_retired(tmp_path, f"X\tMESH:D1\n{line}\n")
+    found, report = read_retired(tmp_path, f"X\tMESH:D1\n{line}\n", on_error="skip")
+    assert found["MESH:D1"] == ["X"]
+    assert report.dropped["bad lines"] == 1
+
+
+def test_long_chain_of_retired_ids_ends(tmp_path: Path) -> None:
+    pairs = [f"A{n}\tA{n + 1}" for n in range(3000)]
+    found, report = read_retired(tmp_path, "\n".join([*pairs, "A3000\tMESH:D1"]))
+    assert "A3000" in found["MESH:D1"]
+    assert report.dropped["retired ids that lead to no concept"] > 2900
