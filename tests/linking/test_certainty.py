@@ -1,10 +1,14 @@
 """How far a link can be trusted: one answer for all who show or write links."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_sapbert.linking.certainty import judge_link
+from spacy_sapbert.linking.probability import score_probability
 
 
 def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
@@ -73,3 +77,22 @@ def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(
 def test_judge_link_of_another_linker_lacks_fields() -> None:
     assert judge_link("x", "C0", [{"cui": "C0"}]) == "unsure"
     assert judge_link("x", "C9", [{"cui": "C0"}]) == "unsure"
+
+
+class Logistic(NamedTuple):
+    slope: float
+    intercept: float
+
+
+def test_score_probability_is_the_logistic_of_the_score() -> None:
+    logistic = Logistic(10.0, -7.0)
+    assert score_probability(logistic, 0.7) == 0.5
+    assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)
+    assert score_probability(logistic, -1.0) == 0.0
+
+
+@given(st.floats(-1, 1), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_score_probability_is_between_0_and_1(
+    score: float, slope: float, intercept: float
+) -> None:
+    assert 0 <= score_probability(Logistic(slope, intercept), score) <= 1

@@ -2,65 +2,56 @@
 
 import copy
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.linking.filters import Filter, make_filter
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
 from spacy_sapbert.linking.options import SEARCH_OPTIONS, LinkOptions, change_options
+from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kk": 1}, r"E333.*'kk'"),
         ({"k": 0}, "`k` to be from 1 to 1000"),
-        ({"k": "5"}, "`k` to be from 1"),
-        ({"k": None}, "`k` to be from 1"),
-        ({"k": 2.0}, "`k` to be from 1"),
+        *(({"k": k}, "`k` to be from 1") for k in ("5", None, 2.0, True)),
         ({"threshold": float("nan")}, "`threshold` to be from -1"),
-        ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
         ({"threshold": 2}, "`threshold` to be from -1 to 1 or null, but got 2"),
-        ({"ambiguous": None}, "`ambiguous`"),
-        ({"label_types_use": "both"}, "`label_types_use`"),
+        ({"threshold": "0.5"}, "`threshold` to be from -1"),
+        ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
         ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
         ({"tie_evidence": "preferred"}, r"`tie_evidence` to be a list"),
+        ({"ambiguous": None}, "`ambiguous`"),
+        ({"label_types_use": "both"}, "`label_types_use`"),
         ({"source_rank": [1]}, "`source_rank` to be a list"),
+        ({"codes": [["MSH"]]}, "`codes` to be a list"),
         ({"label_types": ["T047"]}, "`label_types` to be lists of texts by label"),
-        ({"label_types": 3}, "`label_types` to be lists of texts by label"),
         ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
         (
             {"label_types": {"Y": ["T047"], "X": []}},
             r"`label_types.X` to be a list of one or more texts",
         ),
+        ({"filter": {"defined": 1}}, "filter.defined"),
     ],
 )
-def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None:
+def test_option_that_is_not_possible_is_an_error(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(SapbertError, match=message):
         change_options(LinkOptions(), settings)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"threshold": 2},
-        {"k": True},
-        {"codes": "MSH"},
-        {"codes": [["MSH"]]},
-        {"threshold": "0.5"},
-        {"filter": {"defined": 1}},
-    ],
-)
-def test_options_made_by_hand_are_checked(settings: dict[str, Any]) -> None:
-    with pytest.raises(SapbertError, match="Expected"):
+    with pytest.raises(SapbertError, match=message):
         LinkOptions(**settings)
 
 
-def test_filter_made_by_hand_is_checked() -> None:
-    with pytest.raises(SapbertError, match="E331"):
-        Filter(types="T184")  # type: ignore[arg-type]
+def test_option_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(SapbertError, match=r"E333.*'kk'"):
+        change_options(LinkOptions(), {"kk": 1})
 
 
 def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
@@ -88,8 +79,11 @@ def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
     for other in (LinkOptions(**lists), LinkOptions(**arrays)):
         assert other == plain
         assert hash(other.filter) == hash(plain.filter)
+        assert pickle.loads(pickle.dumps(other.filter)) == other.filter
         assert other.to_config() == plain.to_config()
     assert change_options(LinkOptions(), plain.to_config()) == plain
+    assert not make_filter(None)
+    assert not make_filter({"types": []})
 
 
 @pytest.mark.parametrize("given", [{}, {"X": ["T047"]}])
@@ -116,17 +110,97 @@ def test_search_key_has_the_options_that_change_the_search() -> None:
         assert LinkOptions(**other).search_key() != base.search_key()  # type: ignore[arg-type]
 
 
-def test_filter_is_equal_to_itself_from_a_pickle() -> None:
-    filter = Filter(types=("T047",))
-    hash(filter)
-    other = pickle.loads(pickle.dumps(filter))
-    assert other == filter
-    assert hash(other) == hash(filter)
-
-
 def test_filters_with_many_ids_share_them() -> None:
     ids = [f"C{number:07}" for number in range(100_000)]
     first, second = make_filter({"allow": ids}), make_filter({"allow": [*ids[::-1]]})
     assert second.allow is first.allow
     assert second.replace(document_language="en").allow is first.allow
     assert hash(first) == hash(second)
+
+
+def test_semantic_groups_equal_those_of_umls() -> None:
+    types = [kind for kinds in GROUPS.values() for kind in kinds.split(" ")]
+    assert len(types) == len({*types})
+    assert len(GROUPS) == 15
+    assert expand_types(["GEOG", "X"]) == {"GEOG", "T083", "X"}
+
+
+def test_filter_untyped_allows_concepts_without_types(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+
+    def found(*types: str, **settings: Any) -> set:
+        wanted = {"filter": {"types": [*types]}} if types else {}
+        return {
+            candidate["cui"]
+            for candidate in kb.link(["head"], k=8, **wanted, **settings)[0].candidates
+        }
+
+    assert found("untyped") == {"C0000007"}
+    assert found("T061", "untyped") == {"C0000007", "C0000008"}
+    labels: Any = {"labels": ["X"], "label_types": {"X": ["T061", "untyped"]}}
+    assert found(**labels) == {"C0000007", "C0000008"}
+    assert found("T061", **labels) == {"C0000008"}
+    defined = kb.link(["MI"], filter={"defined": True})[0].candidates
+    assert [candidate["cui"] for candidate in defined] == ["C0000001"]
+
+
+def test_types_may_have_blanks_or_names_of_groups(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("X1", ["heart"], types=["GENE"]),
+        Concept("X2", ["fever"], types=["Disease or Syndrome"]),
+        Concept("X3", ["pain"], types=["Disease"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    for types, cui in ((["GENE"], "X1"), (["Disease or Syndrome"], "X2")):
+        found = kb.link(["heart"], filter={"types": types})[0].candidates
+        assert [candidate["cui"] for candidate in found] == [cui]
+
+
+def test_label_types_filter_candidates_by_label(sample_kb: Path) -> None:
+    kb, types = load_kb(sample_kb), {"DISEASE": ["T047"], "DRUG": ["CHEM"]}
+    labels = ["DISEASE", "DRUG", "OTHER"]
+    linked = kb.link(["fever"] * 3, labels=labels, label_types=types, k=60)
+    found = [{t for c in one.candidates for t in c["types"]} for one in linked]
+    assert found == [{"T047"}, {"T121"}, {"T047", "T061", "T121", "T184"}]
+    # Inside of a filter, nothing is left of what both do not allow.
+    settings: Any = {"label_types": types, "filter": {"types": ["T047"]}}
+    both = kb.link(["fever"], labels=["DRUG"], **settings)
+    assert both == [([], "filtered", None)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"types": ["T48"]}, r"most similar: T184.*, but got 'T48'"),
+        ({"types": ["GEOG"]}, r"got 'GEOG'"),
+        (
+            {"sources": ["GLOBES"]},
+            r"most similar: GLOBE\), .* Correct `filter.sources`",
+        ),
+        ({"languages": ["en"]}, r"most similar: ENG"),
+        ({"deny": ["\ud800"]}, "E331.*deny"),  # it is not Unicode
+        ({"tuis": ["T047"]}, r"E333.*'filter.tuis'"),
+        ({"types": "T047"}, r"E331.*`filter.types` to be a list"),
+        ({"types": [47]}, "E331"),
+        ({"deny": [""]}, "E331"),
+        ({"defined": "yes"}, "E331.*filter.defined"),
+        (["T047"], r"E333.*list"),
+        ("T047", r"E333.*str"),
+    ],
+)
+def test_filter_that_is_not_possible_is_an_error(
+    thousand_names_kb: Path, data: Any, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        load_kb(thousand_names_kb).link(["fever"], filter=data)
+
+
+def test_ids_that_the_kb_has_not_are_told(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    with pytest.raises(SapbertError, match="E470.*none of the 2") as caught:
+        kb.link(["fever"], filter={"allow": ["X2", "X1"]})
+    assert "X1" not in str(caught.value)  # the ids may be a file of anything
+    with pytest.warns(UserWarning, match=r"W555.*allow.*none of 1 of the 3, e.g. X1"):
+        kb.link(["fever"], filter={"allow": ["C0000001", "C9999999", "X1"]})

@@ -1,11 +1,15 @@
 """What a name is: ways to write one, and texts that are other names."""
 
 import unicodedata
+from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.linking.languages import choose_languages, language_code
+from spacy_sapbert.linking.name_index import NameIndex, find_places
 from spacy_sapbert.linking.text import (
     ASCII_PIECES,
     PIECES,
@@ -150,9 +154,12 @@ def test_other_names(text: str, other: str) -> None:
 
 
 def test_words_in_another_order_are_less_alike() -> None:
-    assert likeness("Lung cancer", "lung  cancer", "english") == 3
-    assert likeness("lung cancers", "cancer, lung", "english") == 2
-    assert likeness("cancer lung", "lung cancer", "english") == 1
+    for text, expected in (
+        ("lung  cancer", 3),
+        ("cancers, lung", 2),
+        ("cancer lung", 1),
+    ):
+        assert likeness(text, "Lung cancer", "english") == expected
 
 
 @pytest.mark.parametrize(
@@ -279,3 +286,123 @@ def test_is_abbreviation_needs_capitals() -> None:
 def test_a_character_without_blanks_is_three() -> None:
     assert has_length("发热", 6)
     assert not has_length("flu", 4)
+
+
+@pytest.mark.parametrize(
+    ("lang", "known", "expected"),
+    [
+        ("en", ["ENG", "SPA", "FRE"], ("ENG",)),
+        ("es", ["ENG", "SPA", "FRE"], ("ENG", "SPA")),
+        ("es", ["en", "es", "fr"], ("en", "es")),
+        ("is", ["ENG", "SPA"], ("ENG",)),
+        ("xx", ["ENG", "SPA"], ()),
+        ("", ["ENG", "SPA"], ()),
+        ("en", ["ENG"], ()),
+        ("es", ["ENG", "SPA"], ()),
+        ("en", ["SPA"], ()),  # nothing would be left
+        ("en", [], ()),
+    ],
+)
+def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> None:
+    assert choose_languages(lang, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("en", "ENG"),
+        ("en-US", "ENG"),
+        ("de_DE", "GER"),
+        ("ENG", "ENG"),
+        (" es ", "SPA"),
+        ("deu", "GER"),
+        ("Spanish", "SPA"),
+        ("fra", "FRE"),
+        ("swe", "SWE"),
+        ("xx", "XX"),
+        ("", ""),
+    ],
+)
+def test_language_code_is_that_of_umls(language: str, code: str) -> None:
+    assert language_code(language) == code
+
+
+def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
+    index = NameIndex.from_keys(k for name in names for k in name_keys(name, "english"))
+    windows = index.find_windows(text, ["english"], max_tokens)
+    places = dict.fromkeys((start, end) for start, end, _ in windows)
+    return [text[start:end] for start, end in places]
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (["heart-attack"], "(a heart-attack)", ["heart-attack"]),
+        (["4.5", "12", "x", "y1"], "4.5 12 x y1", ["y1"]),
+        (
+            ["heart attack", "attack right", "right away"],
+            "heart\nattack\n \nright away",
+            ["heart\nattack", "right away"],
+        ),
+        (["patient"], "the patient's fever", ["patient"]),
+        (["heart"], "a\ud800b, heart", ["heart"]),
+        ([], "heart attack", []),
+        (["heart"], "", []),
+        (["-", "'s"], "- 's a-b", []),
+        # other ways to write a name
+        (["Guillain-Barré syndrome"], "Guillain\u2013Barre syndrome", None),
+        (["hypertension"], "hyper\u00adtension", None),
+        (["metastasis"], "metasta-ses", None),
+        (["tumor, small cell"], "small cell tumour", None),
+        (["type 8 collagen"], "type VIII collagen", None),
+    ],
+)
+def test_windows_by_hand(
+    names: list[str], text: str, expected: list[str] | None
+) -> None:
+    assert find(names, text) == ([text] if expected is None else expected)
+
+
+def test_windows_have_a_maximal_length() -> None:
+    names = ["red", "red two", "two blue", "red two blue"]
+    assert find(names, "red two blue", 2) == ["red", "red two", "two blue"]
+
+
+def test_places_of_hashes() -> None:
+    table = np.array([3, 5, 9], dtype=np.uint64)
+    places, known = find_places(table, np.array([9, 10, 3], dtype=np.uint64))
+    assert places[known].tolist() == [2, 0]
+    assert known.tolist() == [True, False, True]
+
+
+WORDS = st.sampled_from(
+    ["acute", "small", "non", "cell", "lung", "cancers", "cancer", "tumour", "tumor"]
+    + ["haemo", "hemo", "metastases", "crohn", "s", "of", "2", "-", "/", "'", ","]
+    + ["o", "estrogen", "ses", "ies", "rays", "\n\n", "型", "糖", "VIII", "eight"]
+)
+PARTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", " ", ""])), max_size=12)
+JOINED = PARTS.map(lambda parts: "".join(word + blank for word, blank in parts))
+
+
+@given(JOINED, st.lists(JOINED, max_size=6))
+def test_windows_include_all_parts_that_are_names(text: str, names: list[str]) -> None:
+    names += [text, text.replace("-", " "), text.replace("-", ""), text.lower()[:-1]]
+    names += [text.replace("'s", ""), text.replace("tumour", "tumor")]
+    found = {*find(names, text, 100)}
+    pieces = split_pieces(text, "english")
+    for first, last in combinations(range(len(pieces) + 1), 2):
+        start, end = pieces[first].start, pieces[last - 1].end
+        part = text[start:end]
+        is_long = end - start > 1 and any(map(str.isalpha, part))
+        if is_long and "\n\n" not in part and not part.isdigit():
+            words = [piece.word for piece in pieces[first:last]]
+            written = any(is_written(part, name, "english") for name in names)
+            if written and not all(map(str.isdigit, words)):
+                assert part in found
+
+
+@given(st.text(max_size=60), st.integers(1, 9))
+def test_windows_of_any_text_are_parts_of_it(text: str, most: int) -> None:
+    index = NameIndex.from_keys(name_keys(text, "english"))
+    for start, end, _ in index.find_windows(text, ["english", "other"], most):
+        assert 0 <= start < end - 1 < len(text)
