@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 import torch
-from spacy.tokens import Span
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
@@ -24,11 +22,9 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.publication import save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb
-from tests.pipelines import make_nlp
 from training.encoders.new_adapter import add_adapter
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
@@ -44,7 +40,6 @@ NAMES = [
     "pain",
 ]
 OPENVINO = EncoderConfig("openvino")
-IN_OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +51,6 @@ def exported_encoder(
     (folder / "openvino").mkdir()
     export_encoder(folder, folder / "openvino", EncoderSettings("mean"))
     return folder
-
-
-def link(folder: Path, texts: list[str], **config: Any) -> list[Any]:
-    """Candidates of entities, each a document of its own."""
-    nlp = make_nlp(folder, **config)
-    return [[e._.candidates for e in doc.ents] for doc in nlp.pipe(make_docs(texts))]
-
-
-def make_docs(texts: list[str]) -> list[Any]:
-    nlp = spacy.blank("en")
-    docs = [nlp.make_doc(text) for text in texts]
-    for doc in docs:
-        doc.ents = [Span(doc, 0, len(doc), label="X")] if len(doc) else []
-    return docs
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
@@ -123,16 +104,6 @@ def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> 
     assert not np.allclose(plain.embed(["pain"]), adapted.embed(["pain"]), atol=0.1)
 
 
-def test_openvino_links_the_same(exported_kb: Path) -> None:
-    texts = ["heart atack", "Fever", "infarctions", "head aches", "?"]
-    ours, theirs = link(exported_kb, texts, **IN_OPENVINO), link(exported_kb, texts)
-    for mine, other in zip(ours, theirs, strict=True):
-        for a, b in zip(mine, other, strict=True):
-            assert [c["cui"] for c in a] == [c["cui"] for c in b]
-            scores = [[c["score"] for c in found] for found in (a, b)]
-            assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-
-
 def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
     before = read_version(folder).manifest
@@ -150,19 +121,15 @@ def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> N
         load_kb(folder)
 
 
-def test_copy_kb_copies_the_export(exported_kb: Path, tmp_path: Path) -> None:
-    save_copy(load_kb(exported_kb), tmp_path / "copy")
-    assert load_kb(tmp_path / "copy").manifest.engines == ["torch", "openvino"]
-
-
-def test_build_kb_with_openvino_is_close_to_torch(
+def test_build_kb_exports_by_default_and_is_close_to_torch(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
-    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), engine="openvino")
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
     rows = np.arange(built.rows)
     assert np.allclose(built.vectors(rows), other.vectors(rows), atol=1e-5)
     assert built.manifest.encoder.fingerprint == other.manifest.encoder.fingerprint
+    assert built.manifest.encoder.engine == "openvino"
     assert built.manifest.engines == ["torch", "openvino"]
 
 
@@ -244,21 +211,6 @@ assert not [*Path({str(home)!r}).iterdir()]
     assert done.returncode == 0, done.stderr
 
 
-def test_openvino_import_needs_no_transformers(
-    exported_encoder: Path, new_process: Any
-) -> None:
-    code = f"""
-import sys
-from pathlib import Path
-from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
-folder = Path({str(exported_encoder)!r})
-Encoder.open(folder, EncoderConfig("openvino")).embed(["fever"])
-assert not [m for m in ("transformers", "spacy_transformers") if m in sys.modules]
-"""
-    done = new_process.python(code)
-    assert done.returncode == 0, done.stderr
-
-
 LIGHT = """
 import sys
 import numpy as np
@@ -324,14 +276,6 @@ def test_auto_without_openvino_runs_torch(
     monkeypatch.setitem(sys.modules, "openvino", None)
     monkeypatch.setattr("spacy_sapbert.encoder.encoder.find_spec", lambda name: None)
     assert type(load_kb(exported_kb).encoder.engine).__name__ == "TorchEngine"
-
-
-def test_build_exports_the_encoder_by_default(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
-    assert manifest.encoder.engine == "openvino"
-    assert manifest.engines == ["torch", "openvino"]
 
 
 def test_build_continues_the_engine_of_the_names_it_reuses(
