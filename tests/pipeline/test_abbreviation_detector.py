@@ -6,11 +6,141 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.abbreviation_detector import (
     SapbertAbbreviations,
+    find_short_forms,
     long_form_text,
+    set_extensions,
 )
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
+from tests.pipelines import NLP
+
+DEFINITION = "Ataxia telangiectasia (AT) is rare. "
+# Short enough an alphabet that definitions come about by chance.
+DENSE_TEXT = st.text("abABs1- \n.,;'()[]", max_size=80)
+ANY_TEXT = st.text(st.characters(codec="utf8"), max_size=60)
+Span.set_extension("test_long", default=None, force=True)
+
+
+# --- where short forms are ---
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("AT, ataxia telangiectasia (AT), at last AT.", ["AT"] * 3),
+        (
+            "ataxia-telangiectasia (A-T), hexosaminidase A (Hex A). Hex\nA or A-T",
+            ["A-T", "Hex A", "Hex\nA", "A-T"],
+        ),
+        (
+            "The 5-HT transporter (5-HTT) takes up 5-hydroxytryptamine (5-HT).",
+            ["5-HT", "5-HTT", "5-HT"],
+        ),
+        ("renal cell carcinomas (RCCs), an RCC, two RCCs", ["RCCs", "RCC", "RCCs"]),
+        ("renal cell carcinoma (RCC), two RCCs, an RCC", ["RCC", "RCCs", "RCC"]),
+        ("arsenic (As), A to Z, As", ["As"] * 2),
+        (DEFINITION + "at At AT", ["AT", "AT"]),
+    ],
+)
+def test_find_short_forms_by_hand(text, short):
+    doc = NLP.make_doc(text)
+    places = find_short_forms(doc, find_long_forms(doc.text))
+    assert [span.text for span, _ in places] == short
+
+
+def test_find_short_forms_have_long_forms_and_skip_parts_of_tokens():
+    doc = NLP.make_doc("ataxia\n  telangiectasia (AT)")
+    (place,) = find_short_forms(doc, find_long_forms(doc.text))
+    assert (place[0].start_char, place[1]) == (25, "ataxia telangiectasia")
+    words = ["ataxia", "telangiectasia", "(AT)", "is", "AT", "or", "AT-gene"]
+    doc = Doc(NLP.vocab, words=words)
+    places = find_short_forms(doc, find_long_forms(doc.text))
+    assert [span.start_char for span, _ in places] == [30]
+
+
+def test_find_short_forms_end_without_white_space():
+    doc = NLP.make_doc(DEFINITION + "AT \n\n of AT\t")
+    spans = [span for span, _ in find_short_forms(doc, find_long_forms(doc.text))]
+    assert [span.text for span in spans] == ["AT"] * 3
+
+
+@given(DENSE_TEXT | ANY_TEXT)
+def test_find_short_forms_have_right_offsets(text):
+    doc = NLP.make_doc(text)
+    long_forms = find_long_forms(text)
+    last = 0
+    for span, long in find_short_forms(doc, long_forms):
+        assert span.start_char >= last
+        last = span.end_char
+        short = " ".join(text[span.start_char : span.end_char].split())
+        near = {short, short + "s", short.removesuffix("s")}
+        assert long in {long_forms.get(one) for one in near}
+
+
+@given(ANY_TEXT, st.lists(st.text(max_size=3), max_size=9))
+def test_find_short_forms_works_for_any_tokens(text, words):
+    doc = Doc(NLP.vocab, words=[word for word in words if word])
+    for span, _ in find_short_forms(doc, {"AT": "ataxia", "Hex A": "hexosaminidase"}):
+        assert " ".join(span.text.split()).rstrip("s") in ("AT", "Hex A")
+
+
+# --- how they are read ---
+
+
+def span_with(value):
+    doc = NLP.make_doc("AT of ataxia\n  telangiectasia")
+    span = doc[0:1]
+    span._.test_long = doc[2:5] if value is Span else value
+    return span
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("ataxia telangiectasia", "ataxia telangiectasia"),
+        (" ataxia\r\n telangiectasia ", "ataxia telangiectasia"),
+        (Span, "ataxia telangiectasia"),
+        ("", None),
+        (" \n", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_long_form_text_reads_texts_and_spans(value, expected):
+    assert long_form_text(span_with(value), "test_long") == expected
+    for attr in (None, "", "test_not_registered"):
+        assert long_form_text(span_with(value), attr) is None
+    Span.set_extension("test_got", getter=str, force=True)
+    assert long_form_text(span_with(None), "test_got") == "AT"
+
+
+# --- the attribute of Docs ---
+
+
+def test_doc_abbreviations_are_the_spans_with_a_long_form():
+    set_extensions("test_long", "test_list")
+    set_extensions("test_long", "test_list")
+    set_extensions("test_other", "test_list")
+    doc = NLP.make_doc("AT and BT and CT")
+    assert doc._.test_list == []
+    doc[2:3]._.test_other = "b"
+    doc[0:1]._.test_long = "a"
+    doc[4:5]._.test_long = ""
+    doc.user_data["else"] = doc.user_data["a", "b"] = doc.user_data["._.", 1] = 1
+    assert [span.text for span in doc._.test_list] == ["AT", "BT"]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[2:4])
+    assert [span.text for span in doc._.test_list] == ["AT"]
+
+
+@pytest.mark.parametrize("how", [{"default": []}, {"getter": len}])
+def test_set_extension_of_another_component_is_an_error(how):
+    Doc.set_extension("test_taken", force=True, **how)
+    with pytest.raises(SapbertError, match="E331.*test_taken.*abbreviations_attr"):
+        set_extensions("test_long", "test_taken")
+
 
 TEXT = "Ataxia telangiectasia (AT) runs in families. AT is rare."
 LONG = "Ataxia telangiectasia"
@@ -22,7 +152,7 @@ def make_pipeline(**config):
     return nlp
 
 
-NLP = make_pipeline()
+DETECTOR = make_pipeline()
 
 
 def long_forms(doc):
@@ -35,14 +165,7 @@ FOUND = [(23, "AT", LONG), (45, "AT", LONG)]
 
 
 def test_abbreviations_have_long_forms():
-    assert long_forms(NLP(TEXT)) == FOUND
-
-
-@pytest.mark.parametrize("text", ["", " ", "No definition of AT.", "(AT)", "\0"])
-def test_abbreviations_without_definitions_are_empty(text):
-    doc = NLP(text)
-    assert doc._.abbreviations == []
-    assert not doc.user_data
+    assert long_forms(DETECTOR(TEXT)) == FOUND
 
 
 @pytest.mark.parametrize("place", ["first", "last"])
@@ -58,46 +181,21 @@ def test_abbreviations_set_the_long_form_of_entities(place):
 
 
 def test_abbreviations_keep_existing_long_forms():
-    doc = NLP.make_doc(TEXT)
+    doc = DETECTOR.make_doc(TEXT)
     doc.char_span(45, 47)._.long_form = "adenine thymine"
-    assert long_forms(NLP(doc)) == [FOUND[0], (45, "AT", "adenine thymine")]
-
-
-def test_abbreviations_run_twice_change_nothing():
-    doc = NLP(TEXT)
-    before = dict(doc.user_data)
-    assert NLP(doc).user_data == before
-
-
-def test_abbreviations_have_settings_for_attributes():
-    nlp = make_pipeline(long_form_attr="meaning", abbreviations_attr="short_forms")
-    doc = nlp(TEXT)
-    assert [span._.meaning for span in doc._.short_forms] == [LONG, LONG]
-    assert doc[4:5]._.long_form is None
-
-
-def test_abbreviations_unknown_setting_is_an_error():
-    with pytest.raises(ValueError, match="unexpected argument: 'attr'"):
-        make_pipeline(attr="x")
+    assert long_forms(DETECTOR(doc)) == [FOUND[0], (45, "AT", "adenine thymine")]
 
 
 # --- saving ---
 
 
 def test_abbreviations_round_trip_in_bytes_doc_bin_and_pickle():
-    doc = NLP(TEXT)
-    assert long_forms(Doc(NLP.vocab).from_bytes(doc.to_bytes())) == FOUND
+    doc = DETECTOR(TEXT)
+    assert long_forms(Doc(DETECTOR.vocab).from_bytes(doc.to_bytes())) == FOUND
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (copy,) = DocBin().from_bytes(data).get_docs(NLP.vocab)
+    (copy,) = DocBin().from_bytes(data).get_docs(DETECTOR.vocab)
     assert long_forms(copy) == FOUND
     assert long_forms(pickle.loads(pickle.dumps(doc))) == FOUND
-
-
-def test_abbreviations_are_kept_in_joined_and_sliced_docs():
-    doc = Doc.from_docs([NLP.make_doc("One."), NLP(TEXT)])
-    assert long_forms(doc) == [(start + 5, *rest) for start, *rest in FOUND]
-    part = doc.char_span(50, 61)
-    assert long_forms(part.as_doc(copy_user_data=True)) == [(0, "AT", LONG)]
 
 
 def test_abbreviations_pipeline_round_trips_on_disk(tmp_path):
@@ -118,30 +216,3 @@ def test_abbreviations_component_round_trips_in_pickle():
 
 
 # --- streams ---
-
-
-def test_abbreviations_pipe_equals_call():
-    lines = [TEXT, "", "no definition", "Crohn disease (CD)"] * 5
-    expected = [long_forms(NLP(line)) for line in lines]
-    assert [long_forms(doc) for doc in NLP.pipe(lines, batch_size=3)] == expected
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_abbreviations_with_two_processes_equal_one(method, monkeypatch, new_process):
-    monkeypatch.setattr("spacy.language.mp", new_process.context(method))
-    docs = NLP.pipe([TEXT, "", TEXT], n_process=2, batch_size=1)
-    assert [long_forms(doc) for doc in docs] == [FOUND, [], FOUND]
-
-
-@given(st.text("abAB1- \n.,()[]", max_size=80) | st.text(max_size=60))
-def test_abbreviations_of_any_text_have_right_offsets(text):
-    doc = NLP(text)
-    for span in doc._.abbreviations:
-        assert doc.text[span.start_char : span.end_char] == span.text
-        assert span._.long_form in find_long_forms(text).values()
-
-
-def test_abbreviations_factory_lists_what_it_assigns():
-    meta = NLP.get_pipe_meta("sapbert_abbreviations")
-    assert meta.assigns == ["doc._.abbreviations", "span._.long_form"]
-    assert list(meta.requires) == []

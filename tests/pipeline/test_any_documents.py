@@ -1,7 +1,10 @@
 """Any Doc is linked, whatever its text, its spans and the settings."""
 
+import gc
+import itertools
 import json
 import logging
+import random
 import socket
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,7 +29,6 @@ from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.pipelines import make_nlp
 
 ATTRS = ("cui", "candidates", "link_note")
 GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
@@ -309,26 +311,6 @@ def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
     assert best[1][0]["alias"] == "Fever"
 
 
-def test_linker_accepts_a_span_of_any_doc_as_long_form(nlp: Language) -> None:
-    doc = Doc(nlp.vocab, words=["MI"])
-    doc.ents = [Span(doc, 0, 1, "X")]
-    doc.ents[0]._.long_form = Doc(nlp.vocab, words=["a", "heart", "attack"])[1:3]
-    assert nlp.get_pipe("sapbert_linker")(doc).ents[0]._.candidates[0]["score"] == 1
-
-
-@pytest.mark.parametrize("attr", [None, "nobody_has_registered_this"])
-def test_linker_without_long_forms_links_the_mentions(
-    folder: Path, attr: str | None
-) -> None:
-    nlp = make_nlp(folder, long_form_attr=attr)
-    if not Span.has_extension("long_form"):
-        Span.set_extension("long_form", default=None)
-    doc = Doc(nlp.vocab, words=["MI"])
-    doc.ents = [Span(doc, 0, 1, "X")]
-    doc.ents[0]._.long_form = "heart attack"
-    assert nlp(doc).ents[0]._.candidates[0]["alias"] == "MI"
-
-
 @pytest.mark.parametrize("mention", ["\ud800", "heart \udfff attack", "\ud83d\ude00"])
 def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
     linked = load_kb(folder).link([mention, "fever"])
@@ -424,3 +406,64 @@ def test_linker_prints_no_text_and_opens_no_socket(
     said += capfd.readouterr()
     assert len(said) > 4
     assert SENTINEL not in "".join(said)
+
+
+LINE = "heart attack fever MI DM aspirin ASA headache Cardiac disease of no and pain"
+MOST_GROWTH = 30 << 20  # bytes over 100,000 Docs; one has thousands
+STATUS = Path("/proc/self/status")
+
+
+@pytest.fixture(scope="module")
+def stream(sample_kb):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_abbreviations")
+    nlp.add_pipe("sapbert_mentions")
+    config = {"kb": str(sample_kb), "k": 3, "filter": {"deny": ["C0000008"]}}
+    nlp.add_pipe("sapbert_linker", config=config)
+    return nlp
+
+
+def make_texts(count, seed=0):
+    chance = random.Random(seed)
+    words = LINE.split()
+    return [" ".join(chance.choices(words, k=8)) for _ in range(count)]
+
+
+def describe_ents(doc):
+    return [
+        (ent.text, ent.kb_id_, ent._.cui, ent._.link_note, ent._.candidates)
+        for ent in doc.ents
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STATUS.is_file(), reason="only Linux says what is used")
+def test_pipe_memory_is_constant_over_a_long_stream(stream):
+    texts = itertools.cycle(make_texts(500))
+
+    def run(count):
+        for _ in stream.pipe(itertools.islice(texts, count), batch_size=50):
+            pass
+        gc.collect()
+        return int(STATUS.read_text().partition("VmRSS:")[2].split()[0]) << 10
+
+    before = run(5_000)
+    assert run(100_000) - before < MOST_GROWTH
+
+
+@pytest.mark.skipif(
+    not hasattr(Language, "memory_zone"), reason="this spaCy has no memory zones"
+)
+def test_pipe_in_memory_zones_links_the_same(stream):
+    texts = make_texts(40, seed=1)
+    expected = [describe_ents(doc) for doc in stream.pipe(texts)]
+    assert sum(map(len, expected)) > 40
+    linked = []
+    for start in range(0, len(texts), 10):
+        with stream.memory_zone():
+            # New words too, whose lexemes end with the zone.
+            stream(f"neverseen{start} of fever{start} (FVR{start})")
+            part = list(stream.pipe(texts[start : start + 10]))
+            linked += [describe_ents(doc) for doc in part]
+    assert linked == expected
+    assert [describe_ents(doc) for doc in stream.pipe(texts)] == expected

@@ -1,13 +1,18 @@
-import csv
 import json
+import os
+import zipfile
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.cli.package import package
 
 from spacy_sapbert import LinkJob, link_files
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.packages import package_kb
+from spacy_sapbert.pipeline.assembly import assemble_pipeline
 from tests.pipelines import NLP
 
 OTHER: dict[str, Any] = {
@@ -48,40 +53,6 @@ def test_link_files_writes_what_it_counts(
     assert (result.documents, result.left_out["skipped"], len(skipped)) == (2, 1, 1)
 
 
-def test_link_files_writes_failed_documents_into_tables(
-    notes: Path, sample_kb: Path, tmp_path: Path
-) -> None:
-    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    for name in ("linked.parquet", "linked.csv"):
-        job = LinkJob((notes,), tmp_path / name, kb=str(sample_kb), on_error="skip")
-        link_files(job)
-    rows = pq.read_table(tmp_path / "linked.parquet").to_pylist()
-    assert [(row["id"], row["cui"]) for row in rows] == [
-        ("1", "C0000004"),
-        ("2", None),
-        ("3", "C0000001"),
-    ]
-    assert [row["error"] is None for row in rows] == [True, False, True]
-    assert "E117" in rows[1]["error"]
-    assert (rows[1]["codes"], rows[1]["candidates"]) == (None, None)
-    with (tmp_path / "linked.csv").open(encoding="utf8", newline="") as file:
-        cells = [(row["id"], row["cui"], row["error"]) for row in csv.DictReader(file)]
-    assert cells == [(row["id"], row["cui"] or "", row["error"] or "") for row in rows]
-
-
-def test_link_files_in_parts_goes_on_only_with_the_same_job(
-    notes: Path, sample_kb: Path, tmp_path: Path
-) -> None:
-    job = LinkJob(
-        (notes,), tmp_path / "parts", kb=str(sample_kb), shard_size=1, on_error="skip"
-    )
-    assert link_files(job).parts == 3  # one with the error
-    again = link_files(replace(job, batch_size=1))
-    assert (again.parts, again.documents) == (3, 0)
-    with pytest.raises(SapbertError, match="E560.*`threshold`"):
-        link_files(replace(job, options={"threshold": 0.9}))
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -120,3 +91,70 @@ def test_link_job_takes_one_path_or_texts() -> None:
     job = LinkJob("notes.txt", output="linked.jsonl")  # type: ignore[arg-type]
     assert (job.inputs, job.output) == ((Path("notes.txt"),), Path("linked.jsonl"))
     assert LinkJob(["a.txt", Path("b")]).inputs == (Path("a.txt"), Path("b"))  # type: ignore[arg-type]
+
+
+TEXT = "She had a heart attack, then fever."
+LINKS = [("heart attack", "C0000001"), ("fever", "C0000004")]
+
+
+def links(nlp: spacy.language.Language) -> list[tuple[str, str]]:
+    return [(ent.text, ent.kb_id_) for ent in nlp(TEXT).ents]
+
+
+def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
+    output = tmp_path / "pipeline"
+    assemble_pipeline(sample_kb, output, name="tiny", version="1.0.0")
+    nlp = spacy.load(output)
+    assert links(nlp) == LINKS
+    assert nlp.meta["name"] == "tiny"
+    assert "8 concepts" in nlp.meta["description"]
+    assert len(list(output.rglob("concepts.db"))) == 1
+    # The config names no folder, which the pipeline would not use.
+    assert nlp.config["components"]["sapbert_linker"]["kb"] is None
+    with pytest.raises(SapbertError, match=r"E003.*--force"):
+        assemble_pipeline(sample_kb, output)
+    assemble_pipeline(sample_kb, output, name="other", force=True)
+    assert spacy.load(output).meta["name"] == "other"
+
+
+def test_assemble_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
+    (own_kb / "v1" / "concepts.db").unlink()
+    with pytest.raises(SapbertError, match="concepts.db"):
+        assemble_pipeline(own_kb, tmp_path / "pipeline")
+    assert not (tmp_path / "pipeline").exists()
+
+
+def test_assemble_for_a_packaged_kb_refers_to_it_by_name(
+    sample_kb: Path, tmp_path: Path, new_process: Any
+) -> None:
+    output = tmp_path / "pipeline"
+    assemble_pipeline(sample_kb, output, name="tiny", kb_package="ti_ny")
+    assert not list(output.rglob("concepts.db"))
+    with pytest.raises(SapbertError, match="E310.*ti_ny"):
+        links(spacy.load(output))
+    package(output, tmp_path, create_wheel=True, force=True, silent=True)
+    wheels = [
+        *tmp_path.rglob("en_tiny-*.whl"),
+        package_kb(sample_kb, tmp_path, name="ti_ny", version="1.0"),
+    ]
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path / "site")
+    assert len(list((tmp_path / "site").rglob("concepts.db"))) == 1
+    (metadata,) = (tmp_path / "site").glob("en_tiny-*.dist-info/METADATA")
+    required = [r for r in metadata.read_text().splitlines() if r.startswith("Requi")]
+    assert "Requires-Dist: sapbert-kb-ti-ny" in required
+    assert any("spacy-sapbert" in line for line in required)
+    code = (
+        "import json, spacy\n"
+        f"doc = spacy.load('en_tiny')({TEXT!r})\n"
+        "print(json.dumps([(ent.text, ent.kb_id_) for ent in doc.ents]))\n"
+    )
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *spacy_path()])}
+    done = new_process.python(code, env={**os.environ, **path}, cwd=tmp_path)
+    assert [tuple(link) for link in json.loads(done.stdout)] == LINKS
+
+
+def spacy_path() -> list[str]:
+    """Where this checkout is, in case that it is not installed."""
+    return [str(Path(__file__).parents[2])]

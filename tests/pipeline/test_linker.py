@@ -20,7 +20,7 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.linking.options import LinkOptions, change_options
+from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
@@ -149,46 +149,6 @@ def test_linker_pickled_finds_later_versions(
     assert again.kb.manifest == copies[0].kb.manifest
 
 
-def test_linker_pickled_and_pinned_stays_pinned(own_kb: Path) -> None:
-    config = {"kb": str(own_kb), "kb_digest": load_kb(own_kb).manifest.digest}
-    linker: Any = spacy.blank("en").add_pipe("sapbert_linker", config=config)
-    copy = pickle.loads(pickle.dumps(linker))
-    old = copy.kb
-    add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
-    with pytest.raises(SapbertError, match="E351"):
-        copy.reload()
-    assert copy.kb is old
-
-
-def test_linker_pickled_opens_the_same_version(own_kb: Path) -> None:
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
-    nlp.initialize()
-    data = pickle.dumps(linker)
-    assert pickle.loads(data).kb.manifest == linker.kb.manifest
-    before = linker.kb.manifest
-    linker.kb = add_concepts(linker.kb, [Concept("L1", ["ward 1"])])
-    assert pickle.loads(data).kb.manifest == before
-
-
-def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
-    sample_kb: Path,
-) -> None:
-    config = {"kb": str(sample_kb), "spans_key": "found", "k": 2}
-    nlp = make_nlp(**config)
-    doc = Doc(nlp.vocab, words=WORDS)
-    doc.spans["found"] = [Span(doc, 6, 7, "A"), Span(doc, 6, 7, "B"), doc[2:7]]
-    nlp(doc)
-    group = doc.spans["found"]
-    assert group.attrs["cui"][:2] == ["C0000001", "C0000001"]
-    assert [len(candidates) for candidates in group.attrs["candidates"]] == [2, 2, 2]
-    assert group[0]._.cui == "C0000001"
-    assert not doc.ents
-    without = Doc(nlp.vocab, words=WORDS)
-    with pytest.warns(UserWarning, match=r"W556.*'found'.*spans_key.*sapbert_linker"):
-        assert "found" not in nlp(without).spans
-
-
 def test_linker_of_spans_at_one_place_with_different_links_warns(
     sample_kb: Path,
 ) -> None:
@@ -224,44 +184,16 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
     ]
     assert group.attrs["own"] == 1
     assert group[0]._.cui == "C0000001"
-    copy = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    assert copy.spans["sc"][0].kb_id_ == "C0000001"
     shown = displacy.render(doc, style="span", jupyter=False)
     assert "C0000001" in shown
-
-
-def test_linker_twice_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
-    both = make_nlp(sample_kb, k=3)
-    second = {
-        "kb": str(sample_kb),
-        "k": 1,
-        "cui_attr": "second_cui",
-        "candidates_attr": "second_candidates",
-        "note_attr": "second_note",
-    }
-    both.add_pipe("sapbert_linker", name="second", config=second)
-    doc = both(make_doc(both))
-    assert results(doc) == results(nlp(make_doc(nlp)))
-    assert [len(ent._.second_candidates) for ent in doc.ents] == [1, 1, 0]
-    assert doc.ents[0]._.second_cui == "C0000001"
-
-
-def test_linker_replaces_an_older_kb_id(nlp: Language) -> None:
-    doc = Doc(nlp.vocab, words=["MI", "..."])
-    doc.ents = [Span(doc, 0, 1, "X", kb_id="Q1"), Span(doc, 1, 2, "X", kb_id="Q2")]
-    assert [ent.kb_id_ for ent in nlp(doc).ents] == ["C0000001", "NIL"]
+    without = Doc(nlp.vocab, words=WORDS)
+    with pytest.warns(UserWarning, match=r"W556.*'sc'.*spans_key.*sapbert_linker"):
+        assert "sc" not in nlp(without).spans
 
 
 @pytest.mark.parametrize(
     ("text", "note"),
-    [
-        ("fever\0", None),
-        ("e\u0301", None),
-        ("x " * 5_000, "truncated"),
-        ("\u200f\u200f", "empty"),
-        ("😀", "empty"),
-        ("頭痛", "empty"),
-    ],
+    [("fever\0", None), ("x " * 5_000, "truncated"), ("頭痛", "empty")],
 )
 def test_linker_accepts_strange_entities(nlp: Language, text: str, note: str) -> None:
     doc = Doc(nlp.vocab, words=[text])
@@ -338,23 +270,13 @@ def test_linker_open_loads_all_that_links(sample_kb: Path) -> None:
         linker.open()
 
 
-def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
-    nlp.initialize()
-    assert linker.opened.kb is not None
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"k": 0}, "`k` to be from 1"),
-        ({"threshold": 1.5}, "`threshold` to be from -1 to 1"),
         ({"batch_size": 0}, "batch_size"),
         ({"kbb": "x"}, "kbb"),
         ({"k": "many"}, "k"),
-        ({"codes": 5}, "codes"),
-        ({"ambiguous": "yes"}, "ambiguous"),
         ({"encoder": {"precision": "int8"}}, "precision"),
         *(
             ({"label_types": {x: []}}, "E331")
@@ -439,32 +361,6 @@ def test_linker_settings_round_trip_in_config_and_pipeline(
         assert other.config["components"] == nlp.config["components"]
 
 
-def test_linker_pickle_has_changed_options(nlp: Language) -> None:
-    linker = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
-    changes: Any = {
-        "k": 1,
-        "filter": {"types": ["T047"]},
-        "label_types": {"X": ["DISO"]},
-    }
-    linker.options = change_options(linker.options, changes)
-    again = pickle.loads(pickle.dumps(linker))
-    assert again.options == linker.options
-    found = results(again(make_doc(nlp)))
-    assert found == results(linker(make_doc(nlp)))
-    assert [len(entry[4]) for entry in found] == [1, 1, 0]
-
-
-def test_linker_threshold_makes_mentions_nil(sample_kb: Path) -> None:
-    config = {"kb": str(sample_kb), "threshold": 1.0}
-    nlp = make_nlp(**config)
-    doc = Doc(nlp.vocab, words=["febrile headache", "MI"])
-    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
-    nlp(doc)
-    assert [ent._.cui for ent in doc.ents] == [None, "C0000001"]
-    assert doc.ents[0]._.link_note == "below_threshold"
-    assert doc.ents[0]._.candidates
-
-
 def test_linker_default_config_equals_that_of_the_factory() -> None:
     pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
     nlp = make_nlp(None)
@@ -479,15 +375,6 @@ def test_linker_uses_the_error_handler(nlp: Language) -> None:
     other.set_error_handler(lambda name, pipe, docs, error: failed.append(name))
     assert list(other.pipe(iter([make_doc(nlp)]))) == []
     assert failed == ["sapbert_linker"]
-
-
-def test_linker_import_is_light(new_process: Any) -> None:
-    code = (
-        "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.encoder;"
-        "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    assert new_process.python(code).stdout.strip() == "[]"
 
 
 @Language.factory("test_linker_first_only", default_config=LINKER_CONFIG)

@@ -4,7 +4,6 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Span
-from spacy.training import Example
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
@@ -76,21 +75,6 @@ def test_complete_pipeline_keeps_the_detector_of_abbreviations(component: str) -
     assert nlp.pipe_names == [component, "sapbert_linker"]
 
 
-def test_complete_pipeline_with_a_linker_adds_no_abbreviations() -> None:
-    nlp = make_nlp(None)
-    complete_pipeline(nlp, detection=False)
-    assert nlp.pipe_names == ["sapbert_linker"]
-
-
-def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
-    nlp = spacy.blank("en")
-    linker = complete_pipeline(
-        nlp, kb=str(sample_kb), kb_digest="0" * 64, detection=False
-    )
-    with pytest.raises(SapbertError, match="E351"):
-        linker.kb  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("component", "expected"),
     [
@@ -152,7 +136,7 @@ def cuis(docs):
     return [(doc.id, [entity["cui"] for entity in doc.entities]) for doc in docs]
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 64])
+@pytest.mark.parametrize("batch_size", [2, 64])
 def test_link_documents_failing_document_is_an_error_without_text(
     sample_kb, batch_size
 ):
@@ -174,20 +158,6 @@ def test_link_documents_failing_document_is_an_error_with_any_handler(
     documents = [Document(1, "fever"), Document(2, "bad"), Document(3, "pain")]
     with pytest.raises(SapbertError, match="E513.*document 2"):
         list(link_documents(nlp, documents, batch_size=3))
-
-
-def test_link_documents_runs_the_ner_of_spacy(sample_kb: Path) -> None:
-    nlp = spacy.blank("en")
-    text = "fever and aspirin"
-    spans = {"entities": [(0, 5, "X"), (10, 17, "X")]}
-    example = Example.from_dict(nlp.make_doc(text), spans)
-    nlp.add_pipe("ner")
-    optimizer = nlp.initialize(lambda: [example])
-    for _ in range(10):
-        nlp.update([example], sgd=optimizer)
-    complete_pipeline(nlp, kb=str(sample_kb))
-    found = cuis(link_documents(nlp, [Document("a", text)], batch_size=1))
-    assert found == [("a", ["C0000004", "C0000006"])]
 
 
 def test_link_documents_repeats_a_failing_batch_one_by_one(sample_kb):
