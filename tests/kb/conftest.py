@@ -3,9 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.kb.folder.records import Calibration
+from spacy_sapbert.kb.indexes.registry import (
+    Index,
+    build_index,
+    load_index,
+    make_backend,
+)
 from tests.building import make_calibration
 
 
@@ -24,3 +31,52 @@ def contents() -> Callable[[Path], dict[Path, bytes]]:
         return {path.relative_to(folder): path.read_bytes() for path in names}
 
     return read
+
+
+MakeIndex = Callable[..., Index]
+
+
+def unit_rows(rows: int, width: int, seed: int) -> np.ndarray:
+    vectors = np.random.default_rng(seed).normal(size=(rows, width))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+@pytest.fixture(scope="session", name="unit_rows")
+def make_unit_rows() -> Callable[[int, int, int], np.ndarray]:
+    return unit_rows
+
+
+@pytest.fixture(scope="session")
+def open_index() -> MakeIndex:
+    """Opens the index of a folder; its settings are those given, else the defaults."""
+
+    def load(folder: Path, backend: str, rows: int, width: int, **given: int) -> Index:
+        settings = make_backend(backend, given).settings
+        paths = {name: folder / name for name in make_backend(backend, given).files}
+        return load_index(
+            paths, backend=backend, settings=settings, rows=rows, width=width
+        )
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def make_index(open_index: MakeIndex) -> MakeIndex:
+    """Builds an index of vectors in a folder, and opens it."""
+
+    def make(
+        folder: Path,
+        backend: str,
+        vectors: np.ndarray,
+        *,
+        threads: int = 1,
+        **given: int,
+    ) -> Index:
+        if library := make_backend(backend).library:
+            pytest.importorskip(library)
+        folder.mkdir(exist_ok=True)
+        build_index(vectors, folder, backend=backend, settings=given, threads=threads)
+        return open_index(folder, backend, *vectors.shape, **given)
+
+    return make

@@ -17,9 +17,7 @@ from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
 from spacy_sapbert.kb.folder.publication import describe_files, save_copy
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
-    format_manifest,
     list_versions,
-    parse_manifest,
     read_current,
     read_version,
 )
@@ -81,18 +79,12 @@ def use(folder: Path) -> None:
         f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
         "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
         "CREATE VIRTUAL TABLE v USING fts5(a)",
+        "DROP TABLE types",
         "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1)) VIRTUAL",
     ],
 )
-def test_load_kb_more_than_tables_is_an_error(own_kb: Path, sql: str) -> None:
+def test_load_kb_of_other_tables_is_an_error(own_kb: Path, sql: str) -> None:
     run_sql(own_kb / "v1" / "concepts.db", sql)
-    sign(own_kb)
-    with pytest.raises(SapbertError, match="E306.*other tables"):
-        load_kb(own_kb)
-
-
-def test_load_kb_missing_tables_are_an_error(own_kb: Path) -> None:
-    run_sql(own_kb / "v1" / "concepts.db", "DROP TABLE types")
     sign(own_kb)
     with pytest.raises(SapbertError, match="E306.*other tables"):
         load_kb(own_kb)
@@ -104,7 +96,7 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
     path = own_kb / "v1" / "concepts.db"
     counts = read_version(own_kb).manifest.counts
     random = Random(0)
-    for _ in range(300):
+    for _ in range(60):
         connection = sqlite3.connect(path)
         blocks = connection.execute("SELECT id, block FROM words_data").fetchall()
         id, block = random.choice([row for row in blocks if row[1]])
@@ -125,41 +117,46 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
         connection.close()
 
 
-@pytest.mark.parametrize("table", ["rows", "aliases"])
 @pytest.mark.parametrize("shift", [-1_000, 1_000])
 @pytest.mark.parametrize("name", ["concepts.db", "overlay/concepts.db"])
 def test_load_kb_rows_that_the_index_lacks_are_an_error(
-    own_kb: Path, name: str, table: str, shift: int
+    own_kb: Path, name: str, shift: int
 ) -> None:
     add_concepts(load_kb(own_kb), [Concept("X1", ["ward one"])])
-    version = read_version(own_kb)
-    run_sql(version.path(name), f"UPDATE {table} SET row = row + {shift}")
-    sign(own_kb)
-    with pytest.raises(SapbertError, match=f"E306.*{name}.*rows that the index lacks"):
-        load_kb(own_kb)
-
-
-def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
-    path = own_kb / "v1" / "concepts.db"
-    data = path.read_bytes()
-    assert b"TABLE retired" in data
-    path.write_bytes(data.replace(b"TABLE retired", b"TABLE\xa0retired"))
+    path = read_version(own_kb).path(name)
+    content = path.read_bytes()
+    for table in ("rows", "aliases"):
+        run_sql(path, f"UPDATE {table} SET row = row + {shift}")
+        sign(own_kb)
+        with pytest.raises(SapbertError, match=f"E306.*{name}.*rows that the index"):
+            load_kb(own_kb)
+        path.write_bytes(content)
+    assert b"TABLE retired" in content
+    path.write_bytes(content.replace(b"TABLE retired", b"TABLE\xa0retired"))
     sign(own_kb)
     with pytest.raises(SapbertError, match="E306"):
         load_kb(own_kb)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE aliases SET alias = x'00ff'",
-        "UPDATE aliases SET row = 'a'",
-        "UPDATE concepts SET definition = x'00'",
-    ],
-)
-def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> None:
-    with pytest.raises(sqlite3.IntegrityError):
-        run_sql(own_kb / "v1" / "concepts.db", sql)
+@pytest.mark.parametrize("name", ["concepts.jsonl", "removed.json", "concepts.db"])
+def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> None:
+    before = load_kb(own_kb).link(["fever", "ward 1"])
+    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+    path = kb.version.path(f"overlay/{name}")
+    contents = [path.read_bytes()[: 5000 if name == "concepts.db" else -3]]
+    if name == "removed.json":
+        contents += [b"[]", b'{"C1": "x"}', b'{"C1": [1]}', b"[" * 100_000]
+    for content in contents:
+        path.write_bytes(content)
+        with pytest.raises(SapbertError, match="E306"):
+            load_kb(own_kb)
+        sign(own_kb)
+        with pytest.raises(SapbertError, match=r"E1|E3"):
+            add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
+    kb = discard_edits(own_kb)
+    assert kb.link(["fever", "ward 1"]) == before
+    assert kb.manifest.overlay is None
+    assert "L2" in add_concepts(kb, [Concept("L2", ["ward 2"])])
 
 
 NOTHING = {"size": 0, "sha256": "0" * 64}
@@ -233,14 +230,14 @@ def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) 
     content = path.read_bytes()
     expected = read_version(own_kb).manifest
     accepted = 0
-    for place in range(len(content)):
+    for place in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[place] ^= 1 << (place % 8)
         path.write_bytes(damaged)
         with suppress(SapbertError):
             assert read_version(own_kb).manifest == expected, place
             accepted += 1
-    assert accepted < len(content) / 10
+    assert accepted < len(content) / 70
 
 
 def test_probe_kb_with_an_index_of_other_names_is_an_error(
@@ -261,40 +258,6 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
         probe_kb(load_kb(own_kb))
 
 
-@pytest.mark.parametrize("name", ["concepts.jsonl", "removed.json", "concepts.db"])
-def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> None:
-    before = load_kb(own_kb).link(["fever", "ward 1"])
-    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
-    path = kb.version.path(f"overlay/{name}")
-    path.write_bytes(path.read_bytes()[: 5000 if name == "concepts.db" else -3])
-    with pytest.raises(SapbertError, match="E306"):
-        load_kb(own_kb)
-    sign(own_kb)
-    with pytest.raises(SapbertError, match=r"E1|E3"):
-        add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
-    kb = discard_edits(own_kb)
-    assert kb.link(["fever", "ward 1"]) == before
-    assert kb.manifest.overlay is None
-    assert "L2" in add_concepts(kb, [Concept("L2", ["ward 2"])])
-
-
-@pytest.mark.parametrize("content", ["[]", '{"C1": "x"}', '{"C1": [1]}', "[" * 100_000])
-def test_add_concepts_to_hostile_edits_is_an_error(own_kb: Path, content: str) -> None:
-    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
-    kb.version.path("overlay/removed.json").write_text(content, "utf8")
-    sign(own_kb)
-    with pytest.raises(SapbertError, match="E306.*discard-edits"):
-        add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
-
-
-def test_format_manifest_and_parse_manifest_agree_on_the_digest(own_kb: Path) -> None:
-    update = {"sources": ["a\udc80b", "é"]}
-    content, digest = format_manifest(
-        read_version(own_kb).manifest.model_copy(update=update)
-    )
-    assert parse_manifest(content, "meta.json").digest == digest
-
-
 @pytest.mark.parametrize("value", [-1, -(10**6), 10**6, (1 << 31) - 1])
 def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(
     cold_kb: Path, tmp_path: Path, value: int
@@ -310,11 +273,3 @@ def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(
     sign(folder)
     with pytest.raises(SapbertError, match="E306"):  # and no array of all rows before
         load_kb(folder).link(["ward onne"])
-
-
-def test_damaged_file_is_named_by_its_path(own_kb: Path) -> None:
-    path = own_kb / "v1" / "index.hnsw"
-    path.write_bytes(path.read_bytes()[:-9])
-    sign(own_kb)
-    with pytest.raises(SapbertError, match=str(path)):
-        load_kb(own_kb).vectors([0])

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.linking.filters import Filter
-from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.kb.search import Threshold, decide
+from spacy_sapbert.linking.candidates import Entry, RankedEntry
+from spacy_sapbert.linking.link import Linked, SearchResult
 from spacy_sapbert.vocabularies.concepts import Concept
 
 PLACES = {"ENG": [0, 1]}
@@ -28,7 +27,6 @@ ADDED = [
     Concept("C3", ["febrile"], languages={"ENG": [0]}),
     Concept("C6", ["acute pain", "pain"], ["T184"], languages=PLACES),
 ]
-SPANISH = [Concept("S1", ["fiebre alta"], ["T184"], languages={"SPA": [0]})]
 MENTIONS = ["heart", "acute heart syndrom", "fevers", "fevërs", "fever", "MI", "", "?!"]
 MENTIONS += ["pains", "ward", "cardiac", "hart atack", "febrile", "attack, heart"]
 OPTIONS = st.fixed_dictionaries(
@@ -129,37 +127,62 @@ def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
         assert outline(one) == outline(other)
 
 
-@given(mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=4))
-def test_added_names_have_nearly_the_3_grams_of_built_ones(
-    built: KnowledgeBase, edited: KnowledgeBase, mentions: list[str]
-) -> None:
-    """The weights of 3-grams are those of the names that were built."""
-    if not built.manifest.ngrams:
-        pytest.skip("an order by cosine needs no 3-grams")
-    for mention in mentions:
-        scores: list[dict[str, float]] = []
-        for kb in (built, edited):
-            near = [np.zeros(0, dtype=int)]
-            rows, found = kb.parts.ngrams.unite([mention], near, kb.rows)[0]
-            names = kb.entries(rows)
-            scores.append(
-                {
-                    entry.alias: float(score)
-                    for row, score in zip(rows, found, strict=True)
-                    for entry in names.get(int(row), ())
-                }
-            )
-        assert scores[0].keys() == scores[1].keys()
-        for name, score in scores[0].items():
-            assert scores[1][name] == pytest.approx(score, abs=0.15)
+WORDS = ["kalo", "mine", "rusta", "prevol", "tingra", "lomi", "nesta", "volka", "graru"]
 
 
-def test_names_in_another_language_change_no_link_of_a_document(
-    edited: KnowledgeBase,
+@pytest.fixture(scope="module")
+def families(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+    """Concepts that differ in numerals, opposites and letters, ordered by cosine."""
+    concepts = [
+        *(Concept(f"V{n:02}", [f"Velmor syndrome type {n}"]) for n in range(1, 16)),
+        Concept("A1", ["acute rash"]),
+        Concept("L1", ["Tolan fever A"]),
+        *(Concept(f"W{n:02}", [word]) for n, word in enumerate(WORDS)),
+    ]
+    folder = tmp_path_factory.mktemp("families")
+    return load_kb(make_kb(folder, concepts, backend="exact", order="none"))
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, -1.0])
+def test_mention_whose_nearest_concepts_are_excluded_has_none(
+    families: KnowledgeBase, threshold: float | None
 ) -> None:
-    more = add_concepts(edited, SPANISH)
-    for lang in ("en", "de"):
-        filter = Filter(document_language=lang)
-        options = LinkOptions(filter=filter, threshold=0.5)
-        before, after = (kb.link(MENTIONS, options=options) for kb in (edited, more))
-        assert [*map(outline, before)] == [*map(outline, after)]
+    every = families.link(["Velmor syndrome type 99"], k=30, threshold=threshold)[0]
+    assert (every.cui, every.note) == (None, "excluded")
+    # They are shown in their order all the same, and the first ones for any k.
+    scores = [candidate["score"] for candidate in every.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert every.candidates[0]["cui"].startswith("V")
+    for k in (1, 5, 12):
+        few = families.link(["Velmor syndrome type 99"], k=k, threshold=threshold)[0]
+        assert few.candidates == every.candidates[:k]
+        assert (few.cui, few.note) == (None, "excluded")
+
+
+@pytest.mark.parametrize(
+    ("mention", "excluded"), [("chronic rash", "A1"), ("Tolan fever B", "L1")]
+)
+def test_excluded_concepts_come_after_the_others_that_are_near(
+    families: KnowledgeBase, mention: str, excluded: str
+) -> None:
+    every = families.link([mention], k=30)[0]
+    cuis = [candidate["cui"] for candidate in every.candidates]
+    assert excluded in cuis[1:10]
+    assert every.cui == cuis[0]
+    for k in (1, 5, 12):
+        assert families.link([mention], k=k)[0].candidates == every.candidates[:k]
+    (alone,) = families.link([mention], filter={"allow": [excluded]})
+    assert (alone.cui, alone.note) == (None, "filtered")
+    (alone,) = families.link([mention], filter={"allow": [excluded]}, threshold=1)
+    assert (alone.cui, alone.note) == (None, "excluded")
+
+
+@pytest.mark.parametrize(
+    ("score", "note"), [(0.94996, None), (0.94994, "below_threshold")]
+)
+def test_a_threshold_is_reached_by_the_score_that_is_shown(
+    score: float, note: str | None
+) -> None:
+    best = RankedEntry(score, Entry(0, "C1", "Fever", "fever", 0), score)
+    result = SearchResult([best], None)
+    assert decide(result, Threshold(0.95, 0.0)) == note

@@ -1,31 +1,20 @@
-import json
 import os
-import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.encoder.encoder import Encoder
-from spacy_sapbert.encoder.huggingface import (
-    EncoderSettings,
-    load_encoder,
-    save_encoder,
-)
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.io.cache import LruCache
 from spacy_sapbert.kb.folder.versions import find_kb
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import build_small_kb
-from tests.commands import invoke
-
-FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
 
 
 def test_knowledge_base_has_counts_and_settings(sample_kb: Path) -> None:
@@ -38,7 +27,7 @@ def test_knowledge_base_has_counts_and_settings(sample_kb: Path) -> None:
 
 
 def test_link_finds_every_name_of_the_kb(
-    sample_kb: Path, few_concepts: list[Concept]
+    sample_kb: Path, few_concepts: list[Concept], encoded: list[int]
 ) -> None:
     kb = load_kb(sample_kb)
     for concept in few_concepts:
@@ -49,14 +38,10 @@ def test_link_finds_every_name_of_the_kb(
                 continue
             best = [c["cui"] for c in candidates if c["score"] == 1]
             assert concept.cui in best
-
-
-def test_link_returns_distinct_concepts_in_order(sample_kb: Path) -> None:
-    candidates, note, cui = load_kb(sample_kb).link(["MI"], k=8)[0]
-    assert (note, cui) == (None, "C0000001")
-    assert len({candidate["cui"] for candidate in candidates}) == 8
-    assert [each["cui"] for each in candidates[:2]] == ["C0000001", "C0000002"]
-    assert candidates[0] == {
+    encoded.clear()  # Texts that have the tokens of a name are not encoded.
+    (linked,) = kb.link(["mi"], k=8)
+    assert sum(encoded) == 0
+    assert linked.candidates[0] == {
         "cui": "C0000001",
         "name": "Myocardial infarction",
         "alias": "MI",
@@ -67,8 +52,7 @@ def test_link_returns_distinct_concepts_in_order(sample_kb: Path) -> None:
         "tie": "id",
         "probability": None,
     }
-    scores = [candidate["score"] for candidate in candidates]
-    assert scores == sorted(scores, reverse=True)
+    assert kb.link(["", " ", "?!", "頭"]) == [([], "empty", None)] * 4
 
 
 def test_link_equals_exact_search_over_plain_vectors(
@@ -82,43 +66,6 @@ def test_link_equals_exact_search_over_plain_vectors(
         best[concept.cui] = float((vectors @ mention).max())
     candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
     assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=6e-5)
-
-
-def test_link_does_not_depend_on_vectors_from_the_index(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mentions = ["MI", "Pyrexia", "heart atack"]
-    with_it = load_kb(sample_kb).link(mentions)
-    kb = load_kb(sample_kb)
-    monkeypatch.setattr(kb.store, "rows_of_keys", lambda keys: {})
-    assert kb.link(mentions) == with_it
-
-
-def test_link_encodes_no_name_of_the_kb(sample_kb: Path, encoded: list[int]) -> None:
-    load_kb(sample_kb).link(["fever", "FEVER", "mi"])
-    assert sum(encoded) == 0
-
-
-def test_link_notes_why_there_is_no_concept(sample_kb: Path) -> None:
-    linked = load_kb(sample_kb).link(["", " ", "?!", "頭"])
-    assert linked == [([], "empty", None)] * 4
-
-
-def test_load_kb_from_another_folder_links_the_same_in_a_new_process(
-    sample_kb: Path, tmp_path: Path, new_process: Any
-) -> None:
-    moved = Path(shutil.copytree(sample_kb, tmp_path / "with a blank and é" / "kb"))
-    code = (
-        "import socket, sys, json\n"
-        "def refuse(*args, **kwargs): raise OSError('no network')\n"
-        "socket.socket.connect = refuse\n"
-        "from spacy_sapbert import load_kb\n"
-        "print(json.dumps(load_kb(sys.argv[1]).link(['heart atack', 'MI'])))\n"
-    )
-    outputs = [new_process.python(code, folder).stdout for folder in (sample_kb, moved)]
-    assert outputs[0] == outputs[1]
-    expected = load_kb(sample_kb).link(["heart atack", "MI"])
-    assert json.loads(outputs[0]) == json.loads(json.dumps(expected))
 
 
 def truncate(path: Path) -> None:
@@ -137,33 +84,20 @@ def garble(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", [truncate, flip_bit, garble, Path.unlink])
 def test_load_kb_damaged_file_is_an_error(
-    own_kb: Path, name: str, damage: Callable[[Path], None]
+    own_kb: Path, damage: Callable[[Path], None]
 ) -> None:
-    damage(own_kb / "v1" / name)
-    with pytest.raises(SapbertError, match=r"\[E30[346]\]"):
-        load_kb(own_kb)
-
-
-def test_load_kb_index_of_another_kb_is_an_error(
-    own_kb: Path, make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
-    other = make_kb(tmp_path, [Concept("C1", ["a", "b"])])
-    shutil.copy(other / "v1" / "index.hnsw", own_kb / "v1" / "index.hnsw")
-    with pytest.raises(SapbertError, match=r"index.hnsw .*bytes and not"):
-        load_kb(own_kb)
-
-
-def test_load_kb_other_encoder_is_an_error(own_kb: Path) -> None:
-    import torch
-
-    tokenizer, model = load_encoder(str(own_kb / "v1" / "encoder"))
-    with torch.no_grad():
-        next(model.parameters()).add_(1)
-    save_encoder(own_kb / "v1" / "encoder", tokenizer, model, EncoderSettings("mean"))
-    with pytest.raises(SapbertError, match=r"model.safetensors .* sha256"):
+    for path in (p for p in (own_kb / "v1").rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        damage(path)
+        with pytest.raises(SapbertError, match=r"\[E30[346]\]"):
+            load_kb(own_kb)
+        path.write_bytes(content)
+    load_kb(own_kb)
+    (own_kb / "v1" / "concepts.db").unlink()
+    os.mkfifo(own_kb / "v1" / "concepts.db")
+    with pytest.raises(SapbertError, match="E306.*not a plain file"):
         load_kb(own_kb)
 
 
@@ -213,17 +147,6 @@ def test_names_of_many_concepts_are_found_as_by_exact_search(
     assert len(ranked) == 150
 
 
-def test_build_kb_twice_writes_the_same_bytes(
-    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
-) -> None:
-    build = {"backend": "hnsw", "threads": 1, "engine": "torch"}
-    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), **build)
-    for path in sorted(sample_kb.rglob("[!.]*")):
-        if path.is_file():
-            again = tmp_path / "kb" / path.relative_to(sample_kb)
-            assert path.read_bytes() == again.read_bytes(), path.name
-
-
 def test_build_kb_without_readable_names_is_an_error(
     make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -232,19 +155,13 @@ def test_build_kb_without_readable_names_is_an_error(
     assert not (tmp_path / "kb").exists()
 
 
-def test_build_kb_without_concepts_is_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(SapbertError, match="found none"):
-        build_small_kb(tmp_path / "no.jsonl", tmp_path / "kb", tiny_encoder)
-
-
 def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert len(kb) == kb.manifest.counts.concepts == len(list(kb))
     assert [*kb.keys()] == [concept.cui for concept in kb.values()]
     assert kb.get("C0000001").canonical_name == "Myocardial infarction"
     assert kb.get("nothing") is None
+    assert "\ud800" not in kb  # which is not UTF-8
     assert "C9999999" in kb  # retired
     assert "C9999999" not in set(kb)
     with pytest.raises(KeyError, match="E336") as caught:
@@ -252,13 +169,6 @@ def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
     assert isinstance(caught.value, SapbertError)
     assert kb.cui_to_entity["C0000001"].cui == "C0000001"
     assert kb != load_kb(sample_kb)
-
-
-def test_kb_filter_for_definitions(sample_kb: Path) -> None:
-    (linked,) = load_kb(sample_kb).link(["MI"], filter={"defined": True})
-    assert {c["cui"] for c in linked.candidates} == {"C0000001"}
-    with pytest.raises(SapbertError, match="E331.*filter.defined"):
-        load_kb(sample_kb).link(["MI"], filter={"defined": "yes"})
 
 
 @pytest.mark.parametrize(
@@ -277,46 +187,101 @@ def test_kb_link_of_no_list_of_texts_is_an_error(
         load_kb(sample_kb).link(mentions, labels=labels)
 
 
-def test_kb_link_accepts_an_array_of_texts(sample_kb: Path) -> None:
-    kb = load_kb(sample_kb)
-    assert kb.link(np.array(["MI", "fever"])) == kb.link(("MI", "fever"))
-
-
 def test_kb_link_accepts_arrays_of_labels_and_documents(sample_kb: Path) -> None:
     kb, texts, labels = load_kb(sample_kb), ["fever", "MI"], ["X", "Y"]
     found = kb.link(texts, labels=np.array(labels), documents=np.arange(2))
-    assert found == kb.link(texts, labels=labels, documents=[0, 1])
+    assert found == kb.link(tuple(texts), labels=labels, documents=[0, 1])
+    assert kb.link(np.array(texts)) == kb.link(texts)
     assert kb.link([], labels=np.array([]), documents=np.array([])) == []
 
 
-def test_kb_has_no_id_that_is_not_utf8(sample_kb: Path) -> None:
-    kb = load_kb(sample_kb)
-    assert "\ud800" not in kb
-    assert kb.get("\ud800") is None
-    for command in (["remove", str(sample_kb)], ["related", str(sample_kb)]):
-        found = invoke("kb", *command, "\udcff", code=1)
-        assert re.search(r"\[E\d+\] Expected", found.output), found.output
-
-
-CODED = [
-    Concept("C1", ["Fever"], codes={"B": ["2", "10", "1"], "A": ["z", "a"]}),
-    Concept("C2", ["Pain"], codes={"B": ["9", "3"]}),
-]
-
-
-def test_codes_keep_their_order_in_a_knowledge_base_and_its_overlay(
-    make_kb: Callable[..., Path], tmp_path: Path
+def test_embed_text_with_the_tokens_of_a_row_has_its_vector(
+    sample_kb: Path, encoded: list[int]
 ) -> None:
-    kb = load_kb(make_kb(tmp_path, CODED))
-    assert kb["C1"].codes == CODED[0].codes
-    assert [*kb["C1"].codes] == ["A", "B"]
-    assert [one.codes for one in kb.link(["fever"], codes=["B"])] == [
-        {"B": ["2", "10", "1"]}
+    kb = load_kb(sample_kb)
+    vectors = kb.embed(["FEVER", " fever\n", "Fever"]).vectors
+    assert encoded == [0]  # nothing is left to encode
+    (row,) = {e.row for e in kb.store.entries_of("C0000004") if e.alias == "Fever"}
+    expected = kb.vectors(np.array([row]))[0]
+    assert all(np.array_equal(vector, expected) for vector in vectors)
+
+
+def test_embed_equal_tokens_are_encoded_once(
+    sample_kb: Path, encoded: list[int]
+) -> None:
+    kb = load_kb(sample_kb)
+    vectors = kb.embed(["a chill", "A  CHILL", "chills", "fever"]).vectors
+    assert encoded == [2]
+    assert np.array_equal(vectors[0], vectors[1])
+    assert not np.allclose(vectors[0], vectors[2])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+
+
+def test_embed_says_what_it_cannot_read_and_what_is_too_long(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    embedded = kb.embed(["fever", "頭痛", "", "fever " * 30, "x y " * 1500])
+    assert embedded.readable.tolist() == [True, False, False, True, True]
+    assert embedded.usable.tolist() == [True, False, False, True, True]
+    assert embedded.truncated.tolist() == [False, False, False, True, True]
+    assert not embedded.vectors[1:3].any()
+    embedded.vectors[0], embedded.vectors[3] = np.nan, 0  # not usable either
+    assert embedded.usable.tolist() == [False, False, False, False, True]
+    assert kb.embed([]).vectors.shape == (0, 32)
+
+
+MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
+
+
+def test_lru_cache_removes_the_least_recently_used() -> None:
+    cache: LruCache[str, int] = LruCache(2)
+    cache.put_many({"a": 1, "b": 2})
+    assert cache.get_many(["a"]) == {"a": 1}
+    cache.put_many({"c": 3})
+    assert cache.get_many(["a", "b", "c"]) == {"a": 1, "c": 3}
+    cache.put_many({"d": 4, "e": 5, "f": 6})
+    assert cache.get_many("abcdef") == {"e": 5, "f": 6}
+
+
+@given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))
+def test_lru_cache_keeps_at_most_its_size(most: int, steps: list[Any]) -> None:
+    cache: LruCache[int, int] = LruCache(most)
+    kept: list[int] = []
+    for step in steps:
+        cache.put_many(step)
+        kept = [key for key in kept if key not in step] + list(step)
+        kept = kept[len(kept) - most :] if most < len(kept) else kept
+        assert sorted(cache.values) == sorted(kept)
+
+
+def without_cache(kb: KnowledgeBase) -> KnowledgeBase:
+    """The same without caches."""
+    kb.searcher.results.size = kb.searcher.concepts.size = 0
+    return kb
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"threshold": 0.99, "filter": {"types": ["T047"]}}],
+    ids=str,
+)
+def test_link_without_a_cache_gives_the_same_links(
+    sample_kb: Path, settings: Any
+) -> None:
+    fresh = [
+        without_cache(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS
     ]
-    changed = add_concepts(kb, [Concept("C1", ["Pyrexia"], codes={"B": ["0", "1"]})])
-    assert changed.codes("C1", "B") == ["2", "10", "1", "0"]
-    assert changed.codes("C2", "B") == ["9", "3"]
-    assert [each.codes for each in load_kb(kb.folder).concepts()][-1] == {
-        "A": ["z", "a"],
-        "B": ["2", "10", "1", "0"],
-    }
+    kb = load_kb(sample_kb)
+    for _ in range(2):
+        assert [kb.link([m], **settings)[0] for m in MENTIONS] == fresh
+    assert kb.searcher.results.values
+
+
+def test_link_result_may_be_changed_by_its_caller(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    candidate = kb.link(["heart atack"])[0].candidates[0]
+    before = {**candidate, "codes": {s: [*c] for s, c in candidate["codes"].items()}}
+    candidate["codes"].setdefault("ICD10CM", []).append("changed")
+    candidate["types"].append("changed")
+    again = kb.link(["heart atack"])[0].candidates[0]
+    assert again["codes"] == before["codes"]
+    assert "changed" not in again["types"]

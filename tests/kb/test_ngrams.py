@@ -8,15 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import ngrams
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.ngrams import (
     FILES,
     NgramIndex,
     Postings,
     extract_ngrams,
+    iter_names,
     load_ngrams,
     write_ngrams,
 )
 from spacy_sapbert.linking.text import fold_letters
+from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = [
     "Myocardial infarction",
@@ -86,15 +90,6 @@ def test_extract_ngrams_pads_each_word() -> None:
     assert len(extract_ngrams(["x" * 2000])[0]) == 1000
 
 
-def test_search_has_the_cosine_by_hand(make_index: Make) -> None:
-    # 3-grams: " ab", "ab " of both names; " c " of the second alone
-    index = make_index(["ab", "ab c"])
-    rare = np.log(3 / 2) + 1  # of two names one has it; what both have weighs 1
-    rows, scores = search(index, "ab", 2)
-    assert rows == [0, 1]
-    assert scores == pytest.approx([1, np.sqrt(2 / (2 + rare**2))], abs=1e-6)
-
-
 def test_search_equals_scikit_learn(make_index: Make) -> None:
     text = pytest.importorskip("sklearn.feature_extraction.text")
     vectorizer = text.TfidfVectorizer(
@@ -117,41 +112,6 @@ def test_unite_without_names_or_mentions_is_empty(make_index: Make) -> None:
     assert search(make_index([]), "fever", 5) == ([], [])
     assert make_index(["", "-"]).unite([], [], 1) == []
     assert search(make_index(["", " "]), "a", 9) == ([], [])
-
-
-def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
-    """A name that is added gets no other cosine than one that was built in."""
-
-    def make(name: str, names: list[str]) -> NgramIndex:
-        return write(names, tmp_path / name)(english=False)
-
-    words = [
-        "heart",
-        "lung",
-        "acute",
-        "failure",
-        "syndrome",
-        "pain",
-        "chronic",
-        "liver",
-    ]
-    built = [
-        f"{one} {two} {three}" for one in words for two in words for three in words
-    ]
-    added = ["heart", "QT syndrome", "zoster", "zzz", "", "heart failure"]
-    texts = ["acute heart syndrome", "heart", "zoster pain", "long QT", "xyzzy", "zzzz"]
-    make("base", built), make("added", added)
-    layers = NgramIndex(
-        load(tmp_path / "base", len(built)), load(tmp_path / "added", len(added))
-    )
-    one = make("one", [*built, *added])
-    rows = [np.arange(len(built) + len(added))] * len(texts)
-    of_layers, of_one = layers.unite(texts, rows, 1), one.unite(texts, rows, 1)
-    for (some, layered), (every, whole) in zip(of_layers, of_one, strict=True):
-        assert some.tolist() == every.tolist() == rows[0].tolist()
-        assert layered == pytest.approx(whole, abs=0.01)
-    best = dict(zip(*search(layers, "acute heart syndrome", 600), strict=True))
-    assert best[len(built)] < 0.6
 
 
 def test_english_cosines_do_not_depend_on_names_in_other_languages(
@@ -177,24 +137,35 @@ def test_english_cosines_do_not_depend_on_names_in_other_languages(
     assert both[5] > 0
 
 
-def test_english_cosine_by_hand(tmp_path: Path) -> None:
-    load = write(["ab", "ab c", "ab d"], tmp_path, foreign=["ab d"])
-    rare = np.log(3 / 2) + 1  # of the two English names one has " c "
-    (_, cosines), *_ = load(english=True).unite(["ab"], [np.arange(3)], 1)
-    assert cosines == pytest.approx([1, np.sqrt(2 / (2 + rare**2)), 0], abs=1e-6)
-
-
-def test_unite_adds_the_most_similar_names_to_rows(make_index: Make) -> None:
-    index = make_index(NAMES)
-    mention = "heart of brca1"
-    every = all_cosines(index, mention, len(NAMES))
-    best, _ = search(index, mention, 2)
-    (rows, cosines), (none, _) = index.unite(
-        [mention, "x"], [np.array([5, 1, 8]), np.array([], dtype=np.int64)], 2
-    )
-    assert rows.tolist() == sorted({5, 1, 8, *best})
-    assert cosines.tolist() == every[rows].tolist()
-    assert none.tolist() == []
+@pytest.mark.parametrize("name", FILES)
+def test_load_ngrams_damaged_file_is_an_error(
+    make_index: Make, tmp_path: Path, name: str
+) -> None:
+    make_index(NAMES)
+    folder = tmp_path / "ngrams"
+    path = list_paths(folder)[name]
+    content, array = path.read_bytes(), np.load(path)
+    for damage in (
+        b"",
+        content[:-1],
+        b"\x80\x04" + content,
+        content.replace(b"'shape'", b"'shap('"),
+        content.replace(b"<", b">", 1),
+        array[None],
+        np.array([{}]),
+    ):
+        if isinstance(damage, bytes):
+            path.write_bytes(damage)
+        else:
+            np.save(path, damage, allow_pickle=True)
+        with pytest.raises(SapbertError, match="E306"):
+            load(folder, len(NAMES))
+    path.unlink()
+    with pytest.raises(SapbertError, match="E306"):
+        load(folder, len(NAMES))
+    make_index(NAMES)
+    with pytest.raises(SapbertError, match=r"E306.*13 numbers and not 12"):
+        load(folder, len(NAMES) - 1)
 
 
 @given(
@@ -223,44 +194,66 @@ def test_search_equals_sorting_all_allowed_rows(
             assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
 
 
-@pytest.mark.parametrize("english", [False, True])
-def test_load_ngrams_maps_the_files(tmp_path: Path, english: bool) -> None:
-    write(NAMES, tmp_path)
-    index = load(tmp_path, len(NAMES), english=english)
-    for name in ("grams", "starts", "rows", "weights", "scales"):
-        array = getattr(index, name)
-        assert isinstance(array.base, np.memmap)
-        assert not array.flags.writeable
-
-
-def test_load_ngrams_of_other_rows_is_an_error(
-    make_index: Make, tmp_path: Path
+def test_build_ngrams_lists_a_row_as_often_as_its_name_has_the_3_gram(
+    tmp_path: Path,
 ) -> None:
-    make_index(NAMES)
-    with pytest.raises(SapbertError, match=r"E306.*13 numbers and not 12"):
-        load_ngrams(list_paths(tmp_path / "ngrams"), rows=len(NAMES) - 1, english=False)
+    write(["aaaaa", "xaaay", "b"], tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{name}.npy" for name in FILES
+    }
+    index = load(tmp_path, 3)
+    lists = [
+        index.rows[start:end].tolist()
+        for start, end in zip(index.starts, index.starts[1:], strict=False)
+    ]
+    # " aa" | "aaa" | "aa " | " xa", "xaa", "aay", "ay " | " b "
+    assert sorted(lists) == [[0], [0], [0, 0, 0, 1], [1], [1], [1], [1], [2]]
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(path.read_bytes()[:-1]),
-        lambda path: path.write_bytes(b"\x80\x04" + path.read_bytes()),
-        lambda path: path.write_bytes(
-            path.read_bytes().replace(b"'shape'", b"'shap('")
-        ),
-        lambda path: path.write_bytes(path.read_bytes().replace(b"<", b">", 1)),
-        lambda path: np.save(path, np.load(path)[None]),
-        lambda path: np.save(path, np.array([{}]), allow_pickle=True),
-    ],
-)
-def test_load_ngrams_damaged_file_is_an_error(
-    make_index: Make, tmp_path: Path, name: str, damage: Callable[[Path], None]
+def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_index(NAMES)
-    damage(tmp_path / "ngrams" / f"{name}.npy")
-    with pytest.raises(SapbertError, match="E306"):
-        load_ngrams(list_paths(tmp_path / "ngrams"), rows=len(NAMES), english=False)
+    """It needs memory for one block."""
+    sizes: list[int] = []
+    extract = ngrams.extract_ngrams
+
+    def count(names: list[str]) -> object:
+        sizes.append(len(names))
+        return extract(names)
+
+    write(NAMES, tmp_path / "one", foreign=NAMES[-1:])
+    monkeypatch.setattr(ngrams, "extract_ngrams", count)
+    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 4)
+    write(NAMES, tmp_path / "four", foreign=NAMES[-1:])
+    assert sizes == [4, 4, 4, 1]
+    for path in (tmp_path / "one").iterdir():
+        assert (tmp_path / "four" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_iter_names_says_which_rows_may_be_english(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A row with the names of several concepts is English if one of them may be."""
+    concepts = [
+        Concept("C1", ["fever", "Fieber"], languages={"ENG": [0], "GER": [1]}),
+        Concept("C2", ["FIEBER", "Kopfweh"], languages={"GER": [1]}),
+    ]
+    store = load_kb(make_kb(tmp_path, concepts)).store
+    names = {
+        fold_letters(name): english for name, english in iter_names(store, range(3))
+    }
+    assert names == {"fever": True, "fieber": True, "kopfweh": False}
+
+
+@pytest.mark.parametrize("name", ["rows", "weights"])
+def test_ngrams_whose_files_contradict_each_other_are_a_named_error(
+    name: str, tmp_path: Path
+) -> None:
+    """As of two builds: every file is whole, and sha256 fits to each."""
+    write(["heart attack", "heart pain"], tmp_path)
+    path = list_paths(tmp_path)[name]
+    array = np.load(path)
+    np.save(path, array[:2] if name == "weights" else array + 1_000_000)
+    index = NgramIndex(load(tmp_path, 2))
+    with pytest.raises(SapbertError, match="E306.*contradict"):
+        index.unite(["heart"], [np.zeros(0, dtype=int)], 2)

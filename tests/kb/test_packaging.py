@@ -1,8 +1,8 @@
-import errno
 import json
 import os
 import sys
 import zipfile
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import packages
+from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import describe_files, save_copy
+from spacy_sapbert.kb.folder.records import Vocabulary
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.packages import package_kb
-from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.kb.packages import (
+    check_distribution,
+    current_vocabularies,
+    describe_vocabulary,
+    package_kb,
+)
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.releases import releases_path
 from tests.building import build_small_kb
 from tests.commands import invoke
 
@@ -25,20 +32,6 @@ from tests.commands import invoke
 def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
-
-
-def test_package_kb_wheel_has_every_file_of_the_kb(
-    wheel: Path, sample_kb: Path
-) -> None:
-    assert wheel.name == "sapbert_kb_tiny-1.2.3-py3-none-any.whl"
-    with zipfile.ZipFile(wheel) as archive:
-        inside = {
-            name.removeprefix("sapbert_kb_tiny/kb/")
-            for name in archive.namelist()
-            if name.startswith("sapbert_kb_tiny/kb/")
-        }
-    names = ["meta.json", *load_kb(sample_kb).manifest.files]
-    assert inside == {"CURRENT", *(f"v1/{name}" for name in names)}
 
 
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
@@ -61,6 +54,16 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         assert {path.name for path in other.iterdir()} == {"CURRENT", "v1"}
         found = load_kb(other).link(["ward 1"])[0].candidates
         assert found[0]["cui"] == "L1"
+    for name, version, message in (
+        ("My KB", "1.0", "--name"),
+        ("../x", "1.0", "--name"),
+        ("x", "one", "--version"),
+    ):
+        with pytest.raises(SapbertError, match=message):
+            package_kb(folder, tmp_path, name=name, version=version)
+    (folder / "v1" / "index.f32").write_bytes(b"")
+    with pytest.raises(SapbertError, match="index"):
+        package_kb(folder, tmp_path, name="x", version="1.0")
 
 
 def test_find_kb_finds_an_installed_package_by_name(
@@ -87,43 +90,6 @@ def test_find_kb_finds_an_installed_package_by_name(
     expected = kb.link(["heart attacks"])[0].candidates
     printed = [json.loads(line) for line in done.stdout.splitlines()]
     assert printed == [expected, expected, kb.manifest.digest]
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "message"),
-    [("My KB", "1.0", "--name"), ("../x", "1.0", "--name"), ("x", "one", "--version")],
-)
-def test_package_kb_invalid_name_or_version_is_an_error(
-    sample_kb: Path, tmp_path: Path, name: str, version: str, message: str
-) -> None:
-    with pytest.raises(SapbertError, match=message):
-        package_kb(sample_kb, tmp_path, name=name, version=version)
-
-
-def test_package_kb_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
-    (own_kb / "v1" / "index.hnsw").write_bytes(b"")
-    with pytest.raises(SapbertError, match="index.hnsw"):
-        package_kb(own_kb, tmp_path, name="x", version="1.0")
-
-
-def test_package_kb_on_a_full_disk_keeps_the_old_wheel(
-    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wheel = tmp_path / "sapbert_kb_x-1.0-py3-none-any.whl"
-    wheel.write_bytes(b"good")
-
-    def fill(archive: zipfile.ZipFile, *_: Any) -> None:
-        archive.writestr("x", b"n")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(packages.ZipFile, "write", fill)
-        with pytest.raises(SapbertError, match=rf"E004.*{wheel.name}.*No space left"):
-            package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
-    assert [path.name for path in tmp_path.iterdir()] == [wheel.name]
-    assert wheel.read_bytes() == b"good"
-    package_kb(sample_kb, tmp_path, name="x", version="1.0", force=True)
-    assert zipfile.is_zipfile(wheel)
 
 
 def test_installed_kb_that_cannot_be_imported_fails_alone(
@@ -158,3 +124,68 @@ def test_edit_of_an_installed_kb_is_an_error(
     words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
     assert "E586" in invoke(*words, code=1).output
     assert load_kb(own_kb).manifest.overlay is None
+
+
+CONCEPTS = [
+    Concept("C1", ["Fever", "Pyrexia"], sources={"MSH": [0, 1], "SNOMEDCT_US": [1]}),
+    Concept("C2", ["Ache"], sources={"WARD": [0]}),
+]
+MSH = Vocabulary(source="MSH", names=2, release="2026", licence="own words")
+
+
+@pytest.fixture(scope="module")
+def kb_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("licensed")
+    concepts = folder / "concepts.jsonl"
+    write_concepts(concepts, CONCEPTS)
+    known = {"release": "2026", "licence": "own words"}
+    data = {
+        "concepts_sha256": file_digest(concepts),
+        "sources": {"MSH": known, "ABSENT": known},
+    }
+    releases_path(concepts).write_text(json.dumps(data), "utf8")
+    build_small_kb(concepts, folder / "kb", tiny_encoder, backend="exact")
+    return folder / "kb"
+
+
+def test_build_keeps_sources_releases_and_licences(kb_folder: Path) -> None:
+    found = load_kb(kb_folder).manifest.vocabularies
+    assert found is not None
+    assert found[0] == MSH
+    assert [each.source for each in found] == ["MSH", "SNOMEDCT_US", "WARD"]
+    assert [each.names for each in found] == [2, 1, 1]
+    assert found[1].licence == "SNOMED CT Affiliate License"
+    assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
+    assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", kb_folder).output
+
+
+def test_package_of_licensed_names_is_an_error_that_names_the_option(
+    kb_folder: Path, tmp_path: Path
+) -> None:
+    words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
+    result = invoke(*words, code=1)
+    output = " ".join(result.output.split())
+    assert "E424" in output
+    assert "--may-distribute SNOMEDCT_US`" in output
+    assert "WARD" not in output
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(SapbertError, match="--may-distribute WARD,SNOMEDCT_US`"):
+        package_kb(kb_folder, tmp_path, name="x", version="1", may_distribute=["WARD"])
+
+
+def test_check_distribution_knows_categories_of_the_umls_and_edits(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    free = Vocabulary(source="A", names=1, licence="UMLS restriction category 0")
+    check_distribution([free, MSH], [])
+    limited = Vocabulary(source="A", names=1, licence="UMLS restriction category 3")
+    with pytest.raises(SapbertError, match="category 3"):
+        check_distribution([MSH, limited], [])
+    check_distribution([limited], ["A"])
+    with pytest.raises(SapbertError, match="no part of the Metathesaurus"):
+        check_distribution([Vocabulary(source="UMLS", names=0)], [])
+    kb = load_kb(make_kb(tmp_path, CONCEPTS[1:]))
+    check_distribution(current_vocabularies(kb), [])
+    added = add_concepts(kb, [Concept("C3", ["Cough"], sources={"MDR": [0]})])
+    with pytest.raises(SapbertError, match="MedDRA"):
+        check_distribution(current_vocabularies(added), [])

@@ -1,13 +1,19 @@
-import tracemalloc
+import shutil
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.store_writer import create_store
 from spacy_sapbert.kb.database import Database
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.layout import STORE_FILE
 from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.store import Store
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -23,11 +29,13 @@ def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) 
     assert list(store.concepts()) == few_concepts
     assert store.concept("C9999999") == few_concepts[0]
     assert store.concept("C7777777") is None
-
-
-def test_store_finds_types_and_parents(store: Store) -> None:
     assert store.types(["C0000004", "C0000007"]) == {"C0000004": ["T184"]}
     assert store.parents(["C0000001", "C0000003"]) == {"C0000001": ["C0000003"]}
+    found = store.entries(range(5000))  # more than one statement may have
+    assert sorted(found) == list(range(21))
+    assert sum(map(len, found.values())) == 23  # all aliases but the unreadable one
+    with pytest.raises(SapbertError, match="E306.*readonly"):
+        store.query("DELETE FROM concepts")
 
 
 def test_store_finds_names_by_their_keys(store: Store) -> None:
@@ -49,20 +57,6 @@ def test_store_finds_names_by_their_keys(store: Store) -> None:
     assert aliases == store.read_concept(0).aliases
 
 
-def test_store_yields_the_keys_and_the_words_of_all_names(store: Store) -> None:
-    names = [*store.names_by_concept()]
-    assert len(names) == len([*store.names_with_types()])
-    expected = {key for _, name, _ in names for key in name_keys(name, "english")}
-    assert {*store.keys()} == expected
-    assert [number for number, *_ in names] == sorted(number for number, *_ in names)
-
-
-def test_store_handles_more_values_than_one_statement(store: Store) -> None:
-    found = store.entries(range(5000))
-    assert sorted(found) == list(range(21))
-    assert sum(map(len, found.values())) == 23  # all aliases but the unreadable one
-
-
 def test_build_store_repeated_concept_is_an_error(
     few_concepts: list[Concept], tmp_path: Path
 ) -> None:
@@ -70,32 +64,120 @@ def test_build_store_repeated_concept_is_an_error(
         writer.add(few_concepts[0], [0, 1, 2, 3])
         with pytest.raises(SapbertError, match="C0000001 comes twice"):
             writer.add(few_concepts[0], [0, 1, 2, 3])
-
-
-def test_store_unreadable_file_is_an_error(tmp_path: Path) -> None:
-    with (
-        pytest.raises(SapbertError, match=r"E004.*missing"),
-        create_store(tmp_path / "missing" / STORE_FILE),
-    ):
+    missing = tmp_path / "missing" / STORE_FILE
+    with pytest.raises(SapbertError, match=r"E004.*missing"), create_store(missing):
         pass
 
 
-def test_store_is_read_only(store: Store) -> None:
-    with pytest.raises(SapbertError, match="E306.*readonly"):
-        store.query("DELETE FROM concepts")
+WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
+# Six trunks, and under each six branches; some share names, one has none to read.
+CONCEPTS = [
+    *(Concept(f"T{i}", [word, f"the {word}"]) for i, word in enumerate(WORDS)),
+    *(
+        Concept(
+            f"B{i}{j}",
+            [f"{word} {other}", f"{other} of {word}"],
+            parents=[f"T{i}", *(["T0"] if j == 5 else [])],
+        )
+        for (i, word), (j, other) in product(enumerate(WORDS), enumerate(WORDS))
+    ),
+    Concept("S1", ["pain of heart", "heartpain"], parents=["none"], retired=["OLD"]),
+    Concept("S2", ["pain of the heart"], parents=["none"]),
+    Concept("U", ["頭痛"], parents=["T2"]),
+]
 
 
-def test_store_numbers_need_few_bytes_each(store: Store) -> None:
-    """Tuples of Python took 97 bytes a row: Spanish names of UMLS are nine million."""
-    many = (
-        "WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n "
-        "WHERE x < 199999) SELECT x FROM n"
-    )
-    tracemalloc.start()
-    try:
-        numbers = store.numbers(many, [])
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert numbers.tolist() == [*range(200_000)]
-    assert peak < 50 * len(numbers)
+@pytest.fixture(scope="module", params=["exact", "hnsw", "faiss"])
+def built(request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
+    folder = tmp_path_factory.mktemp("related")
+    return make_kb(folder, CONCEPTS, backend=request.param)
+
+
+@pytest.fixture(scope="module")
+def kb(built: Path) -> KnowledgeBase:
+    return load_kb(built)
+
+
+@pytest.fixture
+def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
+    """The same with concepts and names of one's own, and without others."""
+    kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
+    added = [
+        Concept("L1", ["acute pain of it"], parents=["T3"]),
+        Concept("L2", ["it"], parents=["L1"]),
+        Concept("B00", ["broken heart"], parents=["L1"]),
+    ]
+    kb = remove_concepts(add_concepts(kb, added), ["T4", "B45"])
+    return remove_concepts(kb, ["B01"], alias="heart attack")
+
+
+def compare_all(kb: KnowledgeBase, cui: str) -> dict[str, float]:
+    """The highest cosine of any name of each other concept and any of this one."""
+    entries = [e for some in kb.entries(range(kb.rows)).values() for e in some]
+    vectors = kb.vectors(np.array([entry.row for entry in entries]))
+    own = vectors[[entry.cui == cui for entry in entries]]
+    best: dict[str, float] = {}
+    for entry, score in zip(entries, (vectors @ own.T).max(axis=1), strict=True):
+        best[entry.cui] = max(best.get(entry.cui, -1), float(score))
+    del best[cui]
+    return best
+
+
+def relation(concepts: dict[str, Concept], one: str, other: str) -> str | None:
+    mine, theirs = concepts[one].parents, concepts[other].parents
+    if other in mine:
+        return "parent"
+    if one in theirs:
+        return "child"
+    return "sibling" if {*mine} & {*theirs} else None
+
+
+def check_all(kb: KnowledgeBase) -> None:
+    concepts = {concept.cui: concept for concept in kb.concepts()}
+    for cui in concepts:
+        if cui == "U":
+            continue
+        wanted = compare_all(kb, cui)
+        found = kb.related(cui, k=1000)
+        assert {one.cui: one.score for one in found} == pytest.approx(wanted, abs=6e-5)
+        assert found == sorted(found, key=lambda one: (-one.score, one.cui))
+        for one in found:
+            assert one.name == concepts[one.cui].name
+            assert one.relation == relation(concepts, cui, one.cui)
+        assert kb.related(cui, k=3) == found[:3]
+
+
+def test_related_has_added_and_no_removed_concepts(changed: KnowledgeBase) -> None:
+    check_all(changed)
+    kinds = {one.cui: one.relation for one in changed.related("L1", k=1000)}
+    assert {kinds["T3"], kinds["L2"], kinds["B31"]} == {"parent", "child", "sibling"}
+    assert kinds["B00"] == "child"  # by what was added to it
+    assert {"T4", "B45"}.isdisjoint(kinds)
+
+
+def test_related_concepts_with_an_equal_name_come_first(
+    kb: KnowledgeBase, encoded: list[int]
+) -> None:
+    check_all(kb)
+    names: dict[str, list[str]] = {"B03": ["S1"], "S1": ["B03"]}
+    for cui, others in names.items():
+        first = kb.related(cui, k=1)
+        assert [one.cui for one in first] == others
+        assert first[0].score == pytest.approx(1, abs=6e-5)
+        assert first[0].relation is None
+    # A parent that is no concept makes siblings all the same.
+    kinds = {one.cui: one.relation for one in kb.related("S1")}
+    assert kinds["S2"] == "sibling"
+    assert kb.related("U") == []  # which the encoder cannot read
+    encoded.clear()
+    with pytest.warns(UserWarning, match="W001.*OLD.*S1"):
+        assert kb.related("OLD") == kb.related("S1")
+    assert encoded == []
+
+
+def test_related_invalid_concept_or_k_is_an_error(kb: KnowledgeBase) -> None:
+    with pytest.raises(SapbertError, match="E336.*'gone'"):
+        kb.related("gone")
+    for k in (0, 1001, True):
+        with pytest.raises(SapbertError, match="E331.*`k` to be from 1"):
+            kb.related("T0", k=k)

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,16 @@ from spacy_sapbert.kb.edits.change import (
     discard_teaching,
     remove_concepts,
 )
+from spacy_sapbert.kb.folder.layout import PARTS, Part, may_be_in_kb
 from spacy_sapbert.kb.folder.publication import (
+    describe_files,
     draft_version,
     go_back,
     lock_kb,
     remove_versions,
     save_copy,
 )
+from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
@@ -65,29 +69,6 @@ def add(kb: KnowledgeBase, *names: str) -> KnowledgeBase:
 def in_new_thread(function: Callable[[], Any]) -> Any:
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(function).result()
-
-
-def test_knowledge_base_finds_the_same_after_an_edit(kb: KnowledgeBase) -> None:
-    mentions = ["wxv", "zyq", "fever"]
-    before = kb.link(mentions, k=3)
-    assert [one.candidates[0]["cui"] for one in before] == ["L2", "L1", "C0000004"]
-    # The row of L1 becomes that of L2, and there is one row less.
-    changed = remove_concepts(kb, ["L1", "C0000004"])
-    kb.clear_cache()
-    assert kb.link(mentions, k=3) == before
-    assert kb.link(mentions, k=3, filter={"types": ["T184"]})[0].cui == "L2"
-    after = changed.link(mentions, k=8)
-    cuis = {c["cui"] for one in after for c in one.candidates}
-    assert cuis.isdisjoint({"L1", "C0000004"})
-    assert after[0].candidates[0]["cui"] == "L2"
-
-
-def test_edit_shares_encoder_and_index_of_the_base(kb: KnowledgeBase) -> None:
-    kb.link(["fever"])
-    changed = add(kb, "qqq")
-    assert changed.encoder is kb.encoder
-    assert changed.parts.base_index is kb.parts.base_index
-    assert changed.rows == kb.rows + 1
 
 
 def test_edits_publish_versions_and_change_no_older_one(
@@ -133,6 +114,7 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
     edited = add(load_kb(own_kb), "ward 1")
     newest = kb.newest()
     assert newest.manifest.digest == edited.manifest.digest
+    assert newest.rows == kb.rows + 1
     assert newest.encoder is kb.encoder
     assert newest.parts.base_index is kb.parts.base_index
     save_copy(load_kb(other_kb), own_kb)
@@ -153,43 +135,6 @@ def test_a_pipeline_is_an_error_that_names_the_knowledge_base_inside(
     shutil.copytree(own_kb, inside)
     with pytest.raises(SapbertError, match=f"pipeline. Its .* in {inside}"):
         load_kb(pipeline)
-
-
-def test_newest_that_cannot_be_loaded_is_an_error(own_kb: Path) -> None:
-    kb = load_kb(own_kb)
-    version = add(load_kb(own_kb), "ward 1").version
-    path = version.path("overlay/index.f32")
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(SapbertError, match="E306"):
-        kb.newest()
-    assert kb.link(["fever"])[0].cui == "C0000004"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_query_in_a_forked_child_uses_the_opened_version(
-    own_kb: Path, other_kb: Path, new_process: Any
-) -> None:
-    code = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from spacy_sapbert import load_kb\n"
-        "from spacy_sapbert.kb.folder.publication import save_copy\n"
-        "def ask(kb):\n"
-        "    child = os.fork()\n"
-        "    if not child:\n"
-        "        try:\n"
-        "            os._exit(0 if kb.concept('C0000005') else 1)\n"
-        "        finally:\n"
-        "            os._exit(3)\n"
-        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
-        "own, other = map(Path, sys.argv[1:])\n"
-        "kb = load_kb(own)\n"
-        "before = ask(kb)\n"
-        "save_copy(load_kb(other), own)\n"
-        "print(before, ask(kb), ask(load_kb(own)))\n"
-    )
-    done = new_process.python(code, own_kb, other_kb)
-    assert done.stdout == "0 0 1\n", done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -240,39 +185,6 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     assert kb.newest().concept("Award 1") is not None
 
 
-def test_folder_that_is_a_link_may_lead_elsewhere_later(
-    own_kb: Path, other_encoder_kb: Path, tmp_path: Path
-) -> None:
-    link = tmp_path / "current"
-    link.symlink_to(own_kb)
-    expected = load_kb(own_kb).link(MENTIONS)
-    kb = load_kb(link)
-    pickled = pickle.dumps(kb)
-    link.unlink()
-    link.symlink_to(other_encoder_kb)
-    assert kb.link(MENTIONS) == expected
-    assert pickle.loads(pickled).link(MENTIONS) == expected
-    other = load_kb(other_encoder_kb)
-    assert kb.newest().manifest == other.manifest
-    assert kb.newest().link(MENTIONS) == other.link(MENTIONS)
-
-
-def test_knowledge_bases_opened_with_one_config_keep_their_encoders(
-    sample_kb: Path, other_encoder_kb: Path
-) -> None:
-    mentions = ["a heart atack", "feverish"]
-    folders = [sample_kb, other_encoder_kb]
-    expected = [load_kb(folder).link(mentions) for folder in folders]
-    assert expected[0] != expected[1]
-    config = EncoderConfig(names_per_pass=8)
-    first, second = (load_kb(folder, encoder=config) for folder in folders)
-    for kb in (first, second):
-        kb.link(["fever"])
-        kb.clear_cache()
-    assert [first.link(mentions), second.link(mentions)] == expected
-    assert first.encoder.config == config
-
-
 def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
     sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,37 +205,6 @@ def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
     finally:
         sys.setswitchinterval(interval)
     assert kb.searcher.nearest.resolve_filter.cache_info().currsize == 1
-
-
-def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> None:
-    for _ in range(2):
-        with pytest.raises(SapbertError, match="E332"):
-            kb.link(["fever"], filter={"types": ["T999"]})
-    assert not kb.searcher.nearest.resolve_filter.cache_info().currsize
-
-
-def test_resolve_filter_is_called_once_a_label(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb = load_kb(sample_kb)
-    labels = [f"L{number}" for number in range(20)]
-    types = ["T047", "T184", "T121", "T061", "untyped"]
-    label_types = {
-        label: [types[number % 5], types[number // 5]]
-        for number, label in enumerate(labels)
-    }
-    distinct = len({frozenset(of_label) for of_label in label_types.values()})
-    resolved: list[object] = []
-    resolve = nearest.resolve_filter
-
-    def count(*arguments: Any) -> Any:
-        resolved.append(arguments)
-        return resolve(*arguments)
-
-    monkeypatch.setattr(nearest, "resolve_filter", count)
-    for mention in ("fever", "heart", "pain"):
-        kb.link([mention] * 20, labels=labels, label_types=label_types)
-    assert len(resolved) == distinct
 
 
 def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> None:
@@ -351,48 +232,34 @@ def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> No
         list(working)
 
 
-def teach(kb: KnowledgeBase) -> object:
-    mention = annotated_mention("bad heart", [["C0000003"]])
-    return teach_documents(kb, [annotated_document("", "", [mention])], force=True)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda kb: add(kb, "ward 2"),
-        lambda kb: remove_concepts(kb, ["C0000004"]),
-        lambda kb: write_calibration(kb.version, make_calibration()),
-        discard_teaching,
-        teach,
-    ],
-    ids=["add", "remove", "calibrate", "discard-teaching", "teach"],
-)
-def test_change_of_a_version_that_is_not_used_any_more_is_an_error(
-    own_kb: Path, change: Callable[[KnowledgeBase], object]
-) -> None:
+def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     add(load_kb(own_kb), "ward 1")
-    with pytest.raises(SapbertError, match="E550"):
-        change(kb)
+    mention = annotated_mention("bad heart", [["C0000003"]])
+    documents = [annotated_document("", "", [mention])]
+    # of a version that is not used any more
+    for change in (
+        lambda: add(kb, "ward 2"),
+        lambda: remove_concepts(kb, ["C0000004"]),
+        lambda: write_calibration(kb.version, make_calibration()),
+        lambda: discard_teaching(kb),
+        lambda: teach_documents(kb, documents, force=True),
+    ):
+        with pytest.raises(SapbertError, match="E550"):
+            change()
+    # of a folder, whose version is read after the folder is locked
+    for change in (
+        lambda: add(load_kb(own_kb), "ward 2"),
+        lambda: change_kb(own_kb, threshold=0.5),
+        lambda: remove_versions(own_kb),
+        lambda: export_kb(own_kb),
+        lambda: write_calibration(read_version(own_kb), make_calibration()),
+    ):
+        with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
+            change()
     assert list_versions(own_kb) == ["v1", "v2"]
     assert not [*own_kb.glob(".version*")]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda folder: change_kb(folder, threshold=0.5), export_kb, remove_versions],
-    ids=["set", "export", "gc"],
-)
-def test_change_of_a_folder_is_of_the_version_in_use(
-    own_kb: Path, change: Callable[[Path], object]
-) -> None:
-    """It is read after the folder is locked, so nothing is published in between."""
-    if change is export_kb:
-        pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    add(load_kb(own_kb), "ward 1")
-    with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
-        change(own_kb)
-    change(own_kb)
+    change_kb(own_kb, threshold=0.5)
     assert "Award 1" in load_kb(own_kb)
 
 
@@ -407,17 +274,6 @@ def test_edit_in_an_unlockable_folder_warns_and_works(
     with pytest.warns(UserWarning, match="W557"):
         add(kb, "ward 1")
     assert "Award 1" in load_kb(own_kb)
-
-
-def test_lock_kb_waits_for_another_writer(own_kb: Path) -> None:
-    with lock_kb(own_kb):
-        with (
-            pytest.raises(SapbertError, match="E550"),
-            ThreadPoolExecutor(1) as threads,
-        ):
-            threads.submit(add, load_kb(own_kb), "ward 1").result()
-        load_kb(own_kb)  # which only reads
-    add(load_kb(own_kb), "ward 1")
 
 
 def test_draft_that_is_not_published_is_removed(own_kb: Path) -> None:
@@ -501,26 +357,19 @@ def test_save_copy_copies_only_listed_files_of_its_version(
     assert copy.link(MENTIONS) == kb.link(MENTIONS)
 
 
-def test_save_copy_into_a_knowledge_base_copies_what_it_lacks(
-    own_kb: Path, tmp_path: Path
-) -> None:
-    kb = load_kb(own_kb)
-    save_copy(kb, tmp_path / "copy")
-    edited = add(kb, "ward 1")
-    save_copy(edited, tmp_path / "copy")
-    save_copy(edited, tmp_path / "copy")
-    assert list_versions(tmp_path / "copy") == ["v1", "v2"]
-    own = [p.name for p in (tmp_path / "copy" / "v2").iterdir()]
-    assert sorted(own) == ["meta.json", "overlay"]
-    assert load_kb(tmp_path / "copy").manifest.digest == edited.manifest.digest
-
-
 def test_save_copy_in_place_uses_the_opened_version(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     newer = add(load_kb(own_kb), "ward 1")
     save_copy(kb, own_kb)
     assert load_kb(own_kb).manifest.digest == kb.manifest.digest
     assert list_versions(own_kb) == ["v1", "v2"]
+    # Elsewhere, what the folder lacks is copied.
+    other = own_kb.with_name("copy")
+    for version in (kb, newer, newer):
+        save_copy(version, other)
+    assert list_versions(other) == ["v1", "v2"]
+    names = [path.name for path in (other / "v2").iterdir()]
+    assert sorted(names) == ["meta.json", "overlay"]
     save_copy(newer, own_kb)
     assert read_version(own_kb).name == "v2"
     shutil.rmtree(own_kb / "v1")
@@ -545,24 +394,6 @@ def test_load_kb_follows_symbolic_links(own_kb: Path, tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "copy").rglob("*") if p.is_symlink()]
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file"
-)
-def test_load_kb_unreadable_file_is_an_error(own_kb: Path) -> None:
-    (own_kb / "v1" / "index.hnsw").chmod(0)
-    with pytest.raises(SapbertError, match="E306.*cannot be read"):
-        load_kb(own_kb)
-
-
-def test_load_kb_fifo_in_place_of_a_file_is_an_error(own_kb: Path) -> None:
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no FIFOs")
-    (own_kb / "v1" / "concepts.db").unlink()
-    os.mkfifo(own_kb / "v1" / "concepts.db")
-    with pytest.raises(SapbertError, match="E306.*not a plain file"):
-        load_kb(own_kb)
-
-
 def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     digest = kb.manifest.digest
@@ -571,13 +402,6 @@ def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
     with pytest.raises(SapbertError, match=f"E351.*{digest}"):
         load_kb(own_kb, digest=digest)
     assert load_kb(own_kb, digest=changed.manifest.digest)
-
-
-@pytest.mark.parametrize("content", [b"", b"v0\n", b"../v1", b"\xff\xfe", b"latest"])
-def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> None:
-    (own_kb / "CURRENT").write_bytes(content)
-    with pytest.raises(SapbertError, match="E304.*CURRENT.*does not name a version"):
-        load_kb(own_kb)
 
 
 def test_load_kb_of_a_version_or_without_current_says_what_to_do(
@@ -590,3 +414,68 @@ def test_load_kb_of_a_version_or_without_current_says_what_to_do(
         load_kb(tmp_path / "old")
     with pytest.raises(SapbertError, match="E304.*v1.*cannot be read"):
         read_version(own_kb)
+    for content in (b"", b"v0\n", b"../v1", b"\xff\xfe", b"latest"):
+        (own_kb / "CURRENT").write_bytes(content)
+        with pytest.raises(SapbertError, match="E304.*does not name a version"):
+            load_kb(own_kb)
+
+
+Contents = Callable[[Path], dict[Path, bytes]]
+
+
+def test_write_calibration_publishes_a_version_with_another_meta_json(
+    own_kb: Path,
+    calibration: Calibration,
+    contents: Contents,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, version = contents(own_kb), read_version(own_kb)
+    meta = version.manifest
+    assert write_calibration(version, calibration) == read_version(own_kb).manifest
+    after = contents(own_kb)
+    new = {path for path in after if after[path] != before.get(path)}
+    assert new == {Path("CURRENT"), Path("v2/meta.json")}
+    manifest = load_kb(own_kb).manifest
+    update = {"threshold": 0.75, "calibration": calibration, "digest": manifest.digest}
+    expected = meta.model_copy(update=update).model_dump(exclude={"files"})
+    assert manifest.model_dump(exclude={"files"}) == expected
+    assert manifest.digest != meta.digest
+    strict = calibration.model_copy(update={"threshold": 1.0, "criterion": "accuracy"})
+    assert write_calibration(read_version(own_kb), strict).calibration == strict
+    known, unknown = load_kb(own_kb).link(["aspirin", "xyz of the q"])
+    assert known.note is None
+    assert unknown.note is not None
+    before = contents(own_kb)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(SapbertError, match=r"E586.*cp -r"):  # it can only be read
+        write_calibration(read_version(own_kb), calibration)
+    assert contents(own_kb) == before
+
+
+@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
+def test_reader_of_a_part_is_there(part: Part) -> None:
+    module, _, name = part.reader.rpartition(".")
+    assert hasattr(import_module(f"spacy_sapbert.{module}"), name)
+
+
+def test_each_file_of_a_version_is_in_one_part(cold_kb: Path, own_kb: Path) -> None:
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
+    for folder in (cold_kb, own_kb):
+        manifest = read_version(folder).manifest
+        for name in manifest.files:
+            assert [part.may_have(name) for part in PARTS].count(True) == 1, name
+            assert may_be_in_kb(f"v1/{name}")
+        needed = {name for part in PARTS for name in part.files(manifest)}
+        assert needed <= manifest.files.keys()
+        assert describe_files(folder / "v1").keys() <= manifest.files.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("notes.txt", "v1/notes.txt", "v0/meta.json", "v1/overlay/notes.txt"),
+        *("v1/encoder/pytorch_model.bin", "v1/ngrams/grams.txt", "v1/concepts.jsonl"),
+    ],
+)
+def test_other_files_are_not_of_a_knowledge_base(name: str) -> None:
+    assert not may_be_in_kb(name)

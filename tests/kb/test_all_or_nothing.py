@@ -1,0 +1,315 @@
+"""A change of a knowledge base in its place is all or nothing, at every write."""
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
+from spacy_sapbert.kb.building import row_vectors
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.edits.change import (
+    add_concepts,
+    discard_teaching,
+    remove_concepts,
+)
+from spacy_sapbert.kb.folder.publication import go_back, remove_versions, save_copy
+from spacy_sapbert.kb.folder.versions import list_history, read_version
+from spacy_sapbert.kb.indexes import faiss_graph
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.packages import package_kb
+from spacy_sapbert.kb.parts import EmbeddedTexts
+from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
+from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import annotated_document, annotated_mention, make_calibration
+from tests.faults import ENDS, FULL_DISK, REFUSED, fill_disk, stop_copies
+
+TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
+
+
+def add(folder: Path) -> None:
+    concepts = [Concept("L2", ["two"]), Concept("C0000004", ["hot"])]
+    add_concepts(load_kb(folder), concepts)
+
+
+def teach(folder: Path, taught: list[tuple[str, str]]) -> KnowledgeBase:
+    mentions = [annotated_mention(text, [[cui]]) for text, cui in taught]
+    document = annotated_document("made up", "", mentions)
+    return teach_documents(load_kb(folder), [document], force=True)[0]
+
+
+# what is stopped, with a knowledge base of five versions
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "add": add,
+    "calibrate": lambda folder: write_calibration(
+        read_version(folder), make_calibration()
+    ),
+    "use": lambda folder: go_back(folder, "v2"),
+    "discard-teaching": lambda folder: discard_teaching(load_kb(folder)),
+    "teach": lambda folder: teach(folder, [*TAUGHT, ("no sugar", "C0000005")]),
+    "gc": remove_versions,
+}
+
+
+@pytest.fixture
+def changed_kb(own_kb: Path) -> Path:
+    """A knowledge base whose five versions have edits and what was taught."""
+    kb = add_concepts(teach(own_kb, TAUGHT), [Concept("L1", ["one"])])
+    kb = remove_concepts(kb, ["C0000005"])
+    add_concepts(kb, [Concept("L3", ["three"])])
+    return own_kb
+
+
+def embed_without_torch(_: KnowledgeBase, texts: list[str], **__: Any) -> EmbeddedTexts:
+    """No thread of torch may be there when a process forks."""
+    none = np.zeros(len(texts), bool)
+    vectors = np.eye(32, dtype="f4")[: len(texts)]
+    return EmbeddedTexts(vectors, truncated=none, readable=~none)
+
+
+def read_state(folder: Path) -> Any:
+    kb = load_kb(folder)
+    names = kb.store.names_of_keys(kb.store.keys())
+    return kb.manifest, list(kb.concepts()), names
+
+
+def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
+    """Stop a change at every write, and find the old or the new knowledge base."""
+    KnowledgeBase.embed = embed_without_torch  # type: ignore[assignment,method-assign]
+    opened = load_kb(other)
+    change = CHANGES.get(what, lambda folder: save_copy(opened, folder))
+    shutil.copytree(source, work / "new")
+    change(work / "new")
+    before, after = read_state(source), read_state(work / "new")
+    assert before != after
+    folder = work / "kb"
+    for how in ENDS:
+        states = []
+
+        def check(end: int, how: str = how, states: list[bool] = states) -> None:
+            found = read_state(folder)
+            assert found in (before, after)
+            states.append(found == after)
+            if end == REFUSED:
+                hidden = [path.name for path in folder.glob(".*.tmp")]
+                assert len(hidden) <= (how == "full"), hidden
+            # The next change goes through, and takes away what is left.
+            if found == before:
+                change(folder)
+            change_kb(folder, threshold=0.1)
+            names = {path.name for path in folder.iterdir()}
+            assert names <= {"CURRENT", ".lock", *(f"v{n}" for n in range(1, 9))}
+            assert read_state(folder)[1:] == after[1:]
+
+        limits = [1, 200, 3000, 5000, 20_000, 60_000, 1_000_000]  # bytes of a file
+        moments = limits if how == "limit" else range(1, 1000)
+        stop_copies(how, moments, source, folder, change, check)
+        assert {*states} == {False, True}, how
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("what", ["save", *sorted({*CHANGES} - {"gc"})])
+def test_change_stopped_at_any_write_leaves_the_old_or_the_new_kb(
+    changed_kb: Path,
+    other_encoder_kb: Path,
+    tmp_path: Path,
+    new_process: Any,
+    what: str,
+) -> None:
+    new_process.call(stop_changes, changed_kb, tmp_path, what, other_encoder_kb)
+
+
+def export(folder: Path) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    export_kb(folder)
+
+
+def package(folder: Path) -> None:
+    package_kb(folder, folder.parent, name="x", version="1.0", force=True)
+
+
+@pytest.mark.parametrize("what", ["teach", "gc", "export", "package"])
+def test_change_on_a_full_disk_leaves_the_old_or_the_new_kb(
+    changed_kb: Path, disk: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))
+    folder, wheel = disk / "kb", disk / "sapbert_kb_x-1.0-py3-none-any.whl"
+    change = {**CHANGES, "export": export, "package": package}[what]
+    before = read_state(changed_kb)
+    wheel.write_bytes(b"old")
+    refused = 0
+    for free in (*range(0, 64, 8), *range(64, 2048, 128)):
+        shutil.copytree(changed_kb, folder)
+        fill_disk(disk, free << 10)
+        message = None
+        try:
+            change(folder)
+        except SapbertError as error:
+            message = str(error)
+        (disk / "filler").unlink()
+        if message is None:
+            break
+        refused += 1
+        assert any(part in message for part in FULL_DISK), message
+        assert read_state(folder) == before
+        assert wheel.read_bytes() == b"old"
+        names = {path.name for path in changed_kb.iterdir()}
+        assert {path.name for path in folder.iterdir()} <= {*names, ".lock"}
+        assert {path.name for path in disk.iterdir()} == {"kb", wheel.name}
+        shutil.rmtree(folder)
+    assert refused or what == "gc"
+    assert (read_state(folder) != before) == (what not in ("gc", "package"))
+    assert zipfile.is_zipfile(wheel) == (what == "package")
+
+
+def test_folder_without_a_description_is_no_version(own_kb: Path) -> None:
+    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["one"])])
+    kb = add_concepts(kb, [Concept("L2", ["two"])])
+    (own_kb / "v2" / "meta.json").unlink()
+    assert [entry.name for entry in list_history(own_kb)] == ["v1", "v3"]
+    with pytest.raises(SapbertError, match="E348.*v1, v3"):
+        go_back(own_kb, "v2")
+    assert remove_versions(own_kb) == ["v2"]
+    assert add_concepts(kb, [Concept("L3", ["six"])]).version.name == "v4"
+
+
+Contents = Callable[[Path], dict[Path, bytes]]
+
+
+FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
+
+
+def test_write_folder_atomically_renames_a_complete_folder(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with write_folder_atomically(target, FOLDER) as part:
+        (part / "a").write_text("1", "utf8")
+        assert not target.exists()
+    assert (target / "a").read_text("utf8") == "1"
+    (target / ".a.x1.tmp").touch()  # of a killed writer
+    with write_folder_atomically(target, FOLDER) as part:
+        (part / "sub").mkdir()
+        assert (target / "a").exists()
+    assert [path.name for path in target.iterdir()] == ["sub"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize(
+    "files", [["notes.csv"], ["a", "notes.csv"], ["a", "sub/notes.csv"], ["sub/b"]]
+)
+def test_write_folder_atomically_replaces_only_its_own_kind(
+    tmp_path: Path, contents: Contents, files: list[str]
+) -> None:
+    target = tmp_path / "folder"
+    for name in files:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text("of hours", "utf8")
+    before = contents(target)
+    with (
+        pytest.raises(SapbertError, match=f"E003.*it has {files[-1]}"),
+        write_folder_atomically(target, FOLDER),
+    ):
+        pytest.fail("nothing is made for a folder that is not replaced")
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
+def test_kb_files_have_the_permissions_of_the_umask(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    """Safetensors makes files that only their owner can read."""
+    (tmp_path / "file").touch()
+    expected = (tmp_path / "file").stat().st_mode
+    files = [path for path in sample_kb.rglob("[!.]*") if path.is_file()]
+    assert sample_kb / "v1" / "encoder" / "model.safetensors" in files
+    assert {path.stat().st_mode for path in files} == {expected}
+
+
+def test_write_folder_atomically_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(target: Path, error: Exception | None) -> None:
+        with write_folder_atomically(target, FOLDER) as part:
+            (part / "a").touch()
+            if error:
+                raise error
+            target.mkdir()
+            (target / "notes.csv").touch()
+
+    with pytest.raises(RuntimeError):
+        fail(tmp_path / "x", RuntimeError())
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SapbertError, match="E003"):  # it checks again at the end
+        fail(tmp_path / "folder", None)
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "notes.csv"]
+    monkeypatch.chdir(tmp_path / "folder")
+    for name in (".", "..", "x/.."):
+        with pytest.raises(SapbertError, match="E003"):
+            fail(Path(name), None)
+
+
+def stop_builds(
+    concepts: Path, encoder: Path, old: Path, work: Path, index: dict[str, Any]
+) -> None:
+    """Stop a build at many writes, and find the old or the new knowledge base."""
+    row_vectors.ROWS_AT_ONCE = 8
+    faiss_graph.BLOCK_ROWS = 8
+
+    def build(target: Path) -> None:
+        build_kb(concepts, target, str(encoder), threads=1, force=True, **index)
+
+    def find_digest(path: Path) -> str:
+        return load_kb(path).manifest.digest
+
+    build(work / "new")
+    before, after = find_digest(old), find_digest(work / "new")
+    assert before != after
+    folder = work / "kb"
+
+    def check(end: int) -> None:
+        assert find_digest(folder) in {before, before if end == REFUSED else after}
+
+    moments = {
+        "kill": range(2, 1000, 17),
+        "full": range(9, 1000, 17),
+        "limit": [300, 3000, 30_000, 1_000_000],
+    }
+    for how, each in moments.items():
+        stop_copies(how, each, old, folder, build, check)
+        # What the stopped ones left is used, or does no harm.
+        build(folder)
+        assert find_digest(folder) == after
+        assert {path.name for path in work.iterdir()} <= {"kb", "new"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"backend": "exact"},
+        {"backend": "hnsw"},
+        {"backend": "faiss", "backend_settings": {"pca": 8}},
+    ],
+    ids=["exact", "hnsw", "faiss"],
+)
+def test_build_kb_stopped_at_any_write_leaves_the_old_or_the_new_kb(
+    index: dict[str, Any],
+    concepts_file: Path,
+    tiny_encoder: Path,
+    sample_kb: Path,
+    tmp_path: Path,
+    new_process: Any,
+) -> None:
+    if index["backend"] == "faiss":
+        pytest.importorskip("faiss")
+    new_process.call(
+        stop_builds, concepts_file, tiny_encoder, sample_kb, tmp_path, index
+    )

@@ -1,0 +1,360 @@
+"""A build is locked, and what it wrote is tried before it replaces anything."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.encoder.huggingface import EncoderSettings
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.progress import show_progress
+from spacy_sapbert.io.writing import write_json
+from spacy_sapbert.kb.building import row_vectors
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.row_vectors import (
+    TokenizedNames,
+    check_plan,
+    describe_index,
+    embed_some,
+    lock_work_folder,
+)
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.publication import lock_kb
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.indexes.faiss_graph import Faiss
+from spacy_sapbert.kb.indexes.hnsw import Hnsw
+from spacy_sapbert.kb.indexes.registry import Backend
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.settings import change_kb
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.building import build_small_kb
+from tests.commands import invoke
+
+pytest.importorskip("fcntl", reason="this system has no such locks")
+
+Contents = Callable[[Path], dict[Path, bytes]]
+BUILD = """
+import sys
+from pathlib import Path
+from spacy_sapbert import build_kb, SapbertError
+concepts, kb, encoder = sys.argv[1:4]
+options = {"backend_settings": {"M": 200}, "threads": 1} if sys.argv[4:] else {}
+try:
+    build_kb(Path(concepts), Path(kb), encoder, force=True, **options)
+except SapbertError as error:
+    print(error)
+"""
+
+
+def test_build_kb_while_another_build_runs_is_an_error(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    kb = tmp_path / "kb"
+    with lock_work_folder(kb) as work:
+        (work / "vectors").write_bytes(b"of the other build")
+        with pytest.raises(SapbertError, match="E550"):
+            build_small_kb(concepts_file, kb, tiny_encoder)
+        assert (work / "vectors").read_bytes() == b"of the other build"
+    build_small_kb(concepts_file, kb, tiny_encoder)
+    assert load_kb(kb).link(["fever"])[0].cui == "C0000004"
+
+
+def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path, new_process: Any
+) -> None:
+    other = tmp_path / "other.jsonl"
+    write_concepts(other, [Concept("C9", ["Lymph node", "heart atack", "fever"])])
+    builders = [
+        new_process.start(
+            [sys.executable, "-c", BUILD, path, tmp_path / "kb", tiny_encoder],
+            stdout=new_process.PIPE,
+            text=True,
+        )
+        for path in (concepts_file, other)
+    ]
+    outputs = [builder.communicate(timeout=120)[0][:6] for builder in builders]
+    assert set(outputs) <= {"", "[E550]"}, outputs
+    assert "" in outputs
+    best = load_kb(tmp_path / "kb").link(["fever"])[0].candidates[0]
+    assert (best["cui"], best["score"]) in {("C0000004", 1.0), ("C9", 1.0)}
+
+
+def test_build_kb_in_two_processes_gives_equal_bytes(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    contents: Contents,
+    new_process: Any,
+) -> None:
+    for seed in ("1", "2"):
+        words = (BUILD, concepts_file, tmp_path / seed, tiny_encoder, "one thread")
+        done = new_process.python(*words, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert (done.stdout, done.stderr) == ("", "")
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_build_kb_that_fails_leaves_nothing(
+    own_kb: Path,
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before, files = load_kb(own_kb).manifest, {*tmp_path.iterdir()}
+    bad = tmp_path / "concepts.jsonl"
+    for content, code in (
+        ('{"cui": "C1", "name": "fever"}\nno json\n', "E117"),
+        ("", "E150"),
+        ('{"cui": "C1", "name": "\u982d\u75db"}\n', "1 concepts"),  # not readable
+    ):
+        bad.write_text(content, "utf8")
+        with pytest.raises(SapbertError, match=code):
+            build_small_kb(bad, tmp_path / "kb", tiny_encoder)
+    with pytest.raises(SapbertError, match="found none"):
+        build_small_kb(tmp_path / "no.jsonl", tmp_path / "kb", tiny_encoder)
+    with pytest.raises(ValueError, match="M from"):
+        build_small_kb(
+            concepts_file, tmp_path / "kb", tiny_encoder, backend_settings={"M": 0}
+        )
+    with pytest.raises(TypeError, match="'back_end'"):
+        build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, back_end="hnsw")
+    with pytest.raises(SapbertError, match="E004"):
+        build_small_kb(concepts_file, bad / "kb", tiny_encoder)
+    assert {*tmp_path.iterdir()} == {*files, bad}
+    # It waits for an edit of the old one.
+    monkeypatch.setattr("spacy_sapbert.kb.building.build.LOCK_WAIT", 0.2)
+    with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
+        build_small_kb(concepts_file, own_kb, tiny_encoder, force=True)
+    assert load_kb(own_kb).manifest == before
+    built = build_small_kb(concepts_file, own_kb, tiny_encoder, force=True)
+    build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, progress=True)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"21 names to embed, about 0\.\d s: in a trial, [\d,]+ a", printed)
+    # Few rows are compared one by one.
+    assert (built.index.backend, built.recall) == ("exact", None)
+
+
+def write_variants(path: Path, many: int) -> Path:
+    """Write `many` concepts with two names that are alike, and as many with one."""
+    stems = [f"{a}{b}" for a in "abcdefgh" for b in "xyz"][:many]
+    pairs = [Concept(f"C{n}", [f"{s} pain", f"{s} fever"]) for n, s in enumerate(stems)]
+    alone = [Concept(f"D{n}", [f"{n * 3} of {n * 3}"]) for n in range(many)]
+    write_concepts(path, [*pairs, *alone])
+    return path
+
+
+def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) -> None:
+    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
+    kb = tmp_path / "kb"
+    settings = {"M": 8, "ef_construction": 20, "ef": 1}
+    built = build_small_kb(concepts, kb, tiny_encoder, backend_settings=settings)
+    digest = read_version(kb).manifest.digest
+    manifest = change_kb(kb, index={"ef": 400})
+    assert manifest.index.settings["ef"] == 400
+    assert manifest.digest != digest
+    assert built.recall is not None
+    assert manifest.recall is not None
+    assert built.recall.at_1 <= manifest.recall.at_1
+    assert built.recall.at_10 < manifest.recall.at_10
+    assert load_kb(kb).link(["ax pain"])[0].cui == "C0"
+    for changes, code in (
+        ({"M": 30}, "E356"),
+        ({"no": 1}, "E331"),
+        ({"ef": 0}, "E331"),
+    ):
+        with pytest.raises(SapbertError, match=code):
+            change_kb(kb, index=changes)
+    assert read_version(kb).manifest == manifest
+
+
+def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
+    def run(*words: str) -> Any:
+        return invoke("kb", "set", own_kb, *words)
+
+    assert run("threshold=0.5", "ef=50").exit_code == 0
+    manifest = read_version(own_kb).manifest
+    assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 50)
+    for words, code in (("threshold=2", "E331"), ("threshold=x", "E331")):
+        assert code in run(words).output
+    assert "only `threshold` may be a fraction" in run("thresold=0.5").output
+    assert read_version(own_kb).manifest == manifest
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    """Return a function that does its work so often, and then stops."""
+    left = [calls]
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        if not left[0]:
+            raise Stopped
+        left[0] -= 1
+        return work(*arguments, **options)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
+)
+@pytest.mark.parametrize("name", ["write_at", "write_json"])
+def test_build_kb_stopped_embeds_nothing_again(
+    name: str,
+    settings: dict[str, Any],
+    concepts_file: Path,
+    tiny_encoder: Path,
+    contents: Contents,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 4)
+    build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
+    build_kb(concepts_file, tmp_path / "whole", **build)
+    with monkeypatch.context() as patched:
+        patched.setattr(row_vectors, name, stop_after(getattr(row_vectors, name), 2))
+        with pytest.raises(Stopped):
+            build_kb(concepts_file, tmp_path / "kb", **build)
+    with monkeypatch.context() as patched:
+        again = stop_after(row_vectors.embed_some, 4)  # of the six for 21 rows
+        patched.setattr(row_vectors, "embed_some", again)
+        build_kb(concepts_file, tmp_path / "kb", **build)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
+    assert not (tmp_path / ".kb.build").exists()
+
+
+def test_embed_some_gives_a_name_the_same_vector_beside_any_others(
+    sample_kb: Path,
+) -> None:
+    encoder = load_kb(sample_kb).encoder
+    texts = [f"{a} of {b}" for a in ("fever", "pain") for b in ("it", "the heart", "I")]
+    token_ids, _ = encoder.tokenize(texts)
+
+    def embed(some: list[int]) -> dict[int, bytes]:
+        names = TokenizedNames()
+        for place in some:
+            names.add(token_ids[place])
+        rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
+        vectors = embed_some(names, rows, encoder, None, bar)
+        return {some[row]: v.tobytes() for row, v in zip(rows, vectors, strict=True)}
+
+    every = embed([0, 1, 2, 3, 4, 5])
+    for some in ([3], [5, 1], [4, 2, 0]):
+        found = embed(some)
+        assert found == {place: every[place] for place in some}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
+)
+def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
+    settings: dict[str, Any],
+    few_concepts: list[Concept],
+    sample_kb: Path,
+    tiny_encoder: Path,
+    contents: Contents,
+    tmp_path: Path,
+    encoded: list[int],
+) -> None:
+    concepts = few_concepts[2:] + [
+        Concept("C1000000", ["Fever of unknown origin", "Heart attack", "pain"])
+    ]
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, concepts)
+    build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
+    build_kb(path, tmp_path / "new", **build)
+    at_first = sum(encoded)
+    encoded.clear()
+    build_kb(path, tmp_path / "kb", reuse=sample_kb, **build)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "new")
+    assert sum(encoded) < at_first
+    add_concepts(load_kb(tmp_path / "kb"), [Concept("C1", ["sore throat"])])
+    # An overlay has names too, and a folder may be built from its own vectors.
+    build_kb(path, tmp_path / "kb", reuse=tmp_path / "kb", force=True, **build)
+    assert contents(tmp_path / "kb" / "v3") == contents(tmp_path / "new" / "v1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"settings": EncoderSettings("cls", 25, True)}, r"\(other: encoder\)"),
+        ({"precision": "bf16"}, r"\(other: precision\)"),
+        ({"encoder": "other"}, r"\(other: encoder\)"),
+        ({"reuse": "short"}, "16 bits"),
+    ],
+)
+def test_build_kb_that_cannot_reuse_vectors_is_an_error(
+    changes: dict[str, Any],
+    message: str,
+    concepts_file: Path,
+    sample_kb: Path,
+    other_encoder_kb: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+) -> None:
+    build: dict[str, Any] = {"encoder": tiny_encoder, "reuse": sample_kb, **changes}
+    build |= {"backend": "exact", "engine": "torch"}
+    if "encoder" in changes:
+        build["encoder"] = other_encoder_kb / "v1" / "encoder"
+    if "reuse" in changes:
+        build["reuse"] = tmp_path / "short"
+        build_small_kb(concepts_file, tmp_path / "short", tiny_encoder, backend="faiss")
+    with pytest.raises(SapbertError, match=f"E394.*{message}"):
+        build_kb(concepts_file, tmp_path / "kb", str(build.pop("encoder")), **build)
+    assert not (tmp_path / "kb").exists()
+
+
+PLAN = {"concepts_sha256": "1", "engine": "torch"}
+OTHER = {"concepts_sha256": "1", "engine": "openvino"}
+HNSW, FAISS = Hnsw(), Faiss()
+LEFT = ("plan.json", "vectors")
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def leave_vectors(folder: Path) -> dict[str, Any]:
+    """Write what a stopped build may leave, and return its state."""
+    state = {**PLAN, **describe_index(HNSW), "done": 3}
+    write_json(folder / LEFT[0], state)
+    for name in LEFT[1:]:
+        (folder / name).touch()
+    return state
+
+
+@pytest.mark.parametrize(
+    ("plan", "index", "name"),
+    [(OTHER, None, "engine"), (PLAN, FAISS, "index"), (PLAN | {"x": 1}, None, "x")],
+)
+def test_check_plan_keeps_vectors_of_another_plan_unless_they_are_to_be_replaced(
+    plan: dict[str, str], index: Backend | None, name: str, tmp_path: Path
+) -> None:
+    leave_vectors(tmp_path)
+    with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\).*--force"):
+        check_plan(tmp_path, plan, index, replace=False)
+    assert names(tmp_path) == {*LEFT}
+    assert check_plan(tmp_path, plan, index, replace=True) == {}
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("index", [None, HNSW])
+def test_check_plan_keeps_vectors_of_the_same_plan(
+    index: Backend | None, tmp_path: Path
+) -> None:
+    assert check_plan(tmp_path, PLAN, index, replace=False) == {}
+    state = leave_vectors(tmp_path)
+    assert check_plan(tmp_path, PLAN, index, replace=True) == state
+    assert names(tmp_path) == {*LEFT}
+    (tmp_path / "plan.json").unlink()  # vectors without a plan are not used
+    assert check_plan(tmp_path, PLAN, None, replace=False) == {}
+    assert names(tmp_path) == set()

@@ -1,0 +1,407 @@
+"""What every index backend must do, in each of its forms."""
+
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.indexes import registry
+from spacy_sapbert.kb.indexes.exact import LayeredIndex, keep_best, search_among
+from spacy_sapbert.kb.indexes.registry import (
+    Index,
+    build_index,
+    choose_index,
+    index_files,
+    make_backend,
+)
+from spacy_sapbert.kb.indexes.row_file import (
+    RowFile,
+    encode_rows,
+    write_at,
+    write_rows,
+)
+
+MakeIndex = Callable[..., Index]
+UnitRows = Callable[[int, int, int], np.ndarray]
+FORMS: dict[str, tuple[str, dict[str, int]]] = {
+    "exact": ("exact", {}),
+    "hnsw": ("hnsw", {}),
+    "faiss": ("faiss", {"pca": 12}),
+    "faiss, full": ("faiss", {"pca": 0}),
+}
+PRECISION = 1e-4  # of a cosine with rows of 16 bits
+Make = Callable[..., Index]
+
+
+class Form(NamedTuple):
+    """A backend with settings, and functions to build and to open an index of it."""
+
+    backend: str
+    settings: dict[str, int]
+    make: Make
+    load: Callable[..., Index]
+
+
+@pytest.fixture(params=FORMS)
+def form(
+    request: pytest.FixtureRequest, make_index: MakeIndex, open_index: MakeIndex
+) -> Form:
+    backend, settings = FORMS[request.param]
+    if library := make_backend(backend).library:
+        pytest.importorskip(library)
+
+    def build(folder: Path, vectors: np.ndarray, **more: int) -> Index:
+        return make_index(folder, backend, vectors, **settings, **more)
+
+    def load(folder: Path, rows: int, width: int) -> Index:
+        return open_index(folder, backend, rows, width, **settings)
+
+    return Form(backend, settings, build, load)
+
+
+@pytest.fixture
+def make(form: Form) -> Make:
+    """Builds and opens an index of each form; settings may be added."""
+    return form.make
+
+
+def near_rows(rows: int, width: int, seed: int) -> np.ndarray:
+    """Return unit vectors that differ more in the first columns, as names do."""
+    vectors = np.random.default_rng(seed).normal(size=(rows, width))
+    vectors *= np.linspace(1, 0.1, width)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_index_search_equals_brute_force(
+    make: Make, threads: int, tmp_path: Path
+) -> None:
+    vectors, queries = near_rows(3000, 16, 1), near_rows(50, 16, 2)
+    index = make(tmp_path, vectors, threads=threads)
+    rows, scores = index.search(queries, 10)
+    cosines = queries.astype(np.float64) @ vectors.astype(np.float64).T
+    tenth = np.sort(cosines, axis=1)[:, -10:-9]
+    found = np.take_along_axis(cosines, rows, 1)
+    assert (found >= tenth - PRECISION).mean() > 0.98
+    assert rows.dtype == np.int64
+    assert scores.dtype == np.float32
+    assert np.abs(scores - found).max() < PRECISION
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert all(len({*row}) == 10 for row in rows.tolist())
+
+
+def test_index_search_of_one_equals_that_of_many(make: Make, tmp_path: Path) -> None:
+    index, queries = make(tmp_path, near_rows(500, 16, 1)), near_rows(300, 16, 2)
+    rows, scores = index.search(queries, 5)
+    for place in (0, 133, 299):
+        row, score = index.search(queries[place : place + 1], 5)
+        assert row.tolist() == rows[place : place + 1].tolist()
+        assert np.abs(score - scores[place]).max() < 1e-6
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 20])
+def test_index_of_few_rows(
+    make: Make, rows: int, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(rows, 8, 4)
+    index = make(tmp_path, vectors)
+    assert index.width == 8
+    found, scores = index.search(unit_rows(3, 8, 5), 30)
+    assert found.shape == scores.shape == (3, rows)
+    assert all(sorted(row) == list(range(rows)) for row in found.tolist())
+    for some in ([rows - 1, 0], [rows - 1, rows - 1], []):
+        own = index.vectors(np.array(some, dtype=np.int64))
+        assert own.dtype == np.float32
+        assert own.shape == (len(some), 8)
+        assert np.allclose(own, vectors[some], atol=2e-5)
+    found, scores = index.search(np.empty((0, 8), dtype=np.float32), 3)
+    assert len(found) == len(scores) == 0
+    with pytest.raises(SapbertError, match="width 8"):
+        index.search(unit_rows(1, 9, 7), 1)
+    for value in (np.nan, np.inf):
+        queries = unit_rows(2, 8, 7)
+        queries[1, 3] = value
+        with pytest.raises(SapbertError, match="E301.*NaN"):
+            index.search(queries, 1)
+    # Rows of equal vectors are ordered by their numbers.
+    index = make(tmp_path / "equal", np.repeat(vectors[:1], 6, axis=0))
+    found, scores = index.search(vectors[:1], 6)
+    assert found.tolist() == [[0, 1, 2, 3, 4, 5]]
+    assert np.ptp(scores) < 1e-6
+
+
+def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
+    make_index: MakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.indexes.exact.EXACT_ROWS", 100)
+    vectors = near_rows(3000, 16, 3)
+    index = make_index(tmp_path / "far", "hnsw", vectors)
+    # The allowed rows are those farthest from the first query.
+    order = np.argsort(vectors @ vectors[0])
+    allowed = np.sort(order[:2000])
+    queries = np.concatenate([vectors[:1], vectors[order[:3]]])
+    mask = np.isin(np.arange(3000), allowed)
+    rows, scores = search_among(index, queries, 20, mask)
+    exact = np.sort(queries @ vectors[allowed].T, axis=1)[:, ::-1][:, :20]
+    assert np.isin(rows, allowed).all()
+    assert scores[0] == pytest.approx(exact[0], abs=0.01)
+
+
+def test_index_search_among_some_rows(make: Make, tmp_path: Path) -> None:
+    vectors, queries = near_rows(600, 16, 3), near_rows(20, 16, 4)
+    index, allowed = make(tmp_path, vectors), np.arange(5, 600, 7)
+    mask = np.isin(np.arange(600), allowed)
+    rows, scores = search_among(index, queries, 4, mask)
+    cosines = queries @ vectors[allowed].T
+    assert {*rows.ravel().tolist()} <= {*allowed.tolist()}
+    assert np.allclose(scores, np.sort(cosines, 1)[:, :-5:-1], atol=PRECISION)
+
+
+def test_index_as_a_layer(make: Make, unit_rows: UnitRows, tmp_path: Path) -> None:
+    vectors = unit_rows(40, 8, 5)
+    first = make(tmp_path / "first", vectors[:30])
+    second = make(tmp_path / "second", vectors[30:])
+    index = LayeredIndex(first, second, 30)
+    rows, _ = index.search(vectors[[35, 2]], 40)
+    assert rows[:, 0].tolist() == [35, 2]
+    assert all(sorted(row) == list(range(40)) for row in rows.tolist())
+    assert np.allclose(index.vectors(np.array([39, 3])), vectors[[39, 3]], atol=2e-5)
+
+
+def test_build_index_twice_writes_the_same_bytes(form: Any, tmp_path: Path) -> None:
+    _, _, build, _ = form
+    vectors = near_rows(300, 8, 9)
+    contents = []
+    for name in ("one", "two"):
+        build(tmp_path / name, vectors)
+        files = sorted((tmp_path / name).iterdir())
+        contents.append([file.read_bytes() for file in files])
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_build_index_of_a_file_of_rows(
+    form: Any, compact: bool, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    backend, settings, _, load = form
+    vectors = unit_rows(60, 8, 10)
+    source = tmp_path / "rows"
+    write_rows(vectors, source, compact=compact, progress=False)
+    rows = RowFile(source, rows=60, width=8, compact=compact)
+    folder = tmp_path / "index"
+    folder.mkdir()
+    build_index(rows, folder, backend=backend, settings=settings, threads=1)
+    assert {*index_files(backend, settings)} == {p.name for p in folder.iterdir()}
+    found, _ = load(folder, 60, 8).search(vectors, 1)
+    assert found[:, 0].tolist() == list(range(60))
+
+
+def test_load_index_of_another_size_is_an_error(
+    form: Any, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    _, _, build, load = form
+    build(tmp_path, unit_rows(50, 8, 5))
+    for rows, width in ((49, 8), (51, 8), (50, 7), (0, 8)):
+        with pytest.raises(SapbertError, match="E306"):
+            load(tmp_path, rows, width)
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        half = content[: len(content) // 2]
+        for changed in (b"", content[:-4], content + bytes(4), half):
+            path.write_bytes(changed)
+            with pytest.raises(SapbertError, match="E306"):
+                load(tmp_path, 50, 8)
+        path.unlink()
+        with pytest.raises(SapbertError, match="E004"):
+            load(tmp_path, 50, 8)
+        path.write_bytes(content)
+        load(tmp_path, 50, 8)
+
+
+def test_load_index_damaged_anywhere_ends_in_an_error_or_an_answer(
+    form: Any, tmp_path: Path
+) -> None:
+    """Whatever the files hold, native code reads nothing outside of them."""
+    _, _, build, load = form
+    queries, random = near_rows(8, 8, 6), np.random.default_rng(7)
+    build(tmp_path, near_rows(200, 8, 5))
+    for path in sorted(tmp_path.iterdir()):
+        content = path.read_bytes()
+        for _ in range(60):
+            damaged = bytearray(content)
+            place = int(random.integers(len(content)))
+            damaged[place : place + 4] = random.bytes(4)[: len(content) - place]
+            path.write_bytes(damaged)
+            with suppress(SapbertError):
+                rows, _ = load(tmp_path, 200, 8).search(queries, 5)
+                assert ((rows >= 0) & (rows < 200)).all()
+        path.write_bytes(content)
+
+
+FORKING = """
+import os, sys
+import numpy as np
+from pathlib import Path
+from spacy_sapbert.kb.indexes.registry import *
+vectors = np.random.default_rng(5).normal(size=(400, 8)).astype("f4")
+vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+for number, (backend, settings) in enumerate(eval(sys.argv[2])):
+    folder = Path(sys.argv[1]) / str(number)
+    folder.mkdir()
+    used = build_index(vectors, folder, backend=backend, settings=settings, threads=1)
+    paths = {name: folder / name for name in index_files(backend, used)}
+    size = {"settings": used, "rows": 400, "width": 8}
+    index = load_index(paths, backend=backend, **size)
+    before = index.search(vectors, 3)[0]
+    if not (child := os.fork()):
+        again = load_index(paths, backend=backend, **size)
+        found = [one.search(vectors, 3)[0] for one in (index, again)]
+        os._exit(0 if all((before == rows).all() for rows in found) else 3)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_index_search_in_a_forked_child(tmp_path: Path, new_process: Any) -> None:
+    pytest.importorskip("faiss")
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    words = (FORKING, tmp_path, [*FORMS.values()])
+    done = new_process.python(*words, env=environment)
+    assert done.stdout.split() == ["0"] * len(FORMS), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("backend", "settings", "message"),
+    [
+        ("annoy", {}, "'exact', 'faiss', 'hnsw'"),
+        ("hnsw", {"efSearch": 3}, "'efSearch'"),
+        *(("hnsw", {"M": M}, f"M from .* got {M}") for M in (0, 1, -1, 10**5)),
+        ("hnsw", {"ef": 0}, "Expected ef from .* got 0"),
+        ("hnsw", {"ef": 10**9}, "Expected ef from"),
+        ("hnsw", {"ef_construction": 0}, "Expected ef_construction from"),
+        ("hnsw", {"seed": -1}, "Expected seed from"),
+    ],
+)
+def test_build_index_that_is_not_possible_is_an_error(
+    backend: str,
+    settings: dict[str, int],
+    message: str,
+    unit_rows: UnitRows,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        build_index(unit_rows(5, 8, 12), tmp_path, backend=backend, settings=settings)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("backend", ["hnsw", "faiss"])
+@pytest.mark.parametrize(("M", "rows"), [(2, 1), (2, 400), (3, 2), (64, 300)])
+def test_load_index_accepts_graphs_of_any_shape(
+    backend: str,
+    M: int,
+    rows: int,
+    make_index: MakeIndex,
+    unit_rows: UnitRows,
+    tmp_path: Path,
+) -> None:
+    vectors = unit_rows(rows, 8, 13)
+    index = make_index(tmp_path, backend, vectors, M=M)
+    assert index.search(vectors[:1], 1)[0].tolist() == [[0]]
+
+
+def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
+    rows = np.array([[3, 4, 5, 6, 7]])
+    scores = np.array([[0.5, 0.9, 0.5, 0.5, 0.1]], dtype=np.float32)
+    kept, best = keep_best(rows, scores, 3)
+    assert kept.tolist() == [[3, 4, 5]]
+    assert np.allclose(best, [[0.5, 0.9, 0.5]])
+
+
+UnitRows = Callable[[int, int, int], np.ndarray]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_row_file_written_in_any_order_returns_its_rows(
+    compact: bool, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(100, 8, 3)
+    path = tmp_path / "rows"
+    order = np.random.default_rng(0).permutation(100)
+    with open(path, "wb") as file:
+        for part in np.split(order, [20, 55]):
+            write_at(file, part, encode_rows(vectors[part], compact=compact))
+    read = RowFile(path, rows=100, width=8, compact=compact)
+    assert len(read) == 100
+    tolerance = 2e-5 if compact else 0
+    for some in (np.array([3, 99, 3]), np.arange(10, 30), np.array([], dtype=int)):
+        assert np.abs(read[some] - vectors[some]).max(initial=0) <= tolerance
+    assert np.abs(read[90:200] - vectors[90:]).max() <= tolerance
+    assert read[5:5].shape == (0, 8)
+
+
+def test_row_file_that_is_cut_while_it_is_used_is_an_error(
+    unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    write_rows(unit_rows(100, 8, 4), path, compact=True, progress=False)
+    rows = RowFile(path, rows=100, width=8)
+    os.truncate(path, 500)
+    assert rows[np.array([2, 9])].shape == (2, 8)
+    for some in (np.array([2, 70]), slice(60, 80)):
+        with pytest.raises(SapbertError, match="E306.*cut"):
+            rows[some]
+
+
+def test_write_rows_links_a_file_of_the_same_kind(
+    unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(40, 8, 6)
+    write_rows(vectors, tmp_path / "one", compact=True, progress=False)
+    source = RowFile(tmp_path / "one", rows=40, width=8)
+    write_rows(source, tmp_path / "two", compact=True, progress=False)
+    write_rows(source, tmp_path / "wide", compact=False, progress=False)
+    assert (tmp_path / "two").stat().st_ino == (tmp_path / "one").stat().st_ino
+    wide = RowFile(tmp_path / "wide", rows=40, width=8, compact=False)
+    np.testing.assert_array_equal(wide[:], source[:])
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "missing", "expected"),
+    [
+        (20_000, 384, (), "exact"),
+        (20_001, 384, (), "hnsw"),
+        (3_000_000, 384, (), "hnsw"),
+        (3_000_001, 384, (), "faiss"),
+        (1_567_164, 768, (), "hnsw"),
+        (1_567_165, 768, (), "faiss"),
+        (20_001, 384, ("hnsw",), "faiss"),
+        (20_001, 384, ("hnsw", "faiss"), "exact"),
+        (3_000_001, 384, ("hnsw", "faiss"), "exact"),
+    ],
+)
+def test_choose_index_by_memory_and_libraries(
+    rows: int,
+    width: int,
+    missing: tuple[str, ...],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "is_usable", lambda backend: backend not in missing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose_index(rows, width) == make_backend(expected)
+
+
+def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "faiss")
+    with pytest.warns(UserWarning, match="W558.*3,000,001.* 5 GB.*install faiss-cpu"):
+        assert choose_index(3_000_001, 384) == make_backend("hnsw")
