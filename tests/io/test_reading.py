@@ -132,6 +132,15 @@ def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
     assert peak < 3 * (1 << 24)
 
 
+def test_read_lines_large_file_that_unpacks_to_little_more_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = os.urandom(3000).hex().encode()
+    path = write(tmp_path / "x.gz", gzip.compress(data))
+    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 10)
+    assert lines_of(path) == [(1, data)]
+
+
 def test_read_line_blocks_parts_of_a_bomb_are_counted_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,19 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import (
-    read_mentions,
-)
 from spacy_sapbert.formats.corpus import read_corpus
-from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
     KnownConcepts,
@@ -48,47 +43,6 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-CONTEXT = "C0000001||fiebre||Tiene  <tgt>fiebre</tgt> || y tos .\n"
-
-
-@pytest.mark.parametrize(
-    ("format", "text", "options", "expected"),
-    [
-        (
-            "xlbel",
-            "C0000001||fiebre\n\nC0000002|C0000003||tos\n",
-            {},
-            [("1", "fiebre", [["C0000001"]], 1)]
-            + [("3", "tos", [["C0000002", "C0000003"]], 3)],
-        ),
-        ("xlbel", CONTEXT, {}, [("1", "fiebre", [["C0000001"]], 1)]),
-        ("cometa", COMETA + ROW, {}, [("17", "heart racing", [["80313002"]], 2)]),
-        (
-            "cometa",
-            COMETA + QUOTED + ROW,  # quotes with tabs and line ends
-            {"level": "specific"},
-            [("18", "sick", [["2"]], 2), ("17", "heart racing", [["3424008"]], 4)],
-        ),
-        (
-            "askapatient",
-            f"\n{ASKAPATIENT}",
-            {},
-            [("2", "bit drowsy", [["271782001"]], 2)],
-        ),
-    ],
-)
-def test_research_corpus_has_a_document_for_each_mention(
-    format: str, text: str, options: dict[str, Any], expected: Any, tmp_path: Path
-) -> None:
-    documents = list(READERS[format](write(tmp_path / "x", text), **options))
-    found = [(d.id, m.mention, m.parts, m.line) for d in documents for m in d.mentions]
-    assert found == expected
-    if text == CONTEXT:
-        (span,) = documents[0].mentions
-        assert documents[0].text == "Tiene  fiebre || y tos ."
-        assert documents[0].text[span.start : span.end] == "fiebre"
-
-
 def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
     queries = data_folder / "eval-text" / "es_1k_test_query.txt.gz"
     table = data_folder / "eval" / "xlbel_es.test.tsv.gz"
@@ -97,15 +51,6 @@ def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
         for documents in (read_xlbel(queries), read_corpus(table, "tsv"))
     ]
     assert pairs[0] == pairs[1]
-
-
-def test_read_askapatient_reads_the_file_of_fold_and_split(tmp_path: Path) -> None:
-    write(tmp_path / "AskAPatient.fold-0.test.txt", ASKAPATIENT)
-    write(tmp_path / "AskAPatient.fold-9.train.txt", ASKAPATIENT * 3)
-    assert len(list(read_askapatient(tmp_path))) == 1
-    assert len(list(read_askapatient(tmp_path, fold=9, split="train"))) == 3
-    with pytest.raises(SapbertError, match="fold-3.validation.txt"):
-        list(read_askapatient(tmp_path, fold=3, split="validation"))
 
 
 @pytest.mark.parametrize(
@@ -136,19 +81,6 @@ def test_research_corpus_with_a_bad_line_names_it_without_its_text(
         list(READERS[format](path))
     assert f"{path}:{line}:" in str(error.value)
     assert not any(word in str(error.value) for word in ("fiebre", "sick", "Drowsy"))
-
-
-def test_convert_corpus_writes_a_table_that_evaluate_reads(
-    invoke: Callable[..., Any], tmp_path: Path
-) -> None:
-    path, output = write(tmp_path / "dev.csv", COMETA + ROW), tmp_path / "dev.tsv"
-    words = ["convert-corpus", path, "--format", "cometa", "--level", "specific"]
-    shown = invoke(*words, "--prefix", "S:", "--output", output)
-    assert "written" in shown.output
-    (document,) = read_corpus(output)
-    assert [(m.mention, m.parts) for m in document.mentions] == [
-        ("heart racing", [["S:3424008"]])
-    ]
 
 
 COMPOSITES = """\
@@ -261,34 +193,6 @@ CONCEPTS = [
     Concept("D2", ["Ovarian Cancer"]),
     Concept("D3", ["Ataxia-Telangiectasia"]),
 ]
-PUBTATOR = """\
-1|t|Ataxia telangiectasia (AT) in families
-1|a|AT, ovarian and breast cancer. Nothing. ---
-
-1\t39\t41\tAT\tDisease\tD3
-1\t43\t68\tovarian and breast cancer\tComposite\tD9|D2
-1\t70\t77\tNothing\tDisease\tD8
-1\t70\t77\tNothing\tDisease\t-1
-1\t79\t82\t---\tDisease\tD1
-"""
-
-
-def make_span(mention: str, *parts: list[str]) -> GoldMention:
-    return GoldMention(3, 9, "Disease", mention, list(parts), 1)
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.txt"
-    path.write_text(PUBTATOR, "utf8")
-    return path
-
-
-@pytest.fixture
-def dictionary(tmp_path: Path) -> Path:
-    path = tmp_path / "concepts.jsonl"
-    write_concepts(path, CONCEPTS)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -334,78 +238,6 @@ def test_order_parts_by_names() -> None:
     assert order_parts(["breast cancer"] * 2, [["D1"]] * 2, known) == [["D1"], ["D1"]]
 
 
-def test_preprocess_documents_by_hand() -> None:
-    # the abbreviation holds the composite, whose parts lose case and punctuation
-    text = "Breast and Ovarian Cancer-like lesions (BOCL)"
-    documents = [GoldDocument("1", text, [make_span("BOCL", ["D1"], ["D2"])])]
-    counts: Counter[str] = Counter()
-    (document,) = preprocess_documents(documents, counts)
-    assert document.mentions == [
-        make_span("breast lesions", ["D1"]),
-        make_span("ovarian cancer like lesions", ["D2"]),
-    ]
-    assert counts["abbreviations expanded"] == counts["composites split"] == 1
-
-
-def test_preprocess_documents_drops_unknown_mentions() -> None:
-    spans = [
-        make_span("a", ["D9"]),  # retired
-        make_span("b", ["D8", "D1"]),  # one of two suffices
-        make_span("c", ["X2"]),  # an alias
-        make_span("d", ["D8"]),
-        make_span("e", ["D1"], ["D8"]),  # both are needed, and it cannot be split
-        make_span("f"),
-        make_span("--", ["D1"]),
-    ]
-    counts: Counter[str] = Counter()
-    known = KnownConcepts(CONCEPTS, {"X2": "D2"})
-    (document,) = preprocess_documents(
-        [GoldDocument("1", "", spans)], counts, known=known
-    )
-    assert [span.mention for span in document.mentions] == ["a", "b", "c"]
-    assert counts == Counter(
-        {
-            "documents": 1,
-            "documents without text": 1,
-            "mentions": 7,
-            "abbreviations expanded": 0,
-            "composites split": 0,
-            "composites left whole": 1,
-            "of punctuation only, dropped": 1,
-            "without an id, dropped": 1,
-            "not in the dictionary, dropped": 2,
-        }
-    )
-
-
-def test_biosyn_mentions_can_be_read_by_evaluation(
-    invoke: Callable[..., Any], corpus: Path, dictionary: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "mentions.tsv"
-    words = ["biosyn-mentions", corpus, "--format", "pubtator", "--output", output]
-    words.append("--force")
-    invoke(*words)
-    assert [(gold.mention, gold.parts) for gold in read_mentions(output)] == [
-        ("ataxia telangiectasia", [["D3"]]),
-        ("ovarian cancer", [["D9"]]),
-        ("breast cancer", [["D2"]]),
-        ("nothing", [["D8"]]),
-        ("nothing", []),
-    ]
-    shown = invoke(*words, "--dictionary", dictionary).output
-    assert "not in the dictionary, dropped" in shown
-    assert [(gold.mention, gold.parts) for gold in read_mentions(output)] == [
-        ("ataxia telangiectasia", [["D3"]]),
-        ("ovarian cancer", [["D2"]]),
-        ("breast cancer", [["D9"]]),
-    ]
-    plain = ["--bars-are-alternatives", "--quiet"]
-    assert invoke(*words, *plain).output == ""
-    golds = list(read_mentions(output))
-    assert golds[1].mention == "ovarian and breast cancer"
-    assert golds[1].parts == [["D9", "D2"]]
-
-
 def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
@@ -419,55 +251,6 @@ def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> N
     assert counts["composites left whole"] == 11
     assert counts["not in the dictionary, dropped"] == 0
     assert sum(len(document.mentions) for document in written) == 810
-
-
-def test_preprocess_concepts_has_distinct_names_in_order() -> None:
-    concepts = [
-        Concept(
-            "C1",
-            ["---", "Heart-attack", "MI", "heart attack"],
-            types=["T047"],
-            sources={"S": [0, 2], "T": [2, 3]},
-        ),
-        Concept("C2", ["..."]),
-    ]
-    counts: Counter[str] = Counter()
-    assert list(preprocess_concepts(concepts, counts)) == [
-        Concept(
-            "C1",
-            ["heart attack", "mi"],
-            types=["T047"],
-            sources={"S": [1], "T": [0, 1]},
-        )
-    ]
-    # the given one is left alone
-    assert concepts[0].aliases[1] == "Heart-attack"
-    assert concepts[0].sources == {"S": [0, 2], "T": [2, 3]}
-    assert counts == Counter(
-        {
-            "concepts": 2,
-            "names": 5,
-            "of punctuation only, dropped": 2,
-            "equal to another of the concept, dropped": 1,
-            "names written": 2,
-            "concepts written": 1,
-        }
-    )
-
-
-def test_biosyn_names_writes_concepts(
-    invoke: Callable[..., Any], tmp_path: Path
-) -> None:
-    path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl.gz"
-    write_concepts(path, [Concept("C1", ["..."])])
-    assert "E106" in invoke("biosyn-names", path, output, code=1).output
-    assert list(tmp_path.iterdir()) == [path]
-    write_concepts(path, [Concept("C1", ["Heart-attack", "MI"], retired=["C9"])])
-    assert "names written" in invoke("biosyn-names", path, output).output
-    assert list(read_concepts(output)) == [
-        Concept("C1", ["heart attack", "mi"], retired=["C9"])
-    ]
-    assert invoke("biosyn-names", path, output, "--force", "--quiet").output == ""
 
 
 def test_biosyn_names_of_medic_are_as_many_as_published(

@@ -101,6 +101,13 @@ def test_read_rrf_joins_parts_cut_in_the_middle_of_a_line(
     expected = {HEART: ["Heart"], FEVER: ["Fièvre"]}
     assert names_of(tmp_path) == expected
     assert names_of(tmp_path / f"MRCONSO.RRF.aa{ending}") == expected
+    if how == "plain":  # lines are counted through the parts
+        with (tmp_path / "MRCONSO.RRF.ab").open("a") as file:
+            file.write(atom(PAIN, "a|b") + "\n")
+    elif how == "each":
+        last = gzip.compress((atom(PAIN, "a|b") + "\n").encode())
+        (tmp_path / "MRCONSO.RRF.ac.gz").write_bytes(last)
+    assert how == "whole" or f"MRCONSO.RRF.*{ending}:3:" in fail(tmp_path)
 
 
 def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.training.test_examples import FOLDER as EXAMPLES
 from training.data.families import write_families
 from training.data.hierarchy import (
     FAMILY,
@@ -21,6 +21,7 @@ from training.data.hierarchy import (
 from training.data.pairs import hash_text
 from training.data.relations import read_relations, write_relations
 
+MRREL = EXAMPLES / "input" / "MRREL.RRF"
 FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 
 
@@ -129,71 +130,29 @@ def test_write_families_of_a_cycle(tmp_path: Path) -> None:
     assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
 
 
-def test_write_families_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "families.tsv"
-    with pytest.raises(SapbertError, match="E106"):
-        write_families(write_tree(tmp_path, {"x": [], "y": ["gone"]}), path)
-    assert not path.exists()
-
-
-ROWS = [
-    ("C1", "RO", "C2", "part_of", "N"),
-    ("C2", "RO", "C1", "has_part", "N"),
-    ("C1", "RO", "C3", "causes", "N"),
-    ("C1", "RO", "C4", "causes", "O"),  # suppressed
-    ("C1", "SIB", "C4", "", "N"),  # without a name
-    ("C2", "RO", "C2", "causes", "N"),  # to itself
-    ("C2", "RO", "C9", "causes", "N"),  # unknown
-    ("C3", "RO", "C4", "causes", ""),  # of equal names
-]
-
-
-def write_rows(folder: Path, rows: list[Any] = ROWS) -> Path:
-    path = folder / "MRREL.RRF"
-    path.write_text(
-        "".join(
-            f"{one}|A|CUI|{rel}|{other}|A|CUI|{rela}|R||X|X|||{suppress}||\n"
-            for one, rel, other, rela, suppress in rows
-        ),
-        "utf8",
-    )
+def test_write_relations_draws_a_name_by_the_seed(tmp_path: Path) -> None:
     names = {"C1": ["heart"], "C2": ["valve", "flap"], "C3": ["Pain"], "C4": ["pain"]}
-    write_concepts(
-        folder / "concepts.jsonl", [Concept(*each) for each in names.items()]
-    )
-    return path
+    concepts, path = tmp_path / "concepts.jsonl", tmp_path / "relations.tsv"
+    write_concepts(concepts, [Concept(*each) for each in names.items()])
 
+    def write(seed: int) -> list[str]:
+        write_relations(concepts, MRREL, path, seed=seed, force=True)
+        return path.read_text("utf8").splitlines()
 
-def write_and_read(folder: Path, **options: Any) -> list[str]:
-    path = folder / "relations.tsv"
-    concepts, mrrel = folder / "concepts.jsonl", folder / "MRREL.RRF"
-    write_relations(concepts, mrrel, path, force=True, **options)
-    return path.read_text("utf8").splitlines()
-
-
-def test_write_relations_has_one_pair_for_two_concepts(tmp_path: Path) -> None:
-    write_rows(tmp_path)
-    one, other = write_and_read(tmp_path)
-    assert one in ("C1+C2\theart\tvalve", "C1+C2\theart\tflap")
-    assert other == "C1+C3\theart\tPain"
-    assert write_and_read(tmp_path) == [one, other]
-    drawn = {write_and_read(tmp_path, seed=seed)[0] for seed in range(10)}
-    assert len(drawn) == 2
-
-
-def test_write_relations_selects_relations_by_name(tmp_path: Path) -> None:
-    write_rows(tmp_path)
-    assert write_and_read(tmp_path, relations="causes") == ["C1+C3\theart\tPain"]
-    with pytest.raises(SapbertError, match="E106"):
-        write_and_read(tmp_path, relations="cures")
+    assert write(0) == write(0)
+    assert {write(seed)[0] for seed in range(10)} == {
+        "C1+C2\theart\tvalve",
+        "C1+C2\theart\tflap",
+    }
 
 
 def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"E001.*MRREL\.RRF"):
         list(read_relations(tmp_path))
-    path = write_rows(tmp_path)
-    with path.open("a") as file:
-        file.write("C1|cut\n")
+    found = list(read_relations(MRREL))
+    assert (found[0], len(found)) == (("part_of", "C2", "C1"), 6)
+    path = tmp_path / "MRREL.RRF"
+    path.write_text(MRREL.read_text("utf8") + "C1|cut\n", "utf8")
     with pytest.raises(SapbertError, match=r"MRREL\.RRF:9"):
         list(read_relations(path))
-    assert len(list(read_relations(path, on_error="skip"))) == 6
+    assert list(read_relations(tmp_path, on_error="skip")) == found

@@ -14,20 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import (
-    read_mentions,
-)
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.hold_out import draw_synonym, hold_out, hold_out_names, is_held_out
+from training.data.hold_out import draw_synonym, hold_out
 from training.data.pairs import (
     distinct_names,
-    filter_languages,
     nth_combination,
     read_pairs,
     sample_pairs,
-    write_pairs,
 )
-from training.data.training_mentions import write_finetune_pairs
 from training.data.translation_pairs import write_translation_pairs
 
 ROOT = Path(__file__).parents[3]
@@ -97,37 +91,6 @@ def test_sample_pairs_with_noise_disturb_the_second_name_of_a_share() -> None:
     assert all(len(text.split("\t")) == 1 and text.strip() for *_, text in whole)
 
 
-def test_write_pairs_counts_and_writes_tabs(tmp_path: Path) -> None:
-    concepts = [Concept("C1", ["a", "b", "c"]), Concept("C2", ["d\te"])]
-    counts = write_pairs(concepts, tmp_path / "pairs.tsv")
-    # concepts, distinct names, concepts with two names, trimmed to 50 pairs, pairs
-    assert list(counts.values()) == [2, 4, 1, 0, 3]
-    assert (tmp_path / "pairs.tsv").read_text() == "C1\ta\tb\nC1\ta\tc\nC1\tb\tc\n"
-
-
-IN_LANGUAGES = [
-    Concept("C1", ["a", "b", "ä", "?"], languages={"ENG": [0, 1], "FIN": [1, 2]}),
-    Concept("C2", ["c", "ö"], languages={"ENG": [0], "FIN": [1]}),
-    Concept("C3", ["d", "e"], languages={"GER": [0]}),
-]
-
-
-@pytest.mark.parametrize(
-    ("languages", "expected"),
-    [
-        (["ENG"], ["C1\ta\tb"]),
-        (["FIN"], ["C1\tb\tä"]),
-        (["FIN", "ENG"], ["C1\ta\tb", "C1\ta\tä", "C1\tb\tä", "C2\tc\tö"]),
-    ],
-)
-def test_write_pairs_of_some_languages(
-    languages: list[str], expected: list[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "pairs.tsv"
-    write_pairs(filter_languages(IN_LANGUAGES, languages, Path("c.jsonl")), path)
-    assert path.read_text("utf8").splitlines() == expected
-
-
 def test_read_pairs_of_the_authors_have_bars(tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
@@ -146,140 +109,12 @@ def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
     assert trained == sorted(trained, key=lambda each: each.cui)
 
 
-def test_hold_out_removes_held_out_names(tmp_path: Path) -> None:
-    held = next(f"C{i}" for i in range(99) if is_held_out(f"C{i}", share=0.3))
-    one, two = [f"D{i}" for i in range(99) if not is_held_out(f"D{i}", share=0.3)][:2]
-    concepts = [
-        Concept(held, ["Fever", "pyrexia"]),
-        Concept(
-            one,
-            ["High fever", "FEVER", "hot"],
-            parents=[held],
-            languages={"ENG": [0, 1], "LAT": [1], "SPA": [2]},
-            sources={"A": [1, 2]},
-        ),
-        Concept(two, ["Pyrexia"]),
-    ]
-    paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
-    write_concepts(paths[0], concepts)
-    counts = hold_out(*paths, share=0.3)
-    assert counts == {"trained": 1, "held_out": 1, "nameless": 1}
-    assert list(read_concepts(paths[1])) == [
-        Concept(
-            one,
-            ["High fever", "hot"],
-            parents=[held],
-            languages={"ENG": [0], "SPA": [1]},
-            sources={"A": [1]},
-        )
-    ]
-    assert list(read_concepts(paths[2])) == concepts[:1]
-
-
 def test_draw_synonym_is_unlike_all_other_names() -> None:
     names = ["Heart Attack", "attack, heart", "heart attacks", "infarction", "MI", "mi"]
     drawn = {draw_synonym(Concept("C1", names), seed=seed) for seed in range(20)}
     assert drawn == {"infarction", "mi"}
     assert draw_synonym(Concept("C1", names[:3]), seed=0) is None
     assert draw_synonym(Concept("C1", ["pain"]), seed=0) is None
-
-
-def test_hold_out_names_moves_a_name_of_one_concept_to_the_mentions(
-    tmp_path: Path,
-) -> None:
-    concepts = [
-        Concept("C1", ["fever", "Pyrexia", "pyrexia"], languages={"ENG": [0, 1]}),
-        Concept("C2", ["hot", "shared"]),
-        Concept("C3", ["cold", "Shared"]),
-        Concept("C4", ["lonely"]),
-    ]
-    whole, trained = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    write_concepts(whole, concepts)
-    counts = hold_out_names(whole, trained, tmp_path / "c.tsv", share=1.0)
-    assert counts == {"concepts": 4, "held_out": 1}
-    left = Concept("C1", ["fever"], languages={"ENG": [0]})
-    assert list(read_concepts(trained)) == [left, *concepts[1:]]
-    golds = list(read_mentions(tmp_path / "c.tsv"))
-    assert [(gold.mention, gold.parts) for gold in golds] == [("pyrexia", [["C1"]])]
-
-
-DICTIONARY = [
-    Concept("C1", ["Heart attack", "MI"], retired=["C8"], sources={"S": [0, 1]}),
-    Concept("C2", ["Mitral insufficiency", "MI"]),
-    Concept("C3", ["Fever"]),
-]
-
-
-def write_mentions(path: Path, *lines: str) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), "utf8")
-    return path
-
-
-@pytest.fixture
-def concepts_path(tmp_path: Path) -> Path:
-    path = tmp_path / "concepts.jsonl"
-    write_concepts(path, DICTIONARY)
-    return path
-
-
-def test_write_finetune_pairs_has_every_other_name_of_the_concept(
-    concepts_path: Path, tmp_path: Path
-) -> None:
-    mentions = write_mentions(
-        tmp_path / "train.txt",
-        "mi||C1",
-        "Mi||C1",
-        "coronary  infarct||C8",
-        "mi||C2",
-        "fever||C3",
-        "both||C1+C2",
-        "either||C2|C3",
-        "nothing||C9",
-    )
-    counts = write_finetune_pairs([mentions], concepts_path, tmp_path / "pairs.tsv")
-    pairs = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
-    assert [tuple(line.split("\t")) for line in pairs] == [
-        ("C1", "coronary infarct", "Heart attack"),
-        ("C1", "coronary infarct", "MI"),
-        ("C1", "mi", "Heart attack"),
-        ("C2", "either", "MI"),
-        ("C2", "either", "Mitral insufficiency"),
-        ("C2", "mi", "Mitral insufficiency"),
-        ("C3", "either", "Fever"),
-    ]
-    assert counts["mentions"] == 8
-    assert counts["composite or without an id"] == 1
-    assert counts["ids"] == 5
-    assert counts["ids that the dictionary has"] == 4
-    assert counts["pairs"] == 7
-
-
-MENTIONS = [
-    "mi||C1",
-    "coronary  infarct||C8",
-    "Coronary infarct||C1",
-    "pyrexia||OLD",
-    "leak||C2",
-    "Leak||C3",
-    "both||C1+C2",
-    "nothing||C9",
-]
-
-
-def test_add_mentions_appends_them_as_names(
-    invoke: Callable[..., Any], concepts_path: Path, tmp_path: Path
-) -> None:
-    mentions = write_mentions(tmp_path / "train.txt", *MENTIONS)
-    aliases = write_mentions(tmp_path / "aliases.tsv", "OLD\tC3")
-    options = ["--output", tmp_path / "extended.jsonl", "--aliases", aliases]
-    invoke("add-mentions", concepts_path, mentions, *options)
-    concepts = list(read_concepts(tmp_path / "extended.jsonl"))
-    assert concepts[0].sources == {"S": [0, 1]}
-    assert {concept.cui: concept.aliases for concept in concepts} == {
-        "C1": ["Heart attack", "MI", "Coronary infarct"],
-        "C2": ["Mitral insufficiency", "MI", "leak"],
-        "C3": ["Fever", "pyrexia", "Leak"],
-    }
 
 
 write_translations = partial(write_translation_pairs, force=True, quiet=True)
@@ -289,45 +124,6 @@ def write_file(path: Path, text: str) -> Path:
     data = text.encode("utf8")
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("fever kuume\npain kipu\n", ["fever\tkuume", "pain\tkipu"]),  # MUSE
-        ("fever\tkuume\r\npain\tkipu", ["fever\tkuume", "pain\tkipu"]),
-        ("\n \nFever\tKuume\n\n", ["Fever\tKuume"]),
-        # titles; only the tab parts them
-        ("Heart  attack\t Sydän\u00a0infarkti \n", ["Heart attack\tSydän infarkti"]),
-        ("\ufefffever\t発熱\n", ["fever\t発熱"]),
-    ],
-)
-def test_write_translation_pairs_has_an_id_for_each(
-    text: str, expected: list[str], tmp_path: Path
-) -> None:
-    path = write_file(tmp_path / "words.txt", text)
-    report = write_translations([path], tmp_path / "pairs.tsv")
-    lines = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
-    assert lines == [f"translation:00000{n}\t{t}" for n, t in enumerate(expected, 1)]
-    assert report.concepts == len(expected)
-
-
-def test_filter_translations_counts_equal_and_repeated_pairs(tmp_path: Path) -> None:
-    one = write_file(
-        tmp_path / "en-fi.tsv", "radio\tRadio\n\nfever\tkuume\nFever\tkuume\n&\tja\n"
-    )
-    other = write_file(tmp_path / "fi-en.tsv.gz", "kuume\tfever\nkipu\tpain\n")
-    report = write_translations([one, other], tmp_path / "pairs.tsv")
-    assert (tmp_path / "pairs.tsv").read_text("utf8") == (
-        "translation:000001\tfever\tkuume\ntranslation:000002\tkipu\tpain\n"
-    )
-    assert report.dropped == {
-        "pairs of equal words": 1,
-        "blank lines": 1,
-        "repeated pairs": 2,
-        "pairs without a letter or digit": 1,
-    }
-    assert sum(report.rows.values()) == 7
 
 
 @pytest.mark.parametrize(
