@@ -2,6 +2,7 @@
 
 A folder of `examples` has files and `expected.jsonl`: there a line says what is read,
 with which options, and the lines below it are the documents, with mentions as lists.
+`converted.json` has what `convert` writes of each case: a table, and Docs.
 `written` has the same documents as each format writes them. After a change,
 `python -m tests.formats.test_examples` writes all of it again, and git shows what is
 different: read it.
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spacy.tokens import Span
+from spacy.tokens import DocBin, Span
 
 from spacy_sapbert import __version__
+from spacy_sapbert.formats.convert import convert_corpus
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
+from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
 from tests.pipelines import NLP, make_nlp
 
@@ -85,6 +88,37 @@ def test_example_has_its_documents(
     name: str, case: dict[str, Any], expected: list[dict[str, Any]]
 ) -> None:
     assert read_case(name, case) == expected
+
+
+def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the table and the entities of Docs of a case, and what was counted."""
+    path, options = FOLDER / name / case["read"], case.get("options", {})
+    documents = [*open_corpus(path, case.get("format"), **options)]
+    counts = convert_corpus(documents, folder / "gold.tsv")
+    found: dict[str, Any] = {"table": (folder / "gold.tsv").read_text("utf8")}
+    for which in ("entities", "linked"):
+        output = folder / f"{which}.spacy"
+        more = convert_corpus(documents, output, linked_only=which == "linked")
+        found[which] = [
+            [[ent.text, ent.label_, ent.kb_id_] for ent in doc.ents]
+            for doc in DocBin().from_disk(output).get_docs(NLP.vocab)
+        ]
+        counts |= {f"{which}: {key}": n for key, n in more.items()}
+    docs = [doc for _, doc in read_docs(path, NLP, format=case.get("format"))]
+    groups = [doc.spans["gold"] for doc in docs]
+    found["groups"] = [
+        [[span.text, span.label_, span.kb_id_] for span in group] for group in groups
+    ]
+    found["attributes"] = [dict(sorted(group.attrs.items())) for group in groups]
+    return {**found, "counts": counts}
+
+
+@pytest.mark.filterwarnings("ignore:.*W530")
+@pytest.mark.parametrize("name", READ)
+def test_example_is_converted_to_a_table_and_to_docs(name: str, tmp_path: Path) -> None:
+    expected = json.loads((FOLDER / name / "converted.json").read_text("utf8"))
+    cases = [case for case, _ in read_cases(name)]
+    assert [convert_case(name, case, tmp_path) for case in cases] == expected
 
 
 def make_docs(name: str) -> list[LinkedDoc]:
@@ -188,6 +222,10 @@ def write_expected() -> None:
             lines += [case, *read_case(name, case)]
         texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
         (FOLDER / name / "expected.jsonl").write_text("".join(texts), "utf8")
+        with tempfile.TemporaryDirectory() as folder:
+            found = [convert_case(name, c, Path(folder)) for c, _ in read_cases(name)]
+        text = json.dumps(found, ensure_ascii=False, indent=1)
+        (FOLDER / name / "converted.json").write_text(f"{text}\n", "utf8")
     shutil.rmtree(FOLDER / "written", ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, include_text in WRITES:

@@ -126,20 +126,6 @@ def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
     assert moments == 7 + 2 * (1 + 3 + 3 + 1)
 
 
-def test_parts_list_no_part_before_it_is_whole(tmp_path: Path) -> None:
-    def write(documents: Any, file: IO[bytes]) -> Any:
-        if (tmp_path / "out" / "part-00000.txt").exists():
-            raise KilledError
-        return write_texts(documents, file)
-
-    with pytest.raises(KilledError):
-        run(tmp_path / "out", write=write)
-    state = read_state(tmp_path / "out")
-    assert [part["documents"] for part in state["parts"]] == [3]
-    assert state["finished"] is False
-    assert sorted(contents(tmp_path / "out")) == [STATE_FILE, "part-00000.txt"]
-
-
 def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path: Path) -> None:
     run(tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
@@ -168,12 +154,6 @@ def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E560"):
         run(tmp_path / "part-00000.txt")
     assert contents(tmp_path) == {"part-00000.txt": b"mine"}
-
-
-def test_parts_ignore_a_temporary_file_of_a_killed_run(tmp_path: Path) -> None:
-    (tmp_path / f".{STATE_FILE}.123.tmp").write_text("{")
-    run(tmp_path)
-    assert f".{STATE_FILE}.123.tmp" not in contents(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -247,16 +227,3 @@ def test_parts_digest_depends_on_the_entities_of_a_doc() -> None:
     doc.spans["sc"] = [doc.char_span(0, 5, label="X")]
     third = digest_document(Document(1, doc.text, doc))
     assert len({first, second, third}) == 3
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
-def test_parts_state_that_is_a_pipe_is_an_error(
-    tmp_path: Path, new_process: Any
-) -> None:
-    os.mkfifo(tmp_path / STATE_FILE)
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from spacy_sapbert.formats.parts import read_state\n"
-        "read_state(Path(sys.argv[1]))"
-    )
-    assert "E560" in new_process.python(code, tmp_path, timeout=60).stderr
