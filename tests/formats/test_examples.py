@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,19 @@ import pytest
 from spacy.tokens import DocBin, Span
 
 from spacy_sapbert import __version__
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.convert import convert_corpus
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
 from spacy_sapbert.formats.gold_docs import read_docs
+from spacy_sapbert.formats.inputs.files import list_inputs
+from spacy_sapbert.formats.inputs.reading import read_documents
+from spacy_sapbert.formats.inputs.rows import Columns
 from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
 from tests.pipelines import NLP, make_nlp
 
 FOLDER = Path(__file__).parent / "examples"
-READ = sorted(each.name for each in FOLDER.iterdir() if each.name != "written")
+READ = sorted({path.name for path in FOLDER.iterdir()} - {"written", "documents"})
 WRITTEN = {
     name: format.suffixes[0] if format.suffixes else format.part_suffix
     for name, format in FORMATS.items()
@@ -88,6 +93,44 @@ def test_example_has_its_documents(
     name: str, case: dict[str, Any], expected: list[dict[str, Any]]
 ) -> None:
     assert read_case(name, case) == expected
+
+
+def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the documents to link in a case, then errors and counts."""
+    folder = FOLDER / "documents"
+    errors: list[SapbertError] = []
+    counts = Counter[str]()
+    columns = Columns(*case.get("columns", []))
+    documents = read_documents(
+        list_inputs([folder / case["read"]]),
+        longest=1_000,
+        columns=columns,
+        encoding=case.get("encoding", "utf-8"),
+        on_error=errors.append,
+        counts=counts,
+        keep_failed=True,
+    )
+    shown: list[dict[str, Any]] = []
+    for each in documents:
+        data = {"id": each.id, "text": each.text, "mentions": each.mentions}
+        data |= {"fields": each.fields, "place": each.place, "failed": bool(each.error)}
+        shown.append({key: value for key, value in data.items() if value})
+    texts = [str(error).replace(f"{folder}/", "") for error in errors]
+    assert "SENTINEL" not in "".join(texts)
+    places = [text.partition(" Expected")[0] for text in texts]
+    return [*shown, {"errors": places, "counts": dict(counts)}]
+
+
+@pytest.mark.filterwarnings("ignore:.*W534")
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        pytest.param(case, expected, id=case["read"])
+        for case, expected in read_cases("documents")
+    ],
+)
+def test_example_has_its_documents_to_link(case: Any, expected: Any) -> None:
+    assert json.loads(json.dumps(read_to_link(case))) == expected
 
 
 def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -216,12 +259,15 @@ def test_written_documents_are_read_again(name: str) -> None:
 
 def write_expected() -> None:
     """Write what is expected again, as it is now."""
-    for name in READ:
+    for name in (*READ, "documents"):
         lines: list[Any] = []
         for case, _ in reversed([*read_cases(name)]):
-            lines += [case, *read_case(name, case)]
+            made = read_to_link(case) if name == "documents" else read_case(name, case)
+            lines += [case, *made]
         texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
         (FOLDER / name / "expected.jsonl").write_text("".join(texts), "utf8")
+        if name == "documents":
+            continue
         with tempfile.TemporaryDirectory() as folder:
             found = [convert_case(name, c, Path(folder)) for c, _ in read_cases(name)]
         text = json.dumps(found, ensure_ascii=False, indent=1)

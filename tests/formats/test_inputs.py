@@ -1,16 +1,23 @@
 """Which files are read, as which format, and what is left out of them."""
 
 import gzip
+import io
 import json
 import re
+import struct
+import sys
+import zlib
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+import srsly
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import DocBin
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
@@ -23,7 +30,7 @@ from spacy_sapbert.formats.inputs.files import (
     list_inputs,
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
-from spacy_sapbert.formats.inputs.rows import Columns
+from spacy_sapbert.formats.inputs.rows import Columns, make_document, parse_line
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from tests.commands import invoke
 from tests.io.test_excel import write_ods
@@ -82,47 +89,6 @@ def test_detect_format_of_ncbi_disease_as_ncbi_names_it(data_file: Any) -> None:
     assert documents[0].id == "8808605"
 
 
-@pytest.fixture
-def spoilt(tmp_path: Path) -> list[Path]:
-    """Six files, each with good and bad documents, or only a bad one."""
-    lines = tmp_path / "a.jsonl"
-    lines.write_bytes(
-        b'{"text": "fever"}\n{"text": "' + SENTINEL.encode() + b'"\n{"text": "\xff"}\n'
-        b'{"text": 7}\n{"text": "DM", "entities": [{"start": 0, "end": 9}]}\n'
-    )
-    table = tmp_path / "b.csv"
-    table.write_bytes(b'id,text\n7,"fe\nver"\n2,\xff\n3,fever,4\n5,DM\n6,"')
-    pubtator = tmp_path / "c.txt"
-    pubtator.write_bytes(TITLE + TITLE.replace(b"1", b"2").replace(b"\tA", b"\tB") * 2)
-    bioc = tmp_path / "d.json"
-    documents = [
-        {"id": f"d{n}", "passages": [{"offset": 0, "text": text}]}
-        for n, text in enumerate(["fever", 7, SENTINEL])
-    ]
-    bioc.write_text(json.dumps({"documents": documents}))
-    annotated = tmp_path / "e.txt"
-    annotated.write_text("fever")
-    annotated.with_suffix(".ann").write_text("T1\tX 0 9\tfever\n")
-    packed = tmp_path / "f.txt.gz"
-    packed.write_bytes(gzip.compress(b"fever" * 99, mtime=0)[:-9])
-    return [lines, table, pubtator, bioc, annotated, packed]
-
-
-def test_read_documents_with_a_handler_leaves_out_bad_documents(
-    spoilt: list[Path], tmp_path: Path
-) -> None:
-    errors: list[SapbertError] = []
-    files = list_inputs(spoilt)
-    documents = read_documents(files, longest=1_000, on_error=errors.append)
-    found = [document.id for document in documents]
-    assert found == ["a.jsonl:1", "7", "5", "1", "d0", "d2"]
-    places = ["a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5", "b.csv:4", "b.csv:5"]
-    places += ["b.csv:7", "c.txt:6", "c.txt:9", "d.json", "e.ann:1", "f.txt.gz:1"]
-    for place, error in zip(places, errors, strict=True):
-        assert f"{tmp_path / place}: Expected" in str(error)
-        assert SENTINEL not in str(error)
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("size", [3, 7, 1 << 18])
 def test_csv_texts_are_read_as_they_are(
@@ -140,23 +106,6 @@ def test_csv_texts_are_read_as_they_are(
     assert first[:2] == ("7", text)
     assert (first.place, first.fields) == ("a.csv:3", {"other": ""})
     assert (second.id, second.text, second.place) == ("8", "", "a.csv:6")
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        '"id";"text"',  # as Excel writes it in Europe
-        '"id"\t"text"',
-        f'"id";"text";"{"x" * 140_000}"',
-    ],
-)
-def test_csv_header_in_quotes_has_any_delimiter(tmp_path: Path, header: str) -> None:
-    path = tmp_path / "a.csv"
-    mark = "\t" if "\t" in header else ";"
-    row = mark.join(['"1"', '"He has, well, fever"', '"x"'][: header.count(mark) + 1])
-    path.write_text(f"{header}\n{row}\n", "utf8")
-    (document,) = read_documents(list_inputs([path], "csv"), longest=200_000)
-    assert (document.id, document.text) == ("1", "He has, well, fever")
 
 
 @pytest.mark.parametrize("header", ['"id" ,text', 'id,"te', '"id"x;"text"'])
@@ -267,19 +216,6 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
         read_linked(tmp_path / "notes.xlsx", columns=columns)
 
 
-@pytest.mark.parametrize("name", ["notes.csv", "notes.jsonl", "notes.txt"])
-def test_read_documents_in_another_encoding(name: str, tmp_path: Path) -> None:
-    text = {"notes.csv": "id,text\n1,Übelkeit\n", "notes.txt": "Übelkeit"}
-    line = text.get(name, '{"id": "1", "text": "Übelkeit"}\n')
-    (tmp_path / name).write_bytes(line.encode("cp1252"))
-    (document,) = read_linked(tmp_path / name, encoding="cp1252")
-    assert document.text == "Übelkeit"
-    with pytest.raises(SapbertError, match="UTF-8.*--encoding"):
-        read_linked(tmp_path / name)
-    with pytest.raises(SapbertError, match="E331"):
-        read_linked(tmp_path / name, encoding="utf-9")
-
-
 def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text("note_id;body\n1;fever\n")
@@ -292,19 +228,6 @@ def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) ->
         with pytest.raises(SapbertError, match="E410.*'text'.*cell") as caught:
             read_linked(path)
         assert not re.search("SENTINEL|fever", str(caught.value))
-
-
-def test_read_csv_wrong_quote_in_one_line_spoils_its_row_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.csv"
-    path.write_text('id,text\n1,"fever"x\n2,cold\n3,"two\r\n\nlines"\n')
-    errors: list[SapbertError] = []
-    documents = read_linked(path, on_error=errors.append)
-    assert [document.text for document in documents] == ["cold", "two\r\n\nlines"]
-    assert ["notes.csv:2" in str(error) for error in errors] == [True]
-    # after quotes that do not end, nobody knows where the next row begins
-    path.write_text('id,text\n1,"fever\n2,cold\n3,"two\nlines"\n')
-    assert read_linked(path, on_error=errors.append) == []
-    assert "notes.csv:2: Expected the end of the quotes" in str(errors[-1])
 
 
 # A document that is skipped stays in the output, with the error if it has a place.
@@ -325,39 +248,6 @@ INPUTS = {
         }
     ),
 }
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_read_documents_keeps_the_ids_of_those_that_are_invalid(
-    name: str, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    path.write_text(INPUTS[name], "utf8")
-    errors: list[SapbertError] = []
-    files = list_inputs([path])
-    read = read_documents(files, longest=99, on_error=errors.append, keep_failed=True)
-    found = [(str(document.id), bool(document.error)) for document in read]
-    assert found[:3] == [("1", False), ("2", True), ("3", False)]
-    assert found[3:] in ([], [("4", True), ("5", False)])
-    assert len(errors) == sum(error for _, error in found)
-
-
-def test_read_documents_keeps_the_names_of_texts_and_of_brat_that_are_invalid(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "a.txt").write_bytes(b"fever \xff")
-    (tmp_path / "b.txt").write_text("fever")
-    (tmp_path / "b.ann").write_text("T1\tX 0 9\tfever\n")
-    (tmp_path / "c.txt").write_text("fever")
-    errors: list[SapbertError] = []
-    files = list_inputs([tmp_path])
-    read = read_documents(files, longest=99, on_error=errors.append, keep_failed=True)
-    assert [(document.id, bool(document.error)) for document in read] == [
-        ("a.txt", True),
-        ("b.txt", True),
-        ("c.txt", False),
-    ]
-    assert [error.code for error in errors] == ["E009", "E117"]
 
 
 @pytest.mark.parametrize("name", INPUTS)
@@ -409,3 +299,259 @@ def test_commands_leave_out_what_is_invalid_if_asked(
         assert f"{table}:3: Expected" in invoke(*words, code=1).output
         shown = invoke(*words, "--on-error", "skip", code=0)
         assert "1 documents or lines were left out" in shown.output
+
+
+def read(*paths: Path, longest: int = 1000) -> Any:
+    files = list_inputs(paths)
+    return [(d.id, d.text) for d in read_documents(files, longest=longest)]
+
+
+def set_stdin(monkeypatch: pytest.MonkeyPatch, data: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def write_lines(path: Path, *values: Any) -> Any:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), "utf8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f'{{"text": "{SENTINEL}"', "no valid JSON"),
+        ("[" * 100_000, "no valid JSON"),
+        (f'["{SENTINEL}"]', "a list"),
+        ("null", "a NoneType"),
+        ('{"id": 1}', "a text as `text`, but got none"),
+        (f'{{"text": ["{SENTINEL}"]}}', "something else"),
+        (f'{{"id": true, "text": "{SENTINEL}"}}', "as `id`"),
+        (f'{{"id": 1.5, "text": "{SENTINEL}"}}', "as `id`"),
+        (f'{{"text": "{SENTINEL} \\ud800"}}', "hex escape"),
+        ('{"id": "\\ud800", "text": ""}', "hex escape"),
+    ],
+)
+def test_documents_bad_line_is_an_error_with_file_and_line(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"text": "fine"}\n' + line + "\n")
+    with pytest.raises(SapbertError, match="E117") as caught:
+        read(path)
+    assert f"{path}:2: " in str(caught.value)
+    assert message in str(caught.value)
+    assert SENTINEL not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["note.txt", "notes.jsonl"])
+def test_documents_wrong_bytes_are_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes("text".encode("utf-16"))
+    with pytest.raises(SapbertError, match="E009"):
+        read(tmp_path / name)
+    (tmp_path / name).write_bytes(b'{"text": "one"}\n\n' + b"\xff")
+    with pytest.raises(SapbertError, match=f"{name}:3.*offset") as caught:
+        read(tmp_path / name)
+    assert "one" not in str(caught.value)
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(b'{"text": "one"}\n' * 99)[:-12])
+    with pytest.raises(SapbertError, match="E150"):
+        read(packed)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [11, 1_000_000])
+def test_documents_too_long_a_text_is_an_error(
+    tmp_path: Path, size: int, packed: bool
+) -> None:
+    path = tmp_path / ("note.txt.gz" if packed else "note.txt")
+    path.write_bytes(gzip.compress(b"x" * size) if packed else b"x" * size)
+    with pytest.raises(SapbertError, match="E506.*10 characters"):
+        read(path, longest=10)
+    path.write_bytes(gzip.compress(b"x" * 10) if packed else b"x" * 10)
+    assert len(read(path, longest=10)) == 1
+
+
+def test_documents_too_long_a_line_is_an_error(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "notes.jsonl", {"text": "x"}, {"text": "x" * 11})
+    with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
+        read(path, longest=10)
+
+
+def test_documents_missing_and_unknown_files_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "note.docx").write_bytes(b"PK\x03\x04")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SapbertError, match="E001"):
+        list_inputs([tmp_path / "missing.txt"])
+    with pytest.raises(SapbertError, match="E110.*note.docx.*--input-format"):
+        list_inputs([tmp_path / "note.docx"])
+    with pytest.raises(SapbertError, match=r"E106.*\.txt.*empty"):
+        list_inputs([tmp_path / "empty"])
+
+
+def test_documents_the_standard_input_is_json_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_stdin(monkeypatch, b'{"text": "one"}\n\n{"id": 7, "text": "two"}')
+    other = write_lines(tmp_path / "a.jsonl", {"text": "three"})
+    assert read(Path("-"), other) == [
+        ("stdin:1", "one"),
+        (7, "two"),
+        ("a.jsonl:1", "three"),
+    ]
+
+
+def test_documents_the_standard_input_as_one_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_stdin(monkeypatch, b'\xef\xbb\xbf{"text": 1}\r\n\n')
+    (document,) = read_documents(list_inputs([Path("-")], "text"), longest=100)
+    assert document[:3] == ("stdin", '{"text": 1}\r\n\n', None)
+
+
+@pytest.mark.parametrize("format", [None, "text", "jsonl", "pubtator"])
+def test_documents_bad_standard_input_is_an_error_with_the_line(
+    monkeypatch: pytest.MonkeyPatch, format: str | None
+) -> None:
+    first = "1|t|a" if format == "pubtator" else '{"text": "a"}'
+    set_stdin(monkeypatch, f"{first}\n{SENTINEL}".encode() + b"\xff")
+    with pytest.raises(SapbertError, match="stdin:2: ") as caught:
+        list(read_documents(list_inputs([Path("-")], format), longest=100))
+    assert SENTINEL not in str(caught.value)
+
+
+def test_documents_the_standard_input_comes_once() -> None:
+    with pytest.raises(SapbertError, match="E423"):
+        read(Path("-"), Path("-"))
+
+
+@pytest.fixture
+def docs_file(tmp_path: Path) -> Path:
+    nlp = spacy.blank("en")
+    doc = nlp("no fever")
+    doc.ents = [doc.char_span(3, 8, label="X")]
+    path = tmp_path / "notes.spacy"
+    DocBin(docs=[doc, nlp("")]).to_disk(path)
+    return path
+
+
+def test_documents_of_a_docbin_keep_their_entities(docs_file: Path) -> None:
+    vocab = spacy.blank("en").vocab
+    first, second = read_documents(list_inputs([docs_file]), longest=3, vocab=vocab)
+    assert (first.id, first.text) == ("notes.spacy:1", "no fever")
+    assert [(ent.text, ent.label_) for ent in first.doc.ents] == [("fever", "X")]
+    assert first.doc.vocab is vocab
+    assert (second.id, second.text) == ("notes.spacy:2", "")
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
+def test_documents_any_json_is_a_document_or_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, value: Any
+) -> None:
+    for data in (value, {"text": value}, {"id": value, "text": "x"}):
+        try:
+            path = tmp_path_factory.getbasetemp()
+            row = parse_line(json.dumps(data), path, 1)
+            document = make_document(row, path, "x", 1, longest=100_000)
+        except SapbertError:
+            continue
+        assert isinstance(document.text, str)
+
+
+def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "a": "(" * 1_900,
+        "b": "x" * 9_000,
+        "c": "x" + "_)" * 1_100,
+        "d": "€" * 2_100,
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, "utf8")
+    with pytest.warns(UserWarning, match="W531") as caught:
+        found = list(read_documents(list_inputs([tmp_path]), longest=10_000))
+    assert [document.text for document in found] == list(texts.values())
+    (first,) = (str(warning.message) for warning in caught)
+    assert first.startswith("[W531]")
+    assert "document 'c.txt' has 2,200" in first
+
+
+def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("(" * 100_001)
+    with pytest.raises(SapbertError, match=r"E536.*'a\.txt' has 100,001"):
+        list(read_documents(list_inputs([tmp_path / "a.txt"]), longest=1_000_000))
+
+
+def pack(**fields: Any) -> bytes:
+    """A `DocBin` of one Doc with two tokens, with other fields."""
+    doc = spacy.blank("en")("a b")
+    doc.user_data["key"] = "value"
+    docs = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    data = srsly.msgpack_loads(zlib.decompress(docs)) | fields
+    return zlib.compress(srsly.msgpack_dumps(data))
+
+
+def read_bytes(folder: Path, data: bytes) -> list[str]:
+    (folder / "x.spacy").write_bytes(data)
+    docs = read_documents(list_inputs([folder / "x.spacy"]), longest=100)
+    return [document.text for document in docs]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, ""),
+        ({"lengths": struct.pack("=iii", 2**30, 2**30, 2**30)}, "E150"),
+        ({"attrs": []}, "E150"),
+        ({"cats": []}, "E150"),
+        ({"user_data": [b"\xdd\x7f\xff\xff\xff"]}, "E150"),
+        ({"user_data": [b"\x91" * 5_000]}, "E150"),
+        ({"span_groups": [bytes(1 << 25)]}, "E007"),
+    ],
+    ids=range(7),
+)
+def test_read_docbin_crafted_values_are_a_named_error(
+    tmp_path: Path, fields: dict[str, Any], code: str
+) -> None:
+    if not code:
+        assert read_bytes(tmp_path, pack()) == ["a b"]
+        return
+    with pytest.raises(SapbertError, match=code):
+        read_bytes(tmp_path, pack(**fields))
+
+
+@given(place=st.integers(0), values=st.binary(min_size=1, max_size=5))
+def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, place: int, values: bytes
+) -> None:
+    data = bytearray(zlib.decompress(PACKED))
+    place %= len(data)
+    data[place : place + len(values)] = values
+    with suppress(SapbertError):
+        read_bytes(tmp_path_factory.mktemp("spacy"), zlib.compress(data))
+
+
+PACKED = pack()
+
+
+def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    docs = []
+    for number in range(210):
+        doc = nlp("word " * (number % 7) + ("x " * 11_000 if number == 99 else ""))
+        doc.cats, doc.user_data["number"] = {"a": number}, number
+        doc.spans["s"] = [doc[:1]] if number % 7 else []
+        docs.append(doc)
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    (tmp_path / "x.spacy").write_bytes(data)
+    found = read_documents(
+        list_inputs([tmp_path / "x.spacy"]), longest=100, vocab=nlp.vocab
+    )
+    expected = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    pairs = zip(found, expected, strict=True)
+    assert all(one.doc.to_bytes() == other.to_bytes() for one, other in pairs)
+
+
+def test_read_docbin_fewer_user_data_than_docs_are_read(tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, pack(user_data=[])) == ["a b"]

@@ -55,6 +55,12 @@ def test_command_writes_and_prints_what_is_expected(
         ("relations related.jsonl MRREL.RRF out.tsv --relations cures", "E106"),
         ("convert-corpus ask --format askapatient --fold 3 --output o.tsv", "E001"),
         ("biosyn-mentions corpus.txt --format pubtator --output out.json", "E110"),
+        ("results-table results/base.json results/released.json", "E746"),
+        ("results-table results/base.json results/other.json", "E746"),
+        ("results-table results/base.json --group seen", "E746"),
+        ("results-table results/base.json --ties kind", "E331"),
+        ("results-table results/nothing.json", "E001"),
+        ("results-table names.jsonl", "E746"),
     ],
 )
 def test_command_ends_with_an_error_and_writes_nothing(

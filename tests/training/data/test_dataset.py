@@ -93,19 +93,6 @@ def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(
     assert len(dataset.names) == 12
 
 
-def test_build_dataset_takes_wider_ids_for_a_vocabulary_above_65536(
-    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tokenizer: Any
-) -> None:
-    words = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
-    words += [f"##qq{number}" for number in range((1 << 16) + 1 - len(words))]
-    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
-    large = type(tokenizer)(str(tmp_path / "vocab.txt"))
-    wide = build(pairs_path, tmp_path / "wide", large)
-    assert dataset.names["tokens"].dtype == np.uint16
-    assert wide.names["tokens"].dtype == np.int32
-    assert np.array_equal(wide.names["tokens"], dataset.names["tokens"])
-
-
 @pytest.mark.parametrize("line", ["C1\ta", "", "C1\ta\tb\tc"])
 def test_build_dataset_names_the_bad_line(
     pairs_path: Path, tmp_path: Path, tokenizer: Any, line: str
