@@ -5,14 +5,13 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.cli.main import app as package_app
 from tests.commands import invoke
+from training.__main__ import COMMANDS
 from training.__main__ import app as training_app
 
 SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
@@ -50,92 +49,55 @@ def files(
     }
 
 
-@pytest.fixture
-def check(files: Files) -> Callable[..., None]:
-    """Runs a command, and checks that its only line on the error output is a code."""
-
-    def run(app: Any, line: list[str], code: str) -> None:
-        words = [files.get(word, word) for word in line]
-        done = invoke(*words, app=app)
-        shown = " ".join(done.output.split())
-        assert code in shown
-        assert done.exit_code in (1, 2), shown
-        assert isinstance(done.exception, SystemExit), done.exception
-        assert "Traceback" not in shown
-
-    return run
-
-
-PACKAGE = [
-    ("E009", ["assemble", "KB", "out", "--name", NO_UTF8]),
-    ("E009", ["convert", "DOCUMENTS", "--format", "pubtator", "--output", "out.spacy"]),
-    ("E009", ["explain", "KB", "fever", "--label", NO_UTF8]),
-    ("E009", ["explain", NO_UTF8, "fever"]),
-    ("E009", ["link", NO_UTF8, "text.txt", "--output", "out.jsonl"]),
-    ("E009", ["regress", NO_UTF8, str(SAMPLE / "cases.yaml")]),
-    ("E331", ["assemble", "KB", "out", "--lang", "klingon"]),
-    ("E331", ["stop-names", "KB", "GOLD", "-o", "out", "--lang", "klingon"]),
-    ("E001", ["map", "KB", "pipe.csv", "--column", "a", "--output", "o.csv"]),
-    (USAGE, ["calibrate", "KB", "GOLD", "--dry-run", "--limit", HUGE]),
-    (USAGE, ["evaluate", "KB", "GOLD", "--limit", HUGE]),
+SHORT = "--quiet --training.batch_size 4 --training.steps 1"
+TRAIN = f"train pairs.tsv out --encoder.base ENCODER {SHORT}"
+# the code, and the line of a command; `_` is an empty word
+LINES = [
+    ("E009", f"assemble KB out --name {NO_UTF8}"),
     (
-        USAGE,
-        ["kb", "build", "CONCEPTS", "out", "--encoder", "ENCODER"]
-        + ["--max-length", HUGE],
+        "E009",
+        f"convert DOCUMENTS --format pubtator --output o.spacy --prefix {NO_UTF8}",
     ),
+    ("E009", f"explain KB fever --label {NO_UTF8}"),
+    ("E009", f"explain {NO_UTF8} fever"),
+    ("E009", f"link {NO_UTF8} text.txt --output out.jsonl"),
+    ("E009", f"regress {NO_UTF8} {SAMPLE / 'cases.yaml'}"),
+    ("E331", "assemble KB out --lang klingon"),
+    ("E331", "stop-names KB GOLD -o out --lang klingon"),
+    ("E001", "map KB pipe.csv --column a --output o.csv"),
+    (USAGE, f"calibrate KB GOLD --dry-run --limit {HUGE}"),
+    (USAGE, f"evaluate KB GOLD --limit {HUGE}"),
+    (USAGE, f"kb build CONCEPTS out --encoder ENCODER --max-length {HUGE}"),
+    ("E573", "assemble KB out --pipeline linking"),  # it links already
+    ("E003", "evaluate-hierarchy ENCODER CONCEPTS CONCEPTS _"),
+    ("E106", "evaluate-hierarchy ENCODER EMPTY CONCEPTS out"),
+    ("E331", f"{TRAIN} --device klingon"),
+    ("E003", f"{TRAIN} --corpus ."),
+    ("E003", f"{TRAIN} --checkpoint _"),
+    (USAGE, f"{TRAIN} --threads {HUGE}"),
+    ("E331", f"{TRAIN} --encoder.max_length {HUGE}"),
+    ("E331", f"{TRAIN} --training.seed {HUGE}"),
+    ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),
+    ("E331", f"{TRAIN} --training.optimizer.weight_decay -Infinity"),
+    ("E612", f"{TRAIN} --training.schedule.@schedules [1]"),
+    ("E331", f"{TRAIN} --training.schedule.warmup_steps {HUGE}"),
+    ("E331", f"{TRAIN} --training.miner.margin NaN"),
+    ("E331", f"{TRAIN} --training.loss.scale_pos {HUGE}"),
+    ("E009", f"{TRAIN} --training.miner.@miners {NO_UTF8}"),
 ]
-PACKAGE[1][1].extend(["--prefix", NO_UTF8])
 
 
-@pytest.mark.parametrize(("code", "line"), PACKAGE)
-def test_bad_input_of_the_package(
-    check: Callable[..., None], code: str, line: list[str]
-) -> None:
-    check(package_app, line, code)
-
-
-def test_a_pipeline_that_links_already_is_no_detector(
-    check: Callable[..., None], sample_kb: Path
-) -> None:
-    invoke("assemble", sample_kb, "pipeline", app=package_app, code=0)
-    check(package_app, ["assemble", "KB", "out", "--pipeline", "pipeline"], "E573")
-
-
-@pytest.mark.parametrize(
-    ("code", "line"),
-    [
-        ("E003", ["evaluate-hierarchy", "ENCODER", "CONCEPTS", "CONCEPTS", ""]),
-        ("E106", ["evaluate-hierarchy", "ENCODER", "EMPTY", "CONCEPTS", "out"]),
-    ],
-)
-def test_bad_input_of_training(
-    check: Callable[..., None], code: str, line: list[str]
-) -> None:
-    check(training_app, line, code)
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("E331", ["--device", "klingon"]),
-        ("E003", ["--corpus", "."]),
-        ("E003", ["--checkpoint", ""]),
-        (USAGE, ["--threads", HUGE]),
-        ("E331", ["--encoder.max_length", HUGE]),
-        ("E331", ["--training.seed", HUGE]),
-        ("E331", ["--training.optimizer.learning_rate", "NaN"]),
-        ("E331", ["--training.optimizer.weight_decay", "-Infinity"]),
-        ("E612", ["--training.schedule.@schedules", "[1]"]),
-        ("E331", ["--training.schedule.warmup_steps", HUGE]),
-        ("E331", ["--training.miner.margin", "NaN"]),
-        ("E331", ["--training.loss.scale_pos", HUGE]),
-        ("E009", ["--training.miner.@miners", NO_UTF8]),
-    ],
-)
-def test_bad_settings_of_training(
-    check: Callable[..., None], concepts_file: Path, code: str, words: list[str]
-) -> None:
-    invoke("pairs", concepts_file, "pairs.tsv", app=training_app, code=0)
-    start = ["train", "pairs.tsv", "out", "--encoder.base", "ENCODER", "--quiet"]
-    short = ["--training.batch_size", "4", "--training.steps", "1"]
-    check(training_app, [*start, *short, *words], code)
+@pytest.mark.parametrize(("code", "line"), LINES)
+def test_bad_input_is_an_error_with_a_code(files: Files, code: str, line: str) -> None:
+    words = [files.get(word, "" if word == "_" else word) for word in line.split(" ")]
+    app = training_app if words[0] in COMMANDS else package_app
+    if words[0] == "train":
+        invoke("pairs", files["CONCEPTS"], "pairs.tsv", app=training_app, code=0)
+    if "linking" in words:
+        invoke("assemble", files["KB"], "linking", app=package_app, code=0)
+    done = invoke(*words, app=app)
+    shown = " ".join(done.output.split())
+    assert code in shown
+    assert done.exit_code in (1, 2), shown
+    assert isinstance(done.exception, SystemExit), done.exception
+    assert "Traceback" not in shown

@@ -7,14 +7,10 @@ import typer
 
 from benchmarks.gold_docs import read_corpus, score_links
 from benchmarks.linking import (
-    FIGURES,
-    choose_singles,
-    format_figures,
     isolate,
     main,
     write_entities,
 )
-from benchmarks.linking_side import make_docs
 from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
 )
@@ -80,17 +76,6 @@ def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -
     ]
 
 
-def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
-    docs = read_corpus(pubtator_file).docs
-    singles = choose_singles(docs, 100)
-    assert singles == choose_singles(docs, 100)
-    made = list(make_docs(docs[0].vocab, singles))
-    texts = {"Fever", "heart attack", "Diabetes mellitus", "aspirin", "Headache"}
-    assert {doc.text.strip() for doc in made} == {*texts, "fever"}
-    assert all([ent.text for ent in doc.ents] == [doc.text.strip()] for doc in made)
-    assert len(choose_singles(docs, 2)) == 2
-
-
 def test_score_links_scores_by_concepts() -> None:
     parts: list[Any] = [[["C1"]], [["C1"]], [["C2"]], [["C1"]], [], [["C9"]]]
     golds = [GoldMention(-1, -1, "", "a text", part, 0) for part in parts]
@@ -112,19 +97,6 @@ def test_score_links_scores_by_concepts() -> None:
         "coverage": 0.8,
         "judged": 5,
     }
-
-
-def test_format_figures_has_the_ratio() -> None:
-    theirs, ours = dict.fromkeys(FIGURES, 4.0), dict.fromkeys(FIGURES, 2.0)
-    sides = {"scispaCy": theirs, "ours": ours}
-    header, *rows = format_figures(sides)
-    assert header == ("", "scispaCy", "ours", "Ours, times as good as scispaCy")
-    table = {row[0]: row for row in rows}
-    assert table["Imports"] == ("Imports", "4.00 s", "2.00 s", "2.00×")
-    assert table["Acc@1, first answer"][-1] == "0.50×"
-    assert format_figures({"ours": ours})[1] == ("Imports", "2.00 s")
-    ours["imports"] = 0.0
-    assert format_figures(sides)[1][-1] == "–"
 
 
 def test_isolate_hides_the_checkout(new_process: Any) -> None:
