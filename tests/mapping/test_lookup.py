@@ -3,12 +3,15 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.linking.text import is_same_name
 from spacy_sapbert.mapping.lookup import Found, Query, describe, map_queries, quality
+from spacy_sapbert.mapping.terms import list_readings, split_terms
 from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
@@ -124,10 +127,6 @@ def test_quality_of_readings(
     assert max(links, key=key) == best
 
 
-def test_quality_of_a_reading_without_candidates_is_the_lowest() -> None:
-    assert quality("x", Linked([], "empty", None), False, False) == (0, -2.0)
-
-
 @pytest.mark.parametrize(
     ("link", "sure", "status", "cui", "note"),
     [
@@ -144,3 +143,76 @@ def test_describe_needs_a_threshold_for_what_is_no_name(
     certainty = "sure" if cui else "none"
     expected = Found("fever", status, cui, note, link.candidates, certainty)
     assert describe("fever", link, status == "exact", sure) == expected
+
+
+@pytest.mark.parametrize(
+    ("term", "reading"),
+    [
+        ("Asthma (J45.9)", "Asthma"),
+        ("Asthma [ICD10: J45.909]", "Asthma"),
+        ("J45.9 - Asthma", "Asthma"),
+        ("J45 Asthma", "Asthma"),
+        ("Asthma J45.9", "Asthma"),
+        ("Diabetes 250.00", "Diabetes"),
+        ("195967001 | Asthma", "Asthma"),
+        ("1. Asthma", "Asthma"),
+        ("- Asthma", "Asthma"),
+        ("Asthma (2)", "Asthma"),
+        ("Asthma 1)", "Asthma"),
+        ("Asthma**", "Asthma"),
+        ("Asthma, NOS", "Asthma"),
+        ("Asthma (unspecified)", "Asthma"),
+        ("Asthma n.e.c.", "Asthma"),
+        ("H/O asthma", "asthma"),
+        ("history of asthma", "asthma"),
+        ("s/p stroke", "stroke"),
+        ("?asthma", "asthma"),
+        ("Z.n. Schlaganfall", "Schlaganfall"),
+        ("H/O Asthma, NOS (J45.9)", "Asthma"),
+        ("fracture of femur, right", "fracture of femur"),
+        ("left knee pain", "knee pain"),
+        ("Gonarthrose li.", "Gonarthrose"),
+        ("bilateral cataract", "cataract"),
+        ("MYOCARDIAL INFARCTION", "myocardial infarction"),
+    ],
+)
+def test_list_readings_has_the_term_without_its_trappings(term, reading):
+    readings = list_readings(term)
+    assert readings[0] == term
+    assert reading in readings
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "type 2 diabetes",
+        "factor 8",
+        "COPD",
+        "vitamin B12",
+        "trisomy 21",
+        "HbA1c",
+        "asthma",
+        "unknown primary",
+        "Na",
+    ],
+)
+def test_list_readings_leaves_what_belongs_to_a_term(term):
+    assert list_readings(term) == [term]
+
+
+@pytest.mark.parametrize("term", ["", "  ", "?", "--", "()"])
+def test_list_readings_without_letters_is_empty(term):
+    assert list_readings(term) == []
+
+
+@given(st.text(max_size=80))
+def test_list_readings_are_few_and_distinct(term):
+    readings = list_readings(term)
+    assert len(readings) == len({*readings}) <= 11
+    assert all(any(map(str.isalnum, reading)) for reading in readings)
+
+
+def test_split_terms():
+    assert list(split_terms(" asthma; ;fever ;", ";")) == ["asthma", "fever"]
+    assert list(split_terms("asthma; fever", None)) == ["asthma; fever"]
+    assert list(split_terms("  ", None)) == []

@@ -3,7 +3,6 @@
 import csv
 import os
 from datetime import date
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +85,6 @@ def test_ids_become_curies_with_a_namespace(
     assert f'#  {curie.partition(":")[0]}: "{namespace}"' in sssom.list_head(
         [curie], "digest"
     )
-
-
-def test_what_nobody_decided_is_left_out() -> None:
-    assert sssom.list_cells("x", found(REVIEW, None), TODAY) is None
-    assert sssom.list_cells("x", found(NONE, None), TODAY) is None
 
 
 def map_terms(sample_kb: Path, reviewer: str) -> bytes:
@@ -228,11 +222,3 @@ def test_the_library_of_sssom_validates_it(
     script.write_text(VALIDATE)
     done = new_process.run([python, script, path])
     assert done.stdout.strip() == "5", done.stderr
-
-
-def test_an_empty_set_of_mappings_is_written() -> None:
-    file = BytesIO()
-    sssom.write_sssom(file, [None], "digest")
-    head, rows = read_rows(file.getvalue())
-    assert rows == []
-    assert '#object_source_version: "digest"' in head
