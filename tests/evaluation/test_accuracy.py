@@ -1,16 +1,19 @@
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import (
     Answer,
     combine_parts,
     compute_accuracy,
-    cut_ranking,
     is_complete,
     list_concepts,
     list_rows,
@@ -19,6 +22,17 @@ from spacy_sapbert.evaluation.accuracy import (
     trim_answers,
     wilson_interval,
 )
+from spacy_sapbert.evaluation.evaluate import measure_recall
+from spacy_sapbert.evaluation.rankers import kb_lookup, kb_ranker
+from spacy_sapbert.evaluation.score_mentions import (
+    EvaluationSettings,
+    list_predictions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
+)
+from spacy_sapbert.formats.gold import GoldMention
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 
 Parts = list[frozenset[str]]
 
@@ -56,25 +70,10 @@ def test_score_ranking_counts_ties_in_three_ways(
     assert score_ranking(TIED, parts, k) == pytest.approx([lenient, expected, strict])
 
 
-def test_score_ranking_of_nothing_is_wrong() -> None:
-    assert score_ranking([], gold("a"), 5) == [0.0, 0.0, 0.0]
-
-
-def test_score_ranking_never_hits_an_uncovered_part() -> None:
-    parts = [frozenset({"a"}), frozenset()]
-    assert score_ranking(TIED, parts, 4) == [0.0, 0.0, 0.0]
-
-
 def test_score_ranking_handles_a_composite_of_many_parts() -> None:
     ranking = [(0.9, str(number)) for number in range(200)]
     parts = gold(*map(str, range(100)))
     assert score_ranking(ranking, parts, 5) == [1.0, 0.0, 0.0]
-
-
-def test_cut_ranking_separates_the_tie_at_the_cut() -> None:
-    assert cut_ranking(TIED, 2) == ([], ["a", "b", "c"], 2)
-    assert cut_ranking([(1.0, "z"), *TIED], 2) == (["z"], ["a", "b", "c"], 1)
-    assert cut_ranking(TIED, 9) == (["a", "b", "c", "d"], [], 0)
 
 
 rankings = st.lists(
@@ -96,35 +95,13 @@ def test_score_ranking_expected_is_the_mean_over_all_orders(
         best = {cui for _, cui in order[:k]}
         hits += all(part & best for part in parts)
         total += 1
-    _, expected, strict = score_ranking(ranking, parts, k)
+    lenient, expected, strict = score_ranking(ranking, parts, k)
     assert expected == pytest.approx(float(Fraction(hits, total)))
     assert strict == (hits == total)
-
-
-@given(rankings, some_parts, st.integers(1, 4))
-def test_score_ranking_lenient_needs_one_order_for_each_part(
-    ranking: list[tuple[float, str]], parts: Parts, k: int
-) -> None:
+    # lenient needs one order for each part
     last = ranking[min(k, len(ranking)) - 1][0] if ranking else 1.0
     within = {cui for score, cui in ranking if score >= last}
-    lenient = score_ranking(ranking, parts, k)[0]
     assert lenient == all(part & within for part in parts)
-
-
-@given(rankings, some_parts, st.integers(1, 4))
-def test_score_ranking_orders_strict_expected_lenient(
-    ranking: list[tuple[float, str]], parts: Parts, k: int
-) -> None:
-    lenient, expected, strict = score_ranking(ranking, parts, k)
-    assert 0 <= strict <= expected <= lenient <= 1
-
-
-@given(rankings, some_parts)
-def test_score_ranking_grows_with_k(
-    ranking: list[tuple[float, str]], parts: Parts
-) -> None:
-    scored = [score_ranking(ranking, parts, k) for k in range(1, 8)]
-    assert np.all(np.diff(np.array(scored), axis=0) >= -1e-12)
 
 
 some_rows = st.lists(
@@ -165,13 +142,6 @@ def test_score_answers_by_rows_is_that_of_the_released_evaluation(
     assert by_rows[1] == pytest.approx(np.mean(hits))
     assert by_rows[2] == all(hits)
     assert by_rows[0] >= any(hits)
-
-
-def test_score_answers_expected_may_be_higher_by_rows() -> None:
-    answers = [Answer(0, "a", 0.9), Answer(1, "a", 0.9), Answer(2, "b", 0.9)]
-    (by_concepts,), (by_rows,) = score_answers(answers, gold("a"), [1])
-    assert by_concepts[1] == pytest.approx(1 / 2)
-    assert by_rows[1] == pytest.approx(2 / 3)
 
 
 def test_score_answers_counts_names_by_rows() -> None:
@@ -235,3 +205,156 @@ def test_compute_accuracy_returns_means() -> None:
 def test_wilson_interval_equals_values_computed_by_hand() -> None:
     assert wilson_interval(0.7, 5) == pytest.approx((0.2988, 0.9274), abs=1e-4)
     assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
+
+
+IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
+ANSWERS = {
+    "fever": [Answer(0, "C1", 0.9), Answer(1, "C2", 0.8), Answer(2, "C3", 0.8)],
+    "": [],
+}
+
+
+def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
+    golds = [
+        GoldMention(-1, -1, "", "fever", part, i) for i, part in enumerate(parts, 2)
+    ]
+    return score_mentions(
+        golds, ANSWERS, IDS.get, {"A1": "C2"}, EvaluationSettings(ks=(1, 2), **settings)
+    )
+
+
+def test_score_mentions_returns_coverage_and_accuracy() -> None:
+    result = judge([["C1"]], [["C3"]], [["C7"]], [["C7", "C1"]])
+    assert result["judged"] == 4
+    assert result["coverage"] == 0.75
+    concepts = result["accuracy"]["all"]["concepts"]
+    assert concepts["acc@1"] == {"lenient": 0.5, "expected": 0.5, "strict": 0.5}
+    assert concepts["acc@2"] == {"lenient": 0.75, "expected": 0.625, "strict": 0.5}
+    covered = result["accuracy"]["covered"]
+    assert covered["mentions"] == 3
+    assert covered["concepts"]["acc@1"]["strict"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_score_mentions_follows_retired_ids_and_aliases() -> None:
+    result = judge([["C9"]], [["A1"]])
+    assert result["coverage"] == 1
+    assert result["accuracy"]["all"]["concepts"]["acc@1"]["strict"] == 0.5
+    assert result["accuracy"]["all"]["concepts"]["acc@2"]["expected"] == 0.75
+
+
+def test_score_mentions_covers_a_composite_only_with_all_its_parts() -> None:
+    parts = [["C1"], ["C7"]]
+    assert judge(parts)["coverage"] == 0
+    released = judge(parts, composite="released")
+    assert released["coverage"] == 1
+    assert released["accuracy"]["all"]["rows"]["acc@1"]["strict"] == 1
+
+
+def test_score_mentions_separates_seen_and_unseen() -> None:
+    golds = [
+        GoldMention(-1, -1, "", "fever", [["C1"]], 2),
+        GoldMention(-1, -1, "", "fever", [["C2"]], 3),
+    ]
+    result = score_mentions(
+        golds, ANSWERS, IDS.get, {}, EvaluationSettings(), seen={("fever", "C1")}
+    )
+    groups = result["accuracy"]
+    assert groups["seen"]["mentions"] == groups["unseen"]["mentions"] == 1
+    assert groups["seen"]["concepts"]["acc@1"]["expected"] == 1
+    assert groups["unseen"]["concepts"]["acc@1"]["expected"] == 0
+    assert "unseen" not in judge([["C1"]])["accuracy"]
+
+
+def test_select_mentions_counts_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "gold.txt"
+    path.write_text("fever||C1|C2\nFEVER||C2|C1\nfever||-1\nfever||C3\n", "utf8")
+    chosen, counts = select_mentions(path, EvaluationSettings(distinct=True))
+    assert [gold.line for gold in chosen] == [1, 4]
+    assert counts == {"mentions": 4, "without_id": 1, "repeated": 1}
+    chosen, counts = select_mentions(path, EvaluationSettings(limit=3))
+    assert [gold.line for gold in chosen] == [1, 2]
+    assert counts == {"mentions": 3, "without_id": 1, "repeated": 0}
+
+
+def test_select_mentions_refuses_a_file_without_ids(tmp_path: Path) -> None:
+    path = tmp_path / "gold.txt"
+    path.write_text("fever||-1\n", "utf8")
+    with pytest.raises(SapbertError, match="E106"):
+        select_mentions(path, EvaluationSettings())
+
+
+def test_rank_mentions_ranks_each_text_once() -> None:
+    ranked: list[str] = []
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        ranked.extend(mentions)
+        return [[Answer(len(text), text, 1.0)] for text in mentions]
+
+    texts = [str(number % 700) for number in range(1400)]
+    answers = rank_mentions(rank, texts)
+    assert ranked == texts[:700]
+    assert all(answers[text][0].cui == text for text in texts)
+
+
+def test_list_predictions_has_lines_and_no_texts() -> None:
+    golds = [
+        GoldMention(-1, -1, "", "fever", [["C1"]], 7),
+        GoldMention(-1, -1, "", "", [["C1"]], 9),
+    ]
+    assert list_predictions("gold.tsv", golds, ANSWERS, 2) == [
+        {"file": "gold.tsv", "line": 7, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]},
+        {"file": "gold.tsv", "line": 9, "cuis": [], "scores": []},
+    ]
+
+
+def test_kb_ranker_ranks_concepts_as_the_linker_does(kb: KnowledgeBase) -> None:
+    mentions = ["heart attack", "fevers", "MI", "head pain acute"]
+    ranked = kb_ranker(kb, {}, k=3)(mentions)
+    for linked, answers in zip(kb.link(mentions, k=3), ranked, strict=True):
+        found = list_concepts(answers)[:3]
+        assert [cui for _, cui in found] == [c["cui"] for c in linked.candidates]
+        scores = [c["score"] for c in linked.candidates]
+        assert [round(score, 4) for score, _ in found] == scores
+
+
+def test_kb_ranker_returns_all_that_tie(kb: KnowledgeBase) -> None:
+    (answers,) = kb_ranker(kb, {}, k=1)(["MI"])
+    assert [cui for _, cui in list_concepts(answers)] == ["C0000001", "C0000002"]
+    (answers,) = kb_ranker(kb, {"C0000002": "C0000001"}, k=1)(["MI"])
+    assert [cui for _, cui in list_concepts(answers)] == ["C0000001"]
+
+
+def test_kb_lookup_finds_retired_ids(kb: KnowledgeBase) -> None:
+    lookup = kb_lookup(kb)
+    assert lookup("C9999999") == lookup("C0000001") == "C0000001"
+    assert lookup("C1234567") is None
+
+
+def test_measure_recall_counts_rows_that_the_index_misses(
+    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
+) -> None:
+    queries = ["fever", "heart disease", "..."]
+    assert measure_recall(kb, queries) == {
+        "queries": 2,
+        "recall@1": 1.0,
+        "recall@10": 1.0,
+    }
+    missing = {entry.row for entry in kb.store.entries_of("C0000004")}
+    found = measure_recall(incomplete_kb, queries, ks=(1, 30))
+    assert found["recall@1"] == 0.5  # fever itself
+    assert found["recall@30"] == pytest.approx(1 - len(missing) / kb.rows, abs=1e-6)
+
+
+def test_measure_recall_without_queries(kb: KnowledgeBase) -> None:
+    recall = measure_recall(kb, [])
+    assert recall == {"queries": 0, "recall@1": None, "recall@10": None}
+
+
+def test_metrics_import_no_spacy(new_process: Any) -> None:
+    """A training machine scores encoders without spaCy."""
+    modules = ("accuracy", "gold_mentions", "rankers", "score_mentions")
+    lines = ["import sys", "sys.modules['spacy'] = None"]
+    lines += [f"import spacy_sapbert.evaluation.{module}" for module in modules]
+    lines.append("assert 'torch' not in sys.modules")
+    done = new_process.python("\n".join(lines))
+    assert done.returncode == 0, done.stderr

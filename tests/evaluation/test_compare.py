@@ -154,12 +154,6 @@ def test_compare_scores_counts_ties_in_three_ways() -> None:
     assert expected["test"] == "randomisation"
 
 
-def test_compare_scores_is_the_same_each_time() -> None:
-    rng = np.random.default_rng(3)
-    one, other = rng.integers(0, 2, size=(2, 50, 3)).astype(float)
-    assert compare_scores(one, other) == compare_scores(one, other)
-
-
 def test_compare_scores_names_the_extra_without_scipy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

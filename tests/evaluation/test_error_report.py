@@ -1,15 +1,23 @@
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.diagnose import CAUSES, KnownConcept, info_finder
+from spacy_sapbert.evaluation.diagnose import (
+    CAUSES,
+    KnownConcept,
+    find_ancestors,
+    find_cause,
+    info_finder,
+    is_short_form,
+)
 from spacy_sapbert.evaluation.error_report import (
     find_errors,
     find_missed_concepts,
@@ -17,7 +25,6 @@ from spacy_sapbert.evaluation.error_report import (
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.kb.folder.records import IndexRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
@@ -98,31 +105,6 @@ def test_find_missed_concepts_returns_what_only_exact_search_finds(
     missed = find_missed_concepts(incomplete_kb, mentions, {"C0000004": "X"})
     assert missed == {"fever": {"X"}}
     assert find_missed_concepts(incomplete_kb, [], {}) == {}
-
-
-def test_find_missed_concepts_skips_an_exact_index(
-    incomplete_kb: KnowledgeBase,
-) -> None:
-    index = IndexRecord(backend="exact", settings={})
-    manifest = incomplete_kb.manifest.model_copy(update={"index": index})
-    exact = KnowledgeBase(replace(incomplete_kb.version, manifest=manifest))
-    assert find_missed_concepts(exact, ["fever"], {}) == {}
-
-
-def test_find_errors_names_what_the_index_misses(incomplete_kb: KnowledgeBase) -> None:
-    mentions = ["pyrexia", "aspirin"]
-    answers = rank_mentions(kb_ranker(incomplete_kb, {}, k=5), mentions)
-    ids = [("pyrexia", "C0000004"), ("aspirin", "C0000006"), ("aspirin", "C0000008")]
-    golds = [
-        ("dev", GoldMention(-1, -1, "", mention, [[cui]], line))
-        for line, (mention, cui) in enumerate(ids, 2)
-    ]
-    found = find_errors(incomplete_kb, golds, answers, {}, EvaluationSettings())
-    assert [(error.line, error.gold) for error in found] == [
-        (2, [["C0000004"]]),
-        (4, [["C0000008"]]),
-    ]
-    assert found[0].cause == "index miss" != found[1].cause
 
 
 def test_find_errors_names_what_the_index_misses_under_a_learned_order(
@@ -243,23 +225,147 @@ def test_error_report_uses_aliases_and_the_hierarchy(
     assert row["answers"][0]["cui"] == "C0000003"
 
 
-def test_error_report_of_no_error_is_a_page(sample_kb: Path, tmp_path: Path) -> None:
-    gold = tmp_path / "gold.txt"
-    gold.write_text("fever||C0000004\n", "utf8")
-    page, rows, data = report(sample_kb, gold)
-    assert (sum(data["causes"].values()), rows) == (0, [])
-    assert "0 wrong answers" in page.text
+Ranking = list[tuple[float, str]]
 
 
-def test_error_report_is_the_same_each_time(sample_kb: Path, gold_file: Path) -> None:
-    pages: list[bytes] = []
-    for _ in range(2):
-        report(sample_kb, gold_file)
-        pages.append(gold_file.with_suffix(".html").read_bytes())
-    assert pages[0] == pages[1]
+def make(names: str, types: str = "", parents: str = "") -> KnownConcept:
+    return KnownConcept(
+        (),
+        names.split("|")[0],
+        frozenset(names.split("|")),
+        frozenset(types.split()),
+        frozenset(parents.split()),
+    )
 
 
-def test_error_report_refuses_other_endings(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--errors", "errors.pdf", code=1)
-    assert "E110" in result.output
-    assert "--errors" in result.output
+# disease > heart disease > infarction > old infarction; an organ; two namesakes
+KNOWN = {
+    "disease": make("Disease", "T047"),
+    "heart": make("Heart disease", "T047", "disease"),
+    "infarction": make("Heart attack|MI", "T047", "heart"),
+    "old": make("Old infarction", "T047", "infarction"),
+    "organ": make("Heart", "T023"),
+    "mitral": make("Mitral insufficiency|MI|MVI", "T047"),
+    "untyped": make("Something"),
+}
+
+
+def info(cui: str) -> KnownConcept:
+    return KNOWN.get(cui, KnownConcept())
+
+
+def ranked(*cuis: str) -> Ranking:
+    """An equals sign before a concept makes it tie with the one before."""
+    score, ranking = 1.0, []
+    for cui in cuis:
+        score -= 0 if cui.startswith("=") else 0.1
+        ranking.append((score, cui.lstrip("=")))
+    return ranking
+
+
+def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None:
+    parts = [frozenset(part.split("|")) - {""} for part in gold.split("+")]
+    return find_cause(mention, parts, ranked(*answers), info, **settings)
+
+
+@pytest.mark.parametrize(
+    ("mention", "gold", "answers", "expected"),
+    [
+        ("heart attack", "infarction", ["infarction", "heart"], None),
+        ("heart attack", "infarction|old", ["infarction", "=old"], None),
+        ("lupus", "", ["heart"], "not covered"),
+        ("lupus and flu", "+heart", ["heart"], "not covered"),
+        ("heart and mitral", "heart+mitral", ["heart", "mitral"], "composite"),
+        ("...", "heart", [], "no answer"),
+        ("MI", "infarction", ["mitral", "=infarction"], "tie"),
+        ("MVI", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
+        ("mvi", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
+        ("AMI", "infarction", ["mitral", "infarction"], "abbreviation"),
+        ("cardiac", "infarction", ["heart", "infarction"], "too general"),
+        ("cardiac", "infarction", ["disease", "infarction"], "too general"),
+        ("cardiac", "infarction", ["old", "infarction"], "too specific"),
+        ("cardiac", "infarction", ["organ", "infarction"], "wrong type"),
+        ("cardiac", "infarction", ["mitral", "infarction"], "near miss"),
+        ("cardiac", "infarction", ["untyped", "infarction"], "near miss"),
+        ("cardiac", "infarction", ["mitral", "heart"], "synonym missing"),
+        # "MI" is a name of both: neither the name nor the short form is at fault
+        ("MI", "infarction", ["mitral", "infarction"], "near miss"),
+        # several causes hold; the one that comes first in the list is named
+        ("lupus", "+", [], "not covered"),
+        ("...", "heart+organ", [], "composite"),
+        ("MI", "heart+organ", ["heart", "=organ"], "composite"),
+        ("MVI", "infarction", ["mitral", "=infarction"], "tie"),
+        ("AMI", "infarction", ["heart", "=infarction"], "tie"),
+        ("heart disease", "infarction", ["heart"], "equal name elsewhere"),
+        ("heart", "infarction", ["organ"], "equal name elsewhere"),
+        ("AMI", "infarction", ["heart", "infarction"], "abbreviation"),
+        ("AMI", "infarction", ["organ"], "abbreviation"),
+        ("cardiac", "old|organ", ["infarction", "old"], "too general"),
+        ("cardiac", "infarction", ["organ"], "wrong type"),
+    ],
+)
+def test_find_cause_finds_the_first_cause(
+    mention: str, gold: str, answers: list[str], expected: str | None
+) -> None:
+    assert cause(mention, gold, *answers) == expected
+
+
+@pytest.mark.parametrize("answer", ["mitral", "heart", "organ"])
+def test_find_cause_blames_the_index_before_names_hierarchy_and_types(
+    answer: str,
+) -> None:
+    gold = [frozenset({"infarction"})]
+    nearest = frozenset({"infarction", "untyped"})
+    for mention in ("MVI", "AMI", "cardiac"):
+        ranking = ranked(answer)
+        found = find_cause(mention, gold, ranking, info, nearest=nearest)
+        assert found == "index miss"
+    tied = ranked("mitral", "=infarction")
+    assert find_cause("MI", gold, tied, info, nearest=nearest) == "tie"
+    # An index that misses another concept is not at fault.
+    nearest = frozenset({"organ"})
+    found = find_cause("cardiac", gold, ranked("mitral"), info, nearest=nearest)
+    assert found == "synonym missing"
+
+
+def test_find_cause_uses_k() -> None:
+    answers = ["mitral", "organ", "infarction"]
+    assert cause("cardiac", "infarction", *answers, k=2) == "synonym missing"
+    assert cause("cardiac", "infarction", *answers, k=3) == "near miss"
+    assert cause("cardiac", "old", "disease") == "too general"  # three steps
+
+
+@given(
+    st.text("MIa ", max_size=4),
+    st.lists(st.frozensets(st.sampled_from(sorted(KNOWN))), min_size=1, max_size=2),
+    st.lists(st.sampled_from(sorted(KNOWN)), unique=True),
+    st.frozensets(st.sampled_from(sorted(KNOWN))),
+)
+def test_find_cause_returns_one_cause_for_every_error(
+    mention: str,
+    parts: list[frozenset[str]],
+    cuis: list[str],
+    nearest: frozenset[str],
+) -> None:
+    right = bool(cuis) and all(cuis[0] in part for part in parts)
+    found = find_cause(mention, parts, ranked(*cuis), info, nearest=nearest)
+    assert (found is None) == right
+    assert right or found in CAUSES
+
+
+def test_find_ancestors_stops_after_three_steps() -> None:
+    parents = {"a": "b", "b": "c", "c": "d", "d": "e", "x": "y", "y": "x"}
+
+    def of(cui: str) -> KnownConcept:
+        return KnownConcept(parents=frozenset(parents.get(cui, "")))
+
+    assert find_ancestors(["a"], of) == {"b", "c", "d"}
+    assert find_ancestors(["d", "c"], of) == {"d", "e"}
+    assert find_ancestors(["x"], of) == {"x", "y"}  # a circle
+    assert find_ancestors(["e"], of) == set()
+
+
+def test_is_short_form_accepts_abbreviations_and_no_words() -> None:
+    accepted = ["MI", "mRNA", "NIDDM", "COVID-19", "SARS-CoV-2", "AVMs", "iPSC", "G6PD"]
+    words = ["M", "mi", "Fever", "McArdle", "TYPE II DM", "HYPERTENSION", "", "12"]
+    assert [each for each in [*accepted, *words] if is_short_form(each)] == accepted

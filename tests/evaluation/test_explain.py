@@ -51,13 +51,14 @@ def test_explain_mention_has_the_link_of_the_linker(kb: KnowledgeBase) -> None:
         found = explain(kb, mention, k=3)
         (linked,) = kb.link([mention], k=3)
         assert (found.candidates, found.note, found.cui) == linked
-
-
-def test_explain_mention_links_the_long_form(kb: KnowledgeBase) -> None:
     context = MentionContext("HA", long_form="heart attack", defined="heart attack")
     found = explain(kb, context)
     assert (found.text, found.cui) == ("heart attack", "C0000001")
     assert explain(kb, "x" * 2000).truncated
+    found = explain(kb, "heart", threshold=1)
+    assert (found.cui, found.note, found.threshold) == (None, "below_threshold", 1)
+    assert explain(kb, "fever").threshold is None
+    assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
 def test_explain_mention_returns_what_breaks_a_tie(cold: KnowledgeBase) -> None:
@@ -65,12 +66,6 @@ def test_explain_mention_returns_what_breaks_a_tie(cold: KnowledgeBase) -> None:
     found = explain(cold, context, tie_evidence=["coherence"])
     assert found.document == ["C4"]
     assert (found.cui, found.candidates[0]["tie"]) == ("C3", "coherence")
-
-
-def test_explain_mention_returns_the_threshold(kb: KnowledgeBase) -> None:
-    assert explain(kb, "fever").threshold is None
-    found = explain(kb, "heart", threshold=1)
-    assert (found.cui, found.note, found.threshold) == (None, "below_threshold", 1)
 
 
 def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> None:
@@ -148,10 +143,6 @@ def test_locate_expected_says_that_the_index_does_not_find_it(
     assert found.expected is not None
     assert found.expected.cause == "index miss"
     assert "--backend exact" in found.suggestions[0]
-
-
-def test_suggest_nothing_for_a_right_link(kb: KnowledgeBase) -> None:
-    assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
 def test_suggest_a_command_that_adds_the_name(own_kb: Path) -> None:

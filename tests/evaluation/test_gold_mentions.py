@@ -1,4 +1,3 @@
-import gzip
 from pathlib import Path
 
 import pytest
@@ -51,12 +50,6 @@ def test_read_mentions_reads_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_read_mentions_finds_its_columns_by_name_in_a_gzip_file(tmp_path: Path) -> None:
-    path = tmp_path / "gold.tsv.gz"
-    path.write_bytes(gzip.compress(b"ids\tmention\nC1\tfever\n"))
-    assert list(read_mentions(path)) == [GoldMention(-1, -1, "", "fever", [["C1"]], 2)]
-
-
 def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
     path = write(
         tmp_path / "terms.sssom.tsv",
@@ -71,19 +64,6 @@ def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
         GoldMention(0, 3, "", "own", [["X 1"]], 4),
         GoldMention(0, 4, "", "none", [], 6),
     ]
-
-
-def test_read_mentions_reads_lines_of_mention_and_id(tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.txt", "breast cancer||C1|C2\nfever||HP:0001945\n")
-    assert [gold.parts for gold in read_mentions(path)] == [
-        [["C1", "C2"]],
-        [["HP:0001945"]],
-    ]
-
-
-def test_read_mentions_accepts_a_mention_that_looks_like_an_id(tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.txt", "SB203580||C0000001\nSB203580||-1\n")
-    assert len(list(read_mentions(path))) == 2
 
 
 @pytest.mark.parametrize(
@@ -172,13 +152,6 @@ def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:
     assert tables
     for path in tables:
         assert any(gold.parts for gold in read_mentions(path))
-
-
-def test_read_mentions_refuses_real_files_with_the_ids_first(
-    data_folder: Path,
-) -> None:
-    with pytest.raises(SapbertError, match="E117"):
-        list(read_mentions(data_folder / "eval-text" / "es_1k_test_query.txt.gz"))
 
 
 def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:
