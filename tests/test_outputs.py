@@ -308,15 +308,10 @@ def test_output_that_is_an_input_is_an_error_before_anything_is_read(
 @pytest.mark.parametrize(
     "command",
     [
-        "assemble KB OUT",
         "concepts CONCEPTS -o OUT.jsonl --report OUT.json",
         "evaluate KB GOLD --output OUT.json --predictions OUT.jsonl --errors OUT.html",
         "kb build CONCEPTS OUT --encoder ENCODER --engine torch",
-        "link KB NOTES --output OUT.jsonl",
         "link KB NOTES --output OUT.parquet",
-        "link KB NOTES --output OUT --format brat",
-        "map KB GOLD --column mention -o OUT.csv",
-        "map KB GOLD --column mention -o OUT.xlsx",
         "teach KB GOLD --output OUT --force",
     ],
 )

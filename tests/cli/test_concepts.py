@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.cli.concepts import count_rows
+from spacy_sapbert.cli.options import gather_filter, read_ids
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from tests.commands import invoke
@@ -24,7 +26,7 @@ is_a: X:1
 """
 
 
-run = partial(invoke, "concepts")
+run_concepts = partial(invoke, "concepts")
 
 
 def names_in(path: Path) -> list[list[str]]:
@@ -40,7 +42,7 @@ def obo(tmp_path: Path) -> Path:
 
 def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
     output = tmp_path / "concepts.jsonl"
-    result = run(SAMPLE, "--output", output, code=0)
+    result = run_concepts(SAMPLE, "--output", output, code=0)
     concepts = list(read_concepts(output))
     assert [concept.cui for concept in concepts] == sorted(
         {concept.cui for concept in concepts}
@@ -52,7 +54,7 @@ def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
 
 def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
     output = tmp_path / "concepts.jsonl.gz"
-    result = run(
+    result = run_concepts(
         *(SAMPLE, "-o", output, "--languages", "SPA, FRE", "--sources", "SAMPLE"),
         *("--types", "T047", "--term-types", "PT", "--trade-names", "--suppressed"),
         *("--source-rank", "SAMPLE", "--exclude-term-types", "SY"),
@@ -67,35 +69,21 @@ def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
     assert "Asthma" not in names
 
 
-def test_concepts_all_is_no_filter(tmp_path: Path) -> None:
-    english, every = tmp_path / "english.jsonl", tmp_path / "every.jsonl"
-    run(SAMPLE, "-o", english, code=0)
-    run(SAMPLE, "-o", every, "--languages", "all", code=0)
-    assert len(sum(names_in(every), [])) > len(sum(names_in(english), []))
-
-
 def test_concepts_passes_options_to_an_ontology_reader(
     tmp_path: Path, obo: Path
 ) -> None:
     output = tmp_path / "concepts.jsonl"
     options = ("--ids", "xref", "--scopes", "EXACT,RELATED", "--type", "T184")
-    run(obo, "-o", output, *options, code=0)
+    run_concepts(obo, "-o", output, *options, code=0)
     (concept,) = read_concepts(output)
     expected = Concept("C0015967", ["fever", "pyrexia", "heat"], ["T184"], {"X": ["1"]})
     expected.sources = {"X": [0, 1, 2]}
     assert concept == expected
 
 
-def test_concepts_unites_several_vocabularies(tmp_path: Path, obo: Path) -> None:
-    mine, output = tmp_path / "mine.jsonl", tmp_path / "concepts.jsonl"
-    mine.write_text('{"cui": "X:1", "name": "hot"}\n{"cui": "A", "name": "a"}\n')
-    run(mine, obo, "-o", output, "--scopes", "EXACT", code=0)
-    assert names_in(output) == [["a"], ["hot", "fever", "pyrexia"], ["X-ray burn"]]
-
-
 def test_concepts_writes_the_report_as_json(tmp_path: Path, obo: Path) -> None:
     output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
-    run(obo, "-o", output, "--report", report, code=0)
+    run_concepts(obo, "-o", output, "--report", report, code=0)
     data = json.loads(report.read_text("utf8"))
     assert data["concepts"] == 2
     (each,) = data["inputs"]
@@ -104,50 +92,6 @@ def test_concepts_writes_the_report_as_json(tmp_path: Path, obo: Path) -> None:
     assert each["rows"] == {"small.obo": len(OBO.splitlines())}
     assert each["dropped"] == {"synonyms of other scopes": 1}
     assert each["names"] == 3
-
-
-def test_concepts_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
-    result = run(obo, "-o", tmp_path / "concepts.jsonl", "--quiet")
-    assert (result.exit_code, result.output) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        (["--sources", "MSH"], "E113"),
-        (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
-        (["--format", "jsonl"], "E117"),
-    ],
-)
-def test_concepts_error_leaves_no_file(
-    tmp_path: Path, obo: Path, options: list[str], code: str
-) -> None:
-    output = tmp_path / "concepts.jsonl"
-    result = run(obo, "-o", output, *options, code=1)
-    assert code in result.output
-    assert "Traceback" not in result.output
-    assert sorted(tmp_path.iterdir()) == [obo]
-
-
-@pytest.mark.parametrize(
-    "option", ["--format", "--ids", "--multi-xref", "--on-error", "--scopes"]
-)
-def test_concepts_an_unknown_choice_is_a_wrong_option(obo: Path, option: str) -> None:
-    assert option in run(obo, "-o", "new.jsonl", option, "owl", code=2).output
-
-
-def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:
-    output = tmp_path / "concepts.jsonl"
-    output.write_text("old")
-    with open(obo, "a") as file:
-        file.write("nonsense\n")
-    run(obo, "-o", output, "--force", code=1)
-    assert output.read_text() == "old"
-    run(obo, "-o", output, "--force", "--on-error", "skip", code=0)
-
-
-def test_concepts_help_shows_examples() -> None:
-    assert "Example: spacy sapbert concepts" in run("--help").output
 
 
 def test_concepts_shows_progress_by_file(
@@ -174,7 +118,7 @@ def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
     retired = tmp_path / "retired.tsv"
     retired.write_text("C0000009\tUMLS:C0015967\nC0000008\tC0000007\n", "utf8")
     files = ("--xrefs", obo, "--retired", retired)
-    result = run(own, *files, "--output", output, "--report", report, code=0)
+    result = run_concepts(own, *files, "--output", output, "--report", report, code=0)
     (concept,) = read_concepts(output)
     assert concept.aliases == ["Febris", "fever", "pyrexia"]
     assert concept.sources == {"X": [1, 2]}
@@ -187,16 +131,6 @@ def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
     assert "names added" in result.output
 
 
-def test_concepts_without_a_mapped_concept_is_an_error(
-    tmp_path: Path, obo: Path
-) -> None:
-    own = tmp_path / "own.jsonl"
-    own.write_text('{"cui": "Y:1", "name": "Febris"}\n', "utf8")
-    result = run(own, "--xrefs", obo, "--output", tmp_path / "concepts.jsonl", code=1)
-    assert "E106" in result.output
-    assert not (tmp_path / "concepts.jsonl").exists()
-
-
 def test_concepts_lists_conflicts_of_mapped_vocabularies(
     obo: Path, tmp_path: Path
 ) -> None:
@@ -206,33 +140,23 @@ def test_concepts_lists_conflicts_of_mapped_vocabularies(
     )
     output = tmp_path / "c.jsonl"
     options = ("--xrefs", obo, "--conflicts", conflicts, "--add-unmapped", "-o", output)
-    run(base, *options, code=0)
+    run_concepts(base, *options, code=0)
     assert names_in(output) == [["Febris", "fever"], ["pyrexia"], ["X-ray burn"]]
     assert conflicts.read_text().splitlines() == [
         "rule\tid\tconcepts\tname",
         "names of other concepts\tX:1\tC0015967|C1\tpyrexia",
     ]
-    assert "E003" in run(base, *options).output
+    assert "E003" in run_concepts(base, *options).output
 
 
 def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    result = run(obo, "--describe", code=0)
+    result = run_concepts(obo, "--describe", code=0)
     for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
         assert text in result.output
     assert sorted(tmp_path.iterdir()) == before
-    result = run(SAMPLE, "--describe", "--languages", "all")
+    result = run_concepts(SAMPLE, "--describe", "--languages", "all")
     assert {"ENG", "SPA"} <= {*result.output.split()}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [(), ("--describe", "-o", "x.jsonl"), ("--describe", "--report", "x.json")],
-)
-def test_concepts_needs_an_output_or_describe(
-    obo: Path, options: tuple[str, ...]
-) -> None:
-    assert "E423" in run(obo, *options, code=1).output
 
 
 def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:
@@ -253,10 +177,35 @@ def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:
     assert all(problem in result.output for problem in problems)
 
 
-def test_concepts_of_a_table_with_a_header_only_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "in.csv"
-    path.write_text("cui,name\n", "utf8")
-    words = ["concepts", str(path), "-o", str(tmp_path / "out.jsonl")]
-    result = invoke(*words)
-    assert "[E106]" in result.output
-    assert "it has none, only e.g. a header" in result.output
+def test_gather_filter_returns_lists_by_name(tmp_path):
+    (tmp_path / "deny.txt").write_text("C1\n")
+    assert gather_filter(
+        "T047, DISO", "MSH", "ENG,SPA", None, tmp_path / "deny.txt"
+    ) == {
+        "types": ["T047", "DISO"],
+        "sources": ["MSH"],
+        "languages": ["ENG", "SPA"],
+        "deny": ["C1"],
+    }
+
+
+def test_read_ids_reads_one_id_a_line(tmp_path):
+    path = tmp_path / "ids.txt"
+    path.write_text("# why\n\nC1\tFever, high\r\n MONDO:5 \nC1\n\t\n")
+    assert read_ids(path) == ["C1", "MONDO:5"]
+
+
+@pytest.mark.parametrize("line", ["C1 C2", "Fever, high", "\tFever"])
+def test_read_ids_invalid_line_is_an_error_with_its_number(tmp_path, line):
+    path = tmp_path / "ids.txt"
+    path.write_text(f"C1\n{line}\n")
+    with pytest.raises(SapbertError, match="E117|ids.txt:2"):
+        read_ids(path)
+
+
+def test_gather_filter_empty_allow_list_is_an_error(tmp_path):
+    path = tmp_path / "ids.txt"
+    path.write_text("# none\n")
+    with pytest.raises(SapbertError, match="E106"):
+        gather_filter(allow=path)
+    assert gather_filter(deny=path) == {}

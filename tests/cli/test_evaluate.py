@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.evaluation import calibration
+from spacy_sapbert.evaluation.calibration import read_gold_files
+from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.probability import log_odds
+from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.faults import DONE, KILLED, REFUSED, stop_at
 
@@ -30,7 +38,7 @@ def gold_file(tmp_path: Path) -> Path:
     return path
 
 
-run = partial(invoke, "evaluate")
+run_evaluate = partial(invoke, "evaluate")
 
 
 def test_evaluate_writes_results_and_predictions(
@@ -41,7 +49,9 @@ def test_evaluate_writes_results_and_predictions(
     seen.write_text("fever||C0000004\n", "utf8")
     output, predictions = tmp_path / "evaluation.json", tmp_path / "predictions.jsonl"
     options = ["--aliases", aliases, "--seen", seen, "--output", output]
-    result = run(sample_kb, gold_file, *options, "--predictions", predictions, code=0)
+    result = run_evaluate(
+        sample_kb, gold_file, *options, "--predictions", predictions, code=0
+    )
     results = json.loads(output.read_text("utf8"))
     assert results["settings"]["ks"] == [1, 5]
     assert results["kb"]["counts"]["concepts"] == 8
@@ -56,6 +66,7 @@ def test_evaluate_writes_results_and_predictions(
     # a composite cannot be right with one answer.
     ties = groups["all"]["concepts"]["acc@1"]
     assert (ties["expected"], ties["strict"]) == (0.7, 0.6)
+    assert results["settings"]["composite"] == "parts"
     rows = [json.loads(line) for line in predictions.read_text("utf8").splitlines()]
     assert [row["line"] for row in rows] == [2, 3, 4, 5, 6]
     assert rows[1]["cuis"][:2] == ["C0000001", "C0000002"]
@@ -71,49 +82,6 @@ def test_evaluate_writes_results_and_predictions(
         "",
     ]
     assert all("Wrote" in line for line in lines[5::2])
-
-
-def test_evaluate_prints_nothing_if_quiet(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--quiet", "--k", 1)
-    assert (result.exit_code, result.output) == (0, "")
-
-
-def test_evaluate_has_one_row_for_k_1(sample_kb: Path, gold_file: Path) -> None:
-    result = run(sample_kb, gold_file, "--k", 1)
-    assert "first answer" in result.output
-    assert "one of" not in result.output
-
-
-def test_evaluate_names_the_bad_line_and_writes_nothing(
-    sample_kb: Path, gold_file: Path, tmp_path: Path
-) -> None:
-    gold_file.write_text(f"{GOLD}{SENTINEL}\n", "utf8")
-    output = tmp_path / "evaluation.json"
-    result = run(sample_kb, gold_file, "--output", output, code=1)
-    assert "gold.tsv:8:" in result.output.replace("\n", "")
-    assert SENTINEL not in result.output
-    assert not output.exists()
-
-
-@pytest.mark.parametrize("option", ["parts", "released"])
-def test_evaluate_scores_composites_in_two_ways(
-    sample_kb: Path, gold_file: Path, tmp_path: Path, option: str
-) -> None:
-    output = tmp_path / "evaluation.json"
-    run(sample_kb, gold_file, "--composite", option, "--k", 8, "--output", output)
-    results = json.loads(output.read_text("utf8"))
-    assert results["settings"]["composite"] == option
-    assert results["files"][0]["accuracy"]["all"]["concepts"]["acc@8"]["strict"] == 0.8
-
-
-def test_evaluate_refuses_other_composites(sample_kb: Path, gold_file: Path) -> None:
-    assert "released" in run(sample_kb, gold_file, "--composite", "half", code=2).output
-
-
-def test_evaluate_help_names_input_and_output() -> None:
-    output = run("--help").output
-    assert "kb/ + mentions.tsv … -> accuracy, metrics.json" in output
-    assert "Example: spacy sapbert evaluate" in output
 
 
 def write_predictions(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -> Path:
@@ -136,7 +104,7 @@ def test_evaluate_compares_with_other_predictions(
     aliases.write_text("MESH:1\tC0000007\n", "utf8")
     other = write_predictions(tmp_path / "other.jsonl", OTHER)
     options = ["--aliases", aliases, "--compare", other, "--output", output]
-    result = run(sample_kb, gold_file, *options, code=0)
+    result = run_evaluate(sample_kb, gold_file, *options, code=0)
     assert "other.jsonl" in result.output
     comparison = json.loads(output.read_text("utf8"))["comparison"]
     assert comparison["with"]["file"] == "other.jsonl"
@@ -148,91 +116,38 @@ def test_evaluate_compares_with_other_predictions(
     assert SENTINEL not in result.output + output.read_text("utf8")
 
 
-def test_evaluate_compared_with_itself_has_no_difference(
-    sample_kb: Path, gold_file: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("scipy", reason="no scipy")
-    own = tmp_path / "own.jsonl"
-    run(sample_kb, gold_file, "--predictions", own, code=0)
-    assert (
-        "+0.0% (+0.0% to +0.0%)" in run(sample_kb, gold_file, "--compare", own).output
-    )
-
-
 @pytest.mark.parametrize(
-    ("cuis", "file", "code"),
-    [(OTHER[:4], "gold.tsv", "E743"), ([*OTHER, "C1"], "gold.tsv", "E743")]
-    + [(OTHER, "other.tsv", "E743")],
+    ("rows", "said"),
+    [
+        (f"{SENTINEL} 1\tUMLS:C0000004\n" * 10, "none of 10 has one, e.g. 'UMLS:C"),
+        (f"{SENTINEL}\tUMLS:C0000001\n", "It has 'C0000001'."),
+        (f"C0000004 1\t{SENTINEL}\n" * 10, "E725"),  # the columns are swapped
+    ],
 )
-def test_evaluate_refuses_predictions_for_other_mentions(
-    sample_kb: Path, gold_file: Path, tmp_path: Path, cuis: list, file: str, code: str
-) -> None:
-    other = write_predictions(tmp_path / "other.jsonl", cuis, file)
-    assert code in run(sample_kb, gold_file, "--compare", other, code=1).output
-
-
-def test_evaluate_refuses_two_files_of_one_name(
-    sample_kb: Path, gold_file: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "more").mkdir()
-    twin = tmp_path / "more" / gold_file.name
-    twin.write_text(GOLD, "utf8")
-    assert "E423" in run(sample_kb, gold_file, twin, code=1).output
-
-
 def test_evaluate_of_ids_in_another_form_is_an_error(
-    sample_kb: Path, tmp_path: Path
+    sample_kb: Path, tmp_path: Path, rows: str, said: str
 ) -> None:
     path = tmp_path / "gold.tsv"
-    rows = "".join(f"{SENTINEL} {number}\tUMLS:C0000004\n" for number in range(10))
     path.write_text(f"mention\tids\n{rows}", "utf8")
-    result = run(sample_kb, path, code=1)
+    result = run_evaluate(sample_kb, path, code=1)
     assert "E725" in result.output
-    assert "none of 10 has one, e.g. 'UMLS:C0000004'" in result.output
+    assert said in result.output
     assert SENTINEL not in result.output
-    # The columns are swapped.
-    rows = "".join(f"C0000004 {number}\t{SENTINEL}\n" for number in range(10))
-    path.write_text(f"mention\tids\n{rows}", "utf8")
-    result = run(sample_kb, path, code=1)
-    assert "E725" in result.output
-    assert SENTINEL not in result.output
-
-
-def test_evaluate_of_few_ids_with_another_prefix_is_an_error(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "gold.tsv"
-    path.write_text(f"mention\tids\n{SENTINEL}\tUMLS:C0000001\n", "utf8")
-    result = run(sample_kb, path, code=1)
-    assert "E725" in result.output
-    assert "It has 'C0000001'." in result.output
     path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
-    assert "the concepts of 0.0%" in " ".join(
-        run(sample_kb, path, code=0).output.split()
-    )
-
-
-def test_evaluate_prints_no_line_longer_than_80_characters(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "gold.tsv"
-    path.write_text(f"mention\tids\n{SENTINEL}\tC0000001\n", "utf8")
-    result = run(sample_kb, path, code=0)
-    assert max(map(len, result.output.splitlines())) <= 80
-    assert "\x1b" not in result.output
-    assert "====" not in result.output
+    output = " ".join(run_evaluate(sample_kb, path, code=0).output.split())
+    assert "the concepts of 0.0%" in output
 
 
 def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
     """Stop an evaluation at many writes: each output is whole, or there is none."""
     from transformers import AutoModel  # noqa: F401, once and not in each fork
 
-    def evaluate(folder: Path) -> None:
+    def write_all(folder: Path) -> None:
         outputs = ["--output", folder / "e.json", "--predictions", folder / "p.jsonl"]
         outputs += ["--errors", folder / "e.html", "--errors", folder / "e.jsonl"]
         app([str(word) for word in ("evaluate", kb, gold, "--quiet", *outputs)])
 
-    assert stop_at("kill", 1000, lambda: evaluate(work / "whole")) == DONE
+    assert stop_at("kill", 1000, lambda: write_all(work / "whole")) == DONE
     whole = {path.name: path.read_bytes() for path in (work / "whole").iterdir()}
     assert len(whole) == 4
     few = range(1, 60, 4)
@@ -241,7 +156,7 @@ def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
         ends, written = set(), set()
         for moment in each:
             folder = work / "out"
-            ends.add(stop_at(how, moment, lambda: evaluate(folder)))  # noqa: B023
+            ends.add(stop_at(how, moment, lambda: write_all(folder)))  # noqa: B023
             for path in folder.glob("[!.]*"):
                 assert path.read_bytes() == whole[path.name], (how, moment)
                 written.add(path.name)
@@ -255,3 +170,153 @@ def test_evaluate_stopped_at_any_write_leaves_whole_outputs(
     sample_kb: Path, gold_file: Path, tmp_path: Path, new_process: Any
 ) -> None:
     new_process.call(stop_evaluations, sample_kb, gold_file, tmp_path)
+
+
+def calibrate(*arguments: Any) -> dict[str, Any]:
+    result = invoke("calibrate", *arguments, "--json", code=0)
+    return dict(json.loads(result.stdout))
+
+
+def test_calibrate_writes_threshold_and_calibration(
+    annotated_file: Path, own_kb: Path
+) -> None:
+    result = invoke("calibrate", own_kb, annotated_file, code=0)
+    assert "Expected calibration error" in result.output
+    manifest = load_kb(own_kb).manifest  # verified
+    assert manifest.calibration is not None
+    written = manifest.calibration.model_dump()
+    found = calibrate(own_kb, annotated_file)
+    assert written.items() <= found.items()
+    assert manifest.threshold == found["threshold"]
+    assert found["criterion"] == "f1"
+    assert found["files"] == [
+        {"file": "gold.tsv", "sha256": file_digest(annotated_file)}
+    ]
+    counts = ("mentions", "documents", "answered", "right", "nil")
+    assert [found[name] for name in counts] == [80, 10, 70, 40, 10]
+    # names have the cosine 1, and the other texts less
+    assert found["threshold"] == pytest.approx(1, abs=1e-5)
+    assert (found["precision"], found["linked"]) == (1, 40)
+    assert found["recall"] == pytest.approx(4 / 7, abs=1e-6)
+    assert found["accuracy"] == pytest.approx(5 / 8, abs=1e-6)
+    assert "f1 on 80 mentions of gold.tsv" in invoke("kb", "info", own_kb).output
+    invoke("kb", "verify", own_kb, code=0)
+    for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
+        assert secret not in result.output
+        assert secret not in (own_kb / "v2" / "meta.json").read_text("utf8")
+    found = calibrate(own_kb, annotated_file, "--criterion", "precision=0.95")
+    assert read_version(own_kb).manifest.threshold == found["threshold"]
+    assert found["criterion"] == "precision=0.95"
+    assert found["precision"] >= 0.95
+
+
+def test_calibrate_checks_on_other_mentions(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
+    arguments = (own_kb, annotated_file, "--check")
+    assert "E582" in invoke("calibrate", *arguments, code=1).output
+    invoke("calibrate", own_kb, annotated_file, code=0)
+    before = read_version(own_kb)
+    other = tmp_path / "other.tsv"
+    text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
+    other.write_text(text, "utf8")
+    arguments = (own_kb, other, "--check")
+    assert "Expected calibration error" in invoke("calibrate", *arguments).output
+    found = json.loads(invoke("calibrate", *arguments, "--json").stdout)
+    assert found["files"][0]["file"] == "other.tsv"
+    assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
+    assert read_version(own_kb) == before
+
+
+def test_calibrate_uses_aliases_and_a_limit(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
+    gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
+    text = annotated_file.read_text("utf8").replace("C0000004", "OMIM:1")
+    gold.write_text(text, "utf8")
+    aliases.write_text("OMIM:1\tC0000004\n", "utf8")
+    arguments = (own_kb, gold, "--limit", 70, "--bars-join-parts")
+    found = calibrate(*arguments, "--aliases", aliases)
+    assert found["mentions"] == 70
+    assert found["right"] == 4 * 9
+    assert calibrate(*arguments)["right"] == 3 * 9
+
+
+def test_calibrate_changes_only_the_version_that_was_scored(
+    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = calibration.score_top1
+
+    def publish_meanwhile(*arguments: Any, **options: Any) -> Any:
+        add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+        return score(*arguments, **options)
+
+    monkeypatch.setattr(calibration, "score_top1", publish_meanwhile)
+    done = invoke("calibrate", own_kb, annotated_file, code=1)
+    assert "[E550]" in done.output
+    assert read_version(own_kb).name == "v2"
+
+
+def test_calibrate_never_changes_an_installed_kb(
+    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Point:
+        def load(self) -> Path:
+            return own_kb
+
+    monkeypatch.setattr(
+        "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"umls": Point()}
+    )
+    before = read_version(own_kb)
+    assert "E586" in invoke("calibrate", "umls", annotated_file, code=1).output
+    invoke("calibrate", "umls", annotated_file, "--dry-run", code=0)
+    assert read_version(own_kb) == before
+
+
+@pytest.fixture
+def ordered_kb(
+    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
+) -> Path:
+    ranker = letters_order.ranker.model_copy(
+        update={"chance": {"margin": 0.1, "cosine": 30.0}, "intercept": -29.0}
+    )
+    order = letters_order.model_copy(update={"ranker": ranker})
+    return Path(make_kb(tmp_path, few_concepts, learned=order))
+
+
+def test_calibrate_corrects_the_probability_of_an_order(
+    annotated_file: Path, ordered_kb: Path
+) -> None:
+    before = load_kb(ordered_kb)
+    found = calibrate(ordered_kb, annotated_file)
+    after = load_kb(ordered_kb)
+    assert (found["by"], after.manifest.threshold) == ("probability", None)
+    assert after.ranker is not None
+    assert after.ranker.threshold == found["threshold"]
+    (old,), (new,) = (kb.link(["xyz of feverr"]) for kb in (before, after))
+    assert [c["cui"] for c in old.candidates] == [c["cui"] for c in new.candidates]
+    odds = [log_odds(each.candidates[0]["probability"] or 0) for each in (old, new)]
+    logistic = found["logistic"]
+    expected = logistic["slope"] * odds[0] + logistic["intercept"]
+    assert odds[1] == pytest.approx(expected, abs=1e-3)
+    # what was measured is what is linked
+    golds = [
+        gold
+        for file in read_gold_files([annotated_file]).values()
+        for document in file
+        for gold in document.mentions
+    ]
+    linked = after.link([gold.mention for gold in golds])
+    assert sum(each.cui is not None for each in linked) == found["linked"]
+    checked = calibrate(ordered_kb, annotated_file, "--check")
+    names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
+    assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
+    assert f"{found['threshold']:.3f}" in invoke("kb", "versions", ordered_kb).output
+
+
+def test_calibrate_checks_an_order_that_nobody_calibrated(
+    annotated_file: Path, ordered_kb: Path
+) -> None:
+    found = calibrate(ordered_kb, annotated_file, "--check")
+    assert (found["by"], found["criterion"]) == ("probability", "no calibration")
+    assert found["threshold"] == load_kb(ordered_kb).ranker.threshold  # type: ignore

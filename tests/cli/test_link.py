@@ -1,22 +1,23 @@
+import csv
 import gzip
 import json
 import re
 import shutil
-from functools import partial
+import warnings
+from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin, Span
 
+from spacy_sapbert import LinkBatches  # noqa: E402
+from spacy_sapbert.formats.inputs.parquet_rows import read_partition  # noqa: E402
 from tests.commands import invoke
+from tests.pipelines import make_nlp
 
 SENTINEL = "SENTINELTEXT"
-
-
-@Language.component("test_link_failing")
-def fail(doc):
-    raise ZeroDivisionError(doc.text)
 
 
 @pytest.fixture
@@ -26,16 +27,13 @@ def note(tmp_path):
     return path
 
 
-run = partial(invoke, "link")
-
-
 def read_lines(path):
     return [json.loads(line) for line in path.read_text("utf8").splitlines()]
 
 
 def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(sample_kb, note, "--output", output, "--k", 2, code=0)
+    result = invoke("link", sample_kb, note, "--output", output, "--k", 2, code=0)
     (data,) = read_lines(output)
     assert data["id"] == "note.txt"
     assert data["text"] == note.read_text()
@@ -56,49 +54,18 @@ def test_link_setting_sets_any_option(note, sample_kb, tmp_path):
     note.write_text("MI")
     for setting, cui in ((), "C0000001"), (("--setting", "ambiguous=nil"), None):
         output = tmp_path / f"{cui}.jsonl"
-        result = run(sample_kb, note, "--output", output, *setting, code=0)
+        result = invoke("link", sample_kb, note, "--output", output, *setting, code=0)
         assert [entity["cui"] for entity in read_lines(output)[0]["entities"]] == [cui]
-    result = run(sample_kb, note, "--setting", "ambiguity=nil", code=1)
+    result = invoke("link", sample_kb, note, "--setting", "ambiguity=nil", code=1)
     assert "E333" in result.output
-
-
-def test_link_without_output_prints_a_table(note, sample_kb):
-    result = run(sample_kb, note, "--quiet", code=0)
-    assert "note.txt" in result.stdout
-    assert "C0000004" in result.stdout
-    assert result.stderr == ""
 
 
 def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
-    result = run(sample_kb, note, "--output", output, "--no-text", code=0)
+    result = invoke("link", sample_kb, note, "--output", output, "--no-text", code=0)
     assert SENTINEL not in output.read_text()
     assert "pyrexia" not in output.read_text()
     assert SENTINEL not in result.output
-
-
-def test_link_keeps_the_order_of_inputs_for_any_batch_size(note, sample_kb, tmp_path):
-    lines = tmp_path / "notes.jsonl.gz"
-    texts = ["fever", "", "DM", "aspirin\0", "頭痛"]
-    with gzip.open(lines, "wt", encoding="utf8") as file:
-        for number, text in enumerate(texts):
-            file.write(json.dumps({"id": number, "text": text}) + "\n")
-    found = []
-    for size in (1, 3, 64):
-        output = tmp_path / f"{size}.jsonl"
-        run(
-            sample_kb,
-            lines,
-            note,
-            "--output",
-            output,
-            "--batch-size",
-            size,
-            code=0,
-        )
-        found.append(read_lines(output))
-    assert [data["id"] for data in found[0]] == [0, 1, 2, 3, 4, "note.txt"]
-    assert found[0] == found[1] == found[2]
 
 
 def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
@@ -108,7 +75,8 @@ def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
     ruler.add_patterns([{"label": "X", "pattern": word} for word in words])
     pipeline.to_disk(tmp_path / "pipeline")
     output = tmp_path / "linked.jsonl.gz"
-    result = run(
+    result = invoke(
+        "link",
         *(sample_kb, note, "--pipeline", tmp_path / "pipeline"),
         *("--output", output, "--threshold", 1),
         code=0,
@@ -133,61 +101,9 @@ def saved_pipeline(sample_kb, tmp_path):
 
 def test_link_with_a_saved_linker_writes_its_span_group(saved_pipeline, note, tmp_path):
     output = tmp_path / "page.html"
-    result = run(saved_pipeline, note, "--output", output, code=0)
+    result = invoke("link", saved_pipeline, note, "--output", output, code=0)
     assert "3 entities, 3 linked" in result.stderr
     assert "concept/C0000001" in output.read_text("utf8")
-
-
-def test_link_kb_for_a_pipeline_with_a_linker_is_an_error(saved_pipeline, note):
-    result = run("other", note, "--pipeline", saved_pipeline, code=1)
-    assert "E423" in result.output
-
-
-def test_link_pipeline_without_entities_is_an_error_with_the_fix(
-    note, sample_kb, tmp_path
-):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    nlp.to_disk(tmp_path / "pipeline")
-    result = run(sample_kb, note, "--pipeline", tmp_path / "pipeline", code=1)
-    assert "E508" in result.output
-    assert "--mentions names" in " ".join(result.output.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--pipeline", "not_there"], "E507"),
-        (["--output", "linked.docx"], "E110"),
-        (["missing.txt"], "E001"),
-        (["--engine", "openvino"], "E223"),
-    ],
-)
-def test_link_invalid_options_are_errors_of_one_line(note, sample_kb, arguments, code):
-    result = run(sample_kb, note, *arguments, code=1)
-    assert code in result.output
-    assert "Traceback" not in result.output
-    assert SENTINEL not in result.output
-
-
-def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
-    lines = tmp_path / "notes.jsonl"
-    lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')
-    output = tmp_path / "out" / "linked.jsonl"
-    result = run(sample_kb, lines, "--output", output, "--batch-size", 1, code=1)
-    assert "E117" in result.output
-    assert "notes.jsonl:2:" in "".join(result.output.split())
-    assert SENTINEL not in result.output
-    assert list(output.parent.iterdir()) == []
-
-
-def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
-    shutil.rmtree(own_kb / "v1" / "encoder")
-    output = tmp_path / "linked.jsonl"
-    result = run(own_kb, note, "--output", output, code=1)
-    assert "E306" in result.output
-    assert SENTINEL not in result.output
-    assert not output.exists()
 
 
 def test_link_reads_the_standard_input(sample_kb):
@@ -202,70 +118,20 @@ def test_link_reads_the_standard_input(sample_kb):
     assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
 
 
-def test_link_spacy_files_without_detection(sample_kb, tmp_path):
-    nlp = spacy.blank("en")
-    doc = nlp("fever and aspirin")
-    doc.ents = [doc.char_span(10, 17, label="DRUG")]
-    DocBin(docs=[doc]).to_disk(tmp_path / "notes.spacy")
-    nlp.to_disk(tmp_path / "pipeline")
-    for number, more in enumerate([(), ("--pipeline", tmp_path / "pipeline")]):
-        output = tmp_path / f"{number}.jsonl"
-        notes = tmp_path / "notes.spacy"
-        run(sample_kb, notes, "--output", output, *more, code=0)
-        (data,) = read_lines(output)
-        assert data["id"] == "notes.spacy:1"
-        assert [(e["text"], e["label"], e["cui"]) for e in data["entities"]] == [
-            ("aspirin", "DRUG", "C0000006")
-        ]
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "known"),
-    [
-        ("--format", "xml", "pubtator"),
-        ("--input-format", "conll", "biocxml"),
-        ("--on-error", "ignore", "skip"),
-        ("--engine", "onnx", "openvino"),
-        ("--precision", "int8", "bf16"),
-        ("--mentions", "all", "names"),
-    ],
-)
-def test_link_an_unknown_choice_is_a_wrong_option(note, option, value, known):
-    output = " ".join(run("kb", note, option, value, code=2).output.split())
-    assert option in output
-    assert known in output
-
-
-def test_link_without_the_knowledge_base_is_an_error(note, sample_kb):
-    assert "E310" in run("not_there", note, code=1).output
-    assert "Name the folder first" in run(note, sample_kb, code=1).output
-
-
-def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path):
-    pipeline = tmp_path / "pipeline"
-    nlp = spacy.blank("en")
-    nlp.add_pipe("test_link_failing")
-    nlp.to_disk(pipeline)
-    output = tmp_path / "linked.jsonl"
-    options = ("--pipeline", pipeline, "--mentions", "names", "--output", output)
-    result = run(sample_kb, note, *options, code=1)
-    told = " ".join(result.output.split())
-    assert "document 'note.txt', but its component 'test_link_failing' failed" in told
-    assert "ZeroDivisionError" in told
-    assert SENTINEL not in result.output
-    assert not output.exists()
-
-
 def test_link_interrupted_exits_with_130_and_leaves_no_file(
     note, sample_kb, tmp_path, monkeypatch
 ):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
+    table = invoke("link", sample_kb, note, "--quiet", code=0).stdout
+    assert "note.txt" in table
+    assert "C0000004" in table
     monkeypatch.setattr("spacy_sapbert.pipeline.running.run_batch", interrupt)
-    result = run(sample_kb, note, "--output", tmp_path / "linked.jsonl", code=130)
+    output = tmp_path / "linked.jsonl"
+    result = invoke("link", sample_kb, note, "--output", output, code=130)
     assert "Interrupted" in result.stderr
-    assert not (tmp_path / "linked.jsonl").exists()
+    assert not output.exists()
 
 
 def test_link_filters_candidates(note, sample_kb, tmp_path):
@@ -278,21 +144,408 @@ def test_link_filters_candidates(note, sample_kb, tmp_path):
     ):
         output = tmp_path / "linked.jsonl"
         arguments = (sample_kb, note, "--output", output, "--force")
-        run(*arguments, "--threshold", "0.999", *options, code=0)
+        invoke("link", *arguments, "--threshold", "0.999", *options, code=0)
         data = json.loads(output.read_text("utf8"))
         found = {entity["cui"] for entity in data["entities"]}
         assert found - {None} == expected
 
 
-def test_link_with_another_engine_returns_the_same(note, exported_kb, tmp_path):
-    outputs = []
-    for engine in ("torch", "openvino"):
-        output = tmp_path / f"{engine}.jsonl"
-        run(
-            *(exported_kb, note, "--output", output),
-            *("--engine", engine, "--precision", "float32", "--quiet"),
-            code=0,
-        )
-        outputs.append([[e["cui"] for e in d["entities"]] for d in read_lines(output)])
-    assert outputs[0] == outputs[1]
-    assert any(outputs[0])
+SENTINEL = "SENTINELTEXT"
+PUBTATOR = (
+    "101|t|Pyrexia of mice\n101|a|Headache followed.\n"
+    "101\t0\t7\tPyrexia\tDisease\tMESH:X\n101\t16\t24\tHeadache\tDisease\t-\n\n"
+    "102|t|Aspirin\n102|a|\n102\t0\t7\tAspirin\tChemical\tMESH:Y\n"
+)
+
+
+@Language.component("test_link_inputs_bad", assigns=["doc.ents"])
+def find_bad(doc: Doc) -> Doc:
+    if "bad" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    doc.set_ents([Span(doc, 0, 1, label="X")] if len(doc) else [])
+    return doc
+
+
+def link(*arguments: Any, code: int = 0, **options: Any) -> Any:
+    result = invoke("link", *arguments, code=code, **options)
+    assert SENTINEL not in result.stderr
+    return result
+
+
+def write_lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf8")
+    return path
+
+
+def describe(docs: list[dict[str, Any]]) -> Any:
+    return [
+        (d["id"], [(e["text"], e["label"], e["cui"]) for e in d["entities"]])
+        for d in docs
+    ]
+
+
+EXPECTED = [
+    ("101", [("Pyrexia", "Disease", "C0000004"), ("Headache", "Disease", "C0000007")]),
+    ("102", [("Aspirin", "Chemical", "C0000006")]),
+]
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "dev.pubtator.gz"])
+def test_link_pubtator_of_any_name_links_its_entities(
+    name: str, sample_kb: Path, tmp_path: Path
+) -> None:
+    data = PUBTATOR.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    output = tmp_path / "linked.jsonl"
+    link(sample_kb, path, "--output", output)
+    assert describe(read_lines(output)) == EXPECTED
+
+
+def test_link_entities_of_json_lines_are_kept_without_their_ids(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    """The first is inside of a token, the second has no name of the kb near it."""
+    text = "prefever zz"
+    entities = [
+        {"start": 3, "end": 8, "label": "D", "cui": "GOLD1"},
+        {"start": 9, "end": 11, "cui": "GOLD2"},
+    ]
+    rows = [{"text": text, "entities": entities}, {"text": "fever", "entities": []}]
+    path = write_lines(tmp_path / "notes.jsonl", *rows, {"text": "fever"})
+    output = tmp_path / "linked.jsonl"
+    link(sample_kb, path, "--output", output, "--threshold", 0.999)
+    assert "GOLD" not in output.read_text()
+    assert describe(read_lines(output)) == [
+        ("notes.jsonl:1", [("fever", "D", "C0000004"), ("zz", "ENTITY", None)]),
+        ("notes.jsonl:2", []),
+        ("notes.jsonl:3", [("fever", "CONCEPT", "C0000004")]),
+    ]
+
+
+def test_link_entities_of_json_lines_need_no_detector(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    spacy.blank("en").to_disk(tmp_path / "pipeline")
+    entities = [{"start": 0, "end": 5}]
+    path = write_lines(tmp_path / "a.jsonl", {"text": "fever", "entities": entities})
+    options = ("--pipeline", tmp_path / "pipeline")
+    assert "1 linked" in link(sample_kb, path, *options).stderr
+    path = write_lines(tmp_path / "b.jsonl", {"text": "fever"})
+    assert "E508" in link(sample_kb, path, *options, code=1).stderr
+
+
+@pytest.mark.parametrize("key", [None, "sc"])
+def test_link_ids_of_a_docbin_do_not_reach_the_output(
+    key: str | None, sample_kb: Path, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    doc = nlp.make_doc("zz fever")
+    spans = [Span(doc, n, n + 1, label="X", kb_id="GOLD") for n in (0, 1)]
+    doc.user_data["id"] = "n7"
+    doc.spans["sc"] = spans
+    doc.set_ents(spans)
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "gold.spacy")
+    config = {"kb": str(sample_kb), "spans_key": key, "threshold": 0.999}
+    nlp.add_pipe("sapbert_linker", config=config)
+    nlp.to_disk(tmp_path / "pipeline")
+    output = tmp_path / "linked.jsonl"
+    link(tmp_path / "pipeline", tmp_path / "gold.spacy", "--output", output)
+    assert describe(read_lines(output)) == [
+        ("n7", [("zz", "X", None), ("fever", "X", "C0000004")])
+    ]
+
+
+def test_link_overlapping_entities_are_left_out_with_a_warning(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    places = [(0, 12), (6, 12), (6, 12), (13, 16)]
+    entities = [{"start": start, "end": end} for start, end in places]
+    row = {"text": "heart attack now", "entities": entities}
+    path = write_lines(tmp_path / "notes.jsonl", row)
+    with pytest.warns(UserWarning, match="W533.*of 3 in the input 1 overlap"):
+        result = link(sample_kb, path)
+    assert "2 entities" in result.stderr
+    nlp = make_nlp(sample_kb, spans_key="sc")
+    nlp.to_disk(tmp_path / "pipeline")
+    result = link(tmp_path / "pipeline", path)
+    assert "4 entities" in result.stderr
+
+
+def test_link_text_file_beside_annotations_keeps_them(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Took aspirin for fever")
+    (folder / "a.ann").write_text("T1\tDrug 5 12\taspirin\n")
+    (folder / "b.txt").write_text("no fever")
+    output = tmp_path / "linked.jsonl"
+    options = ("--output", output, "--force")
+    link(sample_kb, folder, *options)
+    fever = ("fever", "CONCEPT", "C0000004")
+    assert describe(read_lines(output)) == [
+        ("a.txt", [("aspirin", "Drug", "C0000006")]),
+        ("b.txt", [fever]),
+    ]
+    link(sample_kb, folder, *options, "--input-format", "text")
+    assert describe(read_lines(output))[0][1] == [
+        ("aspirin", "CONCEPT", "C0000006"),
+        fever,
+    ]
+
+
+def test_link_folder_skips_hidden_files_and_models(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    for place in (".git", "sub/.cache"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "x.txt").write_text("fever")
+    (folder / ".hidden.txt").write_text("fever")
+    (folder / "sub" / "a.txt").write_text("fever")
+    shutil.copytree(sample_kb, folder / "kb")
+    shutil.copytree(sample_kb / "v1" / "encoder", folder / "encoder")
+    spacy.blank("en").to_disk(folder / "pipeline")
+    (folder / "encoder" / "vocab.txt").touch()
+    (folder / "pipeline" / "notes.txt").touch()
+    output = tmp_path / "linked.jsonl"
+    result = link(sample_kb, folder, "--output", output)
+    assert [data["id"] for data in read_lines(output)] == ["sub/a.txt"]
+    assert "; not read: 3 hidden, 3 of knowledge bases or models; " in result.stderr
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.csv"
+    rows = [("ward", "note", "nr"), ("A|B", 'fever,\r\n"DM"', "7"), ("C", "", "8")]
+    with open(path, "w", newline="", encoding="utf8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_link_csv_with_columns_to_keep(
+    table: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    fields = ("--text-field", "note", "--id-field", "nr", "--keep", "ward")
+    options = (*fields, "--output")
+    output = tmp_path / "linked.jsonl"
+    link(sample_kb, table, *options, output)
+    first, second = read_lines(output)
+    assert [*first] == ["id", "text", "ward", "entities"]
+    assert (first["id"], first["text"], first["ward"]) == ("7", 'fever,\r\n"DM"', "A|B")
+    assert [e["text"] for e in first["entities"]] == ["fever", "DM"]
+    assert (second["id"], second["text"], second["entities"]) == ("8", "", [])
+    link(sample_kb, table, *options, tmp_path / "linked.csv")
+    with open(tmp_path / "linked.csv", newline="", encoding="utf8") as file:
+        found = [(row["id"], row["text"], row["ward"]) for row in csv.DictReader(file)]
+    assert found == [("7", "fever", "A|B"), ("7", "DM", "A|B")]
+
+
+def test_link_parquet_reads_any_type_and_keeps_columns(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    texts = pa.array(["fever", None, "DM", "fever"], pa.large_string())
+    columns = {
+        "nr": pa.array([1, 2, 3, 4]),
+        "text": texts.dictionary_encode(),
+        "note": pa.StructArray.from_arrays([texts], ["body"]),
+        "day": pa.array([0, 1, None, 3], pa.date32()),
+    }
+    path = tmp_path / "notes.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    for field in ("text", "note.body"):
+        output = tmp_path / f"{field}.parquet"
+        fields = ("--text-field", field, "--id-field", "nr", "--keep", "day,nr")
+        result = link(sample_kb, path, *fields, "--output", output)
+        assert result.stderr.startswith("4 documents, 3 entities, 3 linked, 0 NIL; 1 ")
+        assert "; 1 without text; " in result.stderr
+        found = pq.read_table(output).select(["id", "text", "day", "nr"]).to_pylist()
+        assert [tuple(row.values()) for row in found] == [
+            ("1", "fever", "1970-01-01", "1"),
+            ("3", "DM", None, "3"),
+            ("4", "fever", "1970-01-04", "4"),
+        ]
+
+
+def test_link_ids_that_come_twice_are_counted(sample_kb: Path, tmp_path: Path) -> None:
+    rows = [{"text": "", "id": id} for id in (1, "b", "1", "b")]
+    path = write_lines(tmp_path / "a.jsonl", *rows)
+    with pytest.warns(UserWarning, match=r"W534.* one: 2, first at a\.jsonl:3\."):
+        link(sample_kb, path)
+
+
+def test_link_on_error_skip_leaves_out_bad_lines(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"text": "fever"}}\n{{"text": "{SENTINEL}"\n')
+    output = tmp_path / "linked.jsonl"
+    options = ("--output", output)
+    assert "E117" in link(sample_kb, path, *options, code=1).stderr
+    result = link(sample_kb, path, *options, "--on-error", "skip")
+    assert [data["id"] for data in read_lines(output)] == ["a.jsonl:1"]  # no id
+    assert f"Skipped: [E117] {path}:2: Expected" in result.stderr
+    assert "; 1 skipped; " in result.stderr
+    output.unlink()
+    path.write_text("{}\n{}\n")
+    skip = ("--on-error", "skip")
+    assert "E117" in link(sample_kb, path, *options, *skip, code=1).stderr
+    assert not output.exists()
+
+
+def test_link_on_error_skip_leaves_out_documents_of_failing_components(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_link_inputs_bad")
+    nlp.to_disk(tmp_path / "pipeline")
+    texts = ["fever", f"bad {SENTINEL}", "DM", "fever", "bad"]
+    path = write_lines(tmp_path / "a.jsonl", *({"text": t, "id": t[:9]} for t in texts))
+    output = tmp_path / "linked"
+    options = ("--pipeline", tmp_path / "pipeline", "--output")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        link(sample_kb, path, *options, output, code=1)
+        skip = ("--on-error", "skip", "--shard-size", 2, "--batch-size", 2)
+        result = link(sample_kb, path, *options, output, *skip)
+        again = link(sample_kb, path, *options, output, *skip)
+    assert "'bad SENTI' (a.jsonl:2)" in result.stderr
+    assert "3 documents, 3 entities" in result.stderr
+    assert "; 2 skipped; " in result.stderr
+    parts = [read_lines(part) for part in sorted(output.glob("part-*"))]
+    assert [[(data["id"], "error" in data) for data in part] for part in parts] == [
+        [("fever", False), ("bad SENTI", True)],
+        [("DM", False), ("fever", False)],
+        [("bad", True)],
+    ]
+    assert "3 documents, 3 entities" in again.stderr
+
+
+def test_link_lang_is_that_of_the_blank_pipeline(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {"text": "aspirin del 1.º"})
+    link(sample_kb, path, "--lang", "es")
+    assert "E331" in link(sample_kb, path, "--lang", "xyz", code=1).stderr
+    spacy.blank("en").to_disk(tmp_path / "pipeline")
+    more = ("--pipeline", tmp_path / "pipeline")
+    assert "E331" in link(sample_kb, path, "--lang", "es", *more, code=1).stderr
+
+
+def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.csv", "c.txt", "d.spacy", "e.json"):
+        (tmp_path / name).touch()
+    for name in ("a.jsonl", "b.csv", "c.txt"):
+        with pytest.warns(UserWarning, match=rf"W537.*the file is empty: .*{name}"):
+            link(sample_kb, tmp_path / name)
+    for name in ("d.spacy", "e.json"):
+        result = link(sample_kb, tmp_path / name, code=1)
+        assert "the file is empty" in result.stderr
+
+
+def test_link_progress_without_a_terminal_is_a_line_a_while(
+    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
+    path = write_lines(tmp_path / "a.jsonl", *({"text": "fever"} for _ in range(4)))
+    output = tmp_path / "linked.jsonl"
+    options = ("--output", output, "--batch-size", 1)
+    lines = link(sample_kb, path, *options).stderr.splitlines()
+    assert any(line.startswith("4 of 4 documents, ") for line in lines)
+    assert lines[-1].startswith("4 documents, 4 entities, 4 linked, 0 NIL; ")
+    assert lines[-1].endswith(" documents/s")
+    assert link(sample_kb, path, *options, "--force", "--quiet").stderr == ""
+
+
+def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    nlp = make_nlp(sample_kb)
+    nlp.to_disk(tmp_path / "pipeline")
+    path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
+    names = ("--mentions", "names")
+    assert "1 linked" in link(tmp_path / "pipeline", path, *names).stderr
+    other = ("--pipeline", tmp_path / "pipeline")
+    assert "E423" in link(tmp_path / "pipeline", path, *other, code=1).stderr
+    result = invoke("kb", "info", tmp_path / "pipeline", code=1)
+    inside = tmp_path / "pipeline" / "sapbert_linker" / "kb"
+    assert "E303" in result.stderr
+    assert str(inside) in result.stderr
+    assert inside.is_dir()
+
+
+@pytest.fixture
+def notes() -> Any:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    texts = ["fever", "no headache", None, "heart attack and DM", "aspirin", "MI"]
+    years = ["2023", "2024", "2023", None, "2024", "2023"]
+    return pa.table({"id": range(6), "text": texts, "year": years})
+
+
+@pytest.fixture
+def folder(notes: Any, tmp_path: Path) -> Path:
+    """A table as Spark writes it, with the leftovers of a run that was stopped."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+    folder = tmp_path / "notes.parquet"
+    partitioning = ds.partitioning(pa.schema([("year", pa.string())]), flavor="hive")
+    ds.write_dataset(
+        notes, folder, format="parquet", partitioning=partitioning, max_rows_per_group=1
+    )
+    unfinished = folder / "_temporary" / "0" / "part-0.parquet"
+    unfinished.parent.mkdir(parents=True)
+    pq.write_table(notes, unfinished)
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.parquet.crc").touch()
+    return folder
+
+
+def read_links(path: Path) -> Any:
+    """Return what is linked in the rows of a table, in the order of the documents."""
+    import pyarrow.parquet as pq
+
+    names = ("id", "start", "end", "text", "cui", "score", "kb_digest", "year")
+    rows = pq.read_table(path).to_pylist()
+    return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def test_link_datasets_equal_the_rows_of_link_batches(
+    folder: Path, notes: Any, sample_kb: Path, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    output = tmp_path / "linked.parquet"
+    arguments = [sample_kb, folder, "--keep", "year", "--shard-size", 2]
+    result = invoke("link", *arguments, "--output", output)
+    assert "6 documents, 6 entities" in result.stderr
+    assert "documents/s" in result.stderr
+    parts = sorted(path.name for path in output.glob("part-*"))
+    assert parts == [f"part-0000{number}.parquet" for number in range(3)]
+    expected = LinkBatches(kb=sample_kb, keep=["year"])(notes)
+    table = pq.read_table(output)
+    assert table.schema.names == expected.schema.names
+    assert table.schema.types == expected.schema.types
+    pq.write_table(expected, tmp_path / "expected.parquet")
+    assert read_links(output) == read_links(tmp_path / "expected.parquet")
+    # finished, so nothing is written again
+    before = {path: path.stat().st_mtime_ns for path in output.iterdir()}
+    invoke("link", *arguments, "--output", output)
+    assert {path: path.stat().st_mtime_ns for path in output.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("part-0.parquet", {}),
+        ("a=b=c/part-0.parquet", {"a": "b=c"}),
+        ("a%20b=1/c=x%2Fy/part-0.parquet", {"a b": "1", "c": "x/y"}),
+        ("year=__HIVE_DEFAULT_PARTITION__/p.parquet", {"year": None}),
+    ],
+)
+def test_parquet_partition_is_the_name_of_folders(name: str, expected: Any) -> None:
+    assert read_partition(name) == expected

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import runpy
 import signal
 import sys
 import time
@@ -10,13 +12,14 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import DocBin
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from tests.commands import invoke
-from tests.faults import DONE, KILLED, stop_at
+from tests.faults import DONE, KILLED, REFUSED, stop_at
 
 SENTINEL = "SENTINELTEXT"
 
@@ -56,115 +59,41 @@ def test_link_parts_run_twice_writes_nothing(lines, sample_kb, tmp_path, whole):
     assert contents(tmp_path / "whole") == whole
 
 
-def kill_linking(words, output, whole):
-    """Kill the command at many writes; what its state lists is complete."""
+def stop_linking(words, output, whole):
+    """Stop the command at many writes; what its state lists is complete."""
     from transformers import AutoModel  # noqa: F401, once and not in each fork
 
     spacy.blank("en")
-    listed = []
+    listed = {}
 
     def link(folder):
         app([*words, "--output", str(folder)])
 
-    for moment in range(1, 1000, 5):
-        folder = output / str(moment)
-        end = stop_at("kill", moment, lambda folder=folder: link(folder))
-        if end == DONE:
-            break
-        assert end == KILLED
-        left = contents(folder) if folder.is_dir() else {}
-        parts = json.loads(left.get("_state.json", '{"parts": []}'))["parts"]
-        assert all(left[part["file"]] == whole[part["file"]] for part in parts)
-        listed.append(len(parts))
-        assert stop_at("kill", 1000, lambda folder=folder: link(folder)) == DONE
-        assert contents(folder) == whole, moment
-    assert {*listed} == {0, 1, 2, 3, 4}
+    for how, few in (("kill", range(1, 1000, 5)), ("full", range(1, 1000, 9))):
+        listed[how] = []
+        for moment in few:
+            folder = output / f"{how}-{moment}"
+            end = stop_at(how, moment, lambda folder=folder: link(folder))
+            if end == DONE:
+                break
+            assert end in (KILLED, REFUSED)
+            left = contents(folder) if folder.is_dir() else {}
+            parts = json.loads(left.get("_state.json", '{"parts": []}'))["parts"]
+            assert all(left[part["file"]] == whole[part["file"]] for part in parts)
+            listed[how].append(len(parts))
+            assert stop_at("kill", 1000, lambda folder=folder: link(folder)) == DONE
+            assert contents(folder) == whole, moment
+    assert {*listed["kill"]} == {0, 1, 2, 3, 4}
+    assert len({*listed["full"]}) > 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_link_parts_killed_at_any_moment_resume_to_the_same_bytes(
+def test_link_parts_stopped_at_any_moment_resume_to_the_same_bytes(
     lines, sample_kb, tmp_path, whole, new_process
 ):
     words = arguments(lines, sample_kb, tmp_path)
     at = words.index("--output")
-    new_process.call(kill_linking, [*words[:at], *words[at + 2 :]], tmp_path, whole)
-
-
-def test_link_parts_full_disk_is_an_error_and_resumes(
-    lines, sample_kb, tmp_path, whole, new_process
-):
-    output = tmp_path / "out"
-    sizes = [len(data) for name, data in sorted(whole.items()) if "part" in name]
-    limit = max(sizes) - 1
-    command = [sys.executable, "-m", "spacy_sapbert"]
-    command += arguments(lines, sample_kb, output)
-    done = new_process.run(command, largest_file=limit)
-    assert done.returncode == 1, done.stderr
-    assert "E004" in done.stdout + done.stderr
-    assert SENTINEL not in done.stdout + done.stderr
-    assert all(
-        whole[name] == data for name, data in contents(output).items() if "part" in name
-    )
-    assert run(lines, sample_kb, output).exit_code == 0
-    assert contents(output) == whole
-
-
-def test_link_parts_interrupted_print_it_and_resume(
-    lines, sample_kb, tmp_path, new_process
-):
-    """The standard input stays open, so that the run waits when Ctrl-C comes."""
-    data = lines.read_bytes()
-    expected = tmp_path / "expected"
-    assert run("-", sample_kb, expected, stdin=data).exit_code == 0
-    output = tmp_path / "out"
-    process = new_process.start(
-        [sys.executable, "-m", "spacy_sapbert", *arguments("-", sample_kb, output)],
-        stdin=new_process.PIPE,
-        stdout=new_process.PIPE,
-        stderr=new_process.PIPE,
-        # A shell that runs the tests in the background has them ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    process.stdin.write(b"".join(data.splitlines(keepends=True)[:5]))
-    process.stdin.flush()
-    deadline = time.monotonic() + 120
-    while not (output / "part-00001.jsonl").exists():
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert b"Interrupted: 4 documents in " in stderr
-    assert SENTINEL.encode() not in stderr
-    assert run("-", sample_kb, output, stdin=data).exit_code == 0
-    assert contents(output) == contents(expected)
-
-
-@pytest.mark.parametrize(
-    ("more", "setting"),
-    [
-        (("--k", 3), "`k`"),
-        (("--threshold", 0.5), "`threshold`"),
-        (("--no-text",), "`no_text`"),
-        (("--format", "table"), "`format`"),
-        (("--types", "T047"), "`filter`"),
-        (("--setting", "ambiguous=nil"), "`ambiguous`"),
-    ],
-)
-def test_link_parts_of_other_settings_are_an_error(
-    lines, sample_kb, tmp_path, whole, more, setting
-):
-    result = run(lines, sample_kb, tmp_path / "whole", *more, code=1)
-    assert "E560" in result.output
-    assert setting in result.output
-    assert contents(tmp_path / "whole") == whole
-
-
-def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
-    change_kb(own_kb, threshold=0.1)
-    assert "`kb`" in run(lines, own_kb, tmp_path / "whole", code=1).output
+    new_process.call(stop_linking, [*words[:at], *words[at + 2 :]], tmp_path, whole)
 
 
 @pytest.fixture
@@ -239,8 +168,17 @@ def test_link_parts_are_of_one_version_although_the_linker_looks_for_new_ones(
     assert [entity["cui"] for entity in rows["entities"]] == ["C0000006"]
 
 
-def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
-    assert run(lines, own_kb, tmp_path / "whole").exit_code == 0
+def test_link_parts_of_a_moved_kb_resume_and_of_another_do_not(
+    lines, own_kb, tmp_path, whole
+):
+    run(lines, own_kb, tmp_path / "whole", code=0)
+    for more, setting in ((("--k", 3), "`k`"), (("--no-text",), "`no_text`")):
+        result = run(lines, own_kb, tmp_path / "whole", *more, code=1)
+        assert "E560" in result.output
+        assert setting in result.output
+    change_kb(own_kb, threshold=0.1)
+    assert "`kb`" in run(lines, own_kb, tmp_path / "whole", code=1).output
+    assert contents(tmp_path / "whole") == whole
 
 
 def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
@@ -248,13 +186,6 @@ def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, 
     assert "`inputs`" in run(lines, sample_kb, tmp_path / "whole").output
     result = run(lines, sample_kb, tmp_path / "whole", "--force", code=0)
     assert "8 documents" in result.stderr
-
-
-def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
-    link = ("link", sample_kb, lines)
-    assert "E423" in invoke(*link, "--shard-size", "2", code=1).output
-    (tmp_path / "full").mkdir()
-    assert "E423" in invoke(*link, "--output", tmp_path / "full", code=1).output
 
 
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):
@@ -270,3 +201,238 @@ def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path,
     lines.write_text(good)
     assert run(lines, sample_kb, output).exit_code == 0
     assert contents(output) == whole
+
+
+SENTINEL = "SENTINELTEXT"
+
+# The command with components that fail, die and wait. Workers import this script, and
+# so have them too.
+SCRIPT = """
+import os, signal, sys, time
+from pathlib import Path
+from spacy.language import Language
+from spacy_sapbert.cli.main import app
+
+FOLDER = Path(__file__).parent
+
+@Language.component("test_processes_failing")
+def fail(doc):
+    if "heart" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    return doc
+
+@Language.component("test_processes_dying")
+def die(doc):
+    if "heart" in doc.text and (FOLDER / "dies").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    doc.user_data["unwritable"] = object()  # as other components leave behind
+    doc.spans["other"] = [doc[0:1]]
+    doc.spans["other"].attrs["unwritable"] = object()
+    return doc
+
+@Language.component("test_processes_waiting")
+def wait(doc):
+    (FOLDER / f"{os.getpid()}.pid").touch()
+    if "heart" in doc.text:
+        time.sleep(600)
+    return doc
+
+if __name__ == "__main__":
+    app(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def make_component(tmp_path):
+    """Save a pipeline with one component of the script."""
+
+    def make(component):
+        folder = tmp_path / component
+        folder.mkdir()
+        # Only its config says so: the component is not known here.
+        nlp = spacy.blank("en")
+        nlp.to_disk(folder)
+        config = nlp.config.to_str().replace(
+            "pipeline = []", f'pipeline = ["{component}"]'
+        )
+        config += f'\n[components.{component}]\nfactory = "{component}"\n'
+        (folder / "config.cfg").write_text(config)
+        return folder
+
+    return make
+
+
+def list_words(inputs, kb, output, *more):
+    options = ("--output", output, "--batch-size", 1, "--mentions", "names")
+    return [str(part) for part in ("link", kb, inputs, *options, *more)]
+
+
+def link(*parts, code=0):
+    return invoke(*list_words(*parts), code=code)
+
+
+def run_script(new_process, script, *parts, timeout=300):
+    return new_process.run(
+        [sys.executable, str(script), *list_words(*parts)], timeout=timeout
+    )
+
+
+def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_process):
+    nlp = spacy.blank("en")
+    docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]
+    docs[0].ents = [docs[0].char_span(10, 17, label="DRUG")]
+    docs[0].user_data["kept"] = "value"
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    written = []
+    for number in (1, 2):
+        output = tmp_path / f"{number}.jsonl"
+        more = (tmp_path / "docs.spacy", "--n-process", number)
+        result = link(lines, sample_kb, output, *more)
+        assert "10 documents, 8 entities, 8 linked" in result.stderr
+        written.append(output.read_bytes())
+    assert written[0] == written[1]
+    size = ("--shard-size", 3)
+    link(lines, sample_kb, tmp_path / "one", *size)
+    before = contents(tmp_path / "one")
+    result = link(lines, sample_kb, tmp_path / "one", *size, "--n-process", 2)
+    assert "7 documents" in result.stderr  # it resumes what one process has written
+    assert contents(tmp_path / "one") == before
+    assert new_process.context().active_children() == []
+
+
+def test_link_processes_use_one_version_although_one_is_published_meanwhile(
+    lines, own_kb, tmp_path, new_process
+):
+    """The standard input stays open, so that the workers start after the new one."""
+    expected, output = tmp_path / "expected.jsonl", tmp_path / "out.jsonl"
+    link(lines, own_kb, expected)
+    command = list_words("-", own_kb, output, "--n-process", 2)
+    process = new_process.start(
+        [sys.executable, "-m", "spacy_sapbert", *command],
+        stdin=new_process.PIPE,
+        stderr=new_process.PIPE,
+    )
+    deadline = time.monotonic() + 300
+    while not [*tmp_path.glob(".out.jsonl.*.tmp")]:  # it has opened everything
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    remove_concepts(load_kb(own_kb), ["C0000006"])  # which some text has
+    _, stderr = process.communicate(lines.read_bytes(), timeout=300)
+    assert process.returncode == 0, stderr
+    assert output.read_bytes() == expected.read_bytes()
+
+
+def test_link_processes_failing_component_is_the_same_error(
+    script, lines, sample_kb, tmp_path, make_component, new_process
+):
+    pipeline = make_component("test_processes_failing")
+    runpy.run_path(str(script))
+    more = ("--pipeline", pipeline, "--shard-size", 1)
+    one = link(lines, sample_kb, tmp_path / "one", *more, code=1)
+    more = (*more, "--n-process", 2)
+    two = run_script(new_process, script, lines, sample_kb, tmp_path / "two", *more)
+    assert two.returncode == 1, two.stderr
+    told = [" ".join(text.split()) for text in (one.output, two.stdout + two.stderr)]
+    written = [contents(tmp_path / name) for name in ("one", "two")]
+    assert (
+        "document 3 (notes.jsonl:4), but its component 'test_processes_failing' failed"
+        in told[0]
+    )
+    assert told[0] == told[1]
+    assert SENTINEL not in told[1]
+    assert written[0] == written[1]
+    assert len(written[0]) == 4  # three parts, and what they are
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
+def test_link_processes_dead_worker_is_an_error_with_the_ids(
+    script, lines, sample_kb, tmp_path, make_component, new_process
+):
+    """The parts before it stay, and the same command goes on after them."""
+    link(lines, sample_kb, tmp_path / "expected", "--shard-size", 1)
+    expected = contents(tmp_path / "expected")
+    pipeline = make_component("test_processes_dying")
+    more = ("--pipeline", pipeline, "--n-process", 2, "--shard-size", 1)
+    output = tmp_path / "out"
+    (tmp_path / "dies").touch()
+    done = run_script(new_process, script, lines, sample_kb, output, *more)
+    assert done.returncode == 1, done.stderr
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "[E748]" in told
+    assert re.search(r"to link the documents [\d, ]*\b3\b[\d, ]*, but one", told)
+    assert SENTINEL not in told
+    assert "heart" not in told
+    assert len(contents(output)) < len(expected)
+    (tmp_path / "dies").unlink()
+    done = run_script(new_process, script, lines, sample_kb, output, *more)
+    assert done.returncode == 0, done.stderr
+    parts = {name for name in expected if name.startswith("part-")}
+    written = contents(output)
+    assert {name: written[name] for name in parts} == {n: expected[n] for n in parts}
+
+
+def wait_for_workers(process, folder):
+    """Wait until two workers are at work, and return their ids."""
+    deadline = time.monotonic() + 300
+    while len(found := list(folder.glob("*.pid"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    return [int(path.stem) for path in found]
+
+
+def has_ended(number):
+    """Return whether a process has ended; a zombie of a lost parent has."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return True
+    status = Path(f"/proc/{number}/status")
+    return status.exists() and "State:\tZ" in status.read_text()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_link_processes_end_with_their_parent(
+    script, lines, sample_kb, tmp_path, make_component, name, new_process
+):
+    """A terminal sends Ctrl-C and SIGHUP to all processes, `kill` to one."""
+    number = getattr(signal, name)
+    pipeline = make_component("test_processes_waiting")
+    output = tmp_path / "out.jsonl"
+    more = ("--pipeline", pipeline, "--n-process", 2)
+    process = new_process.start(
+        [sys.executable, str(script), *list_words(lines, sample_kb, output, *more)],
+        stdout=new_process.PIPE,
+        stderr=new_process.PIPE,
+        start_new_session=True,
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: [
+            signal.signal(each, signal.SIG_DFL)
+            for each in (signal.SIGINT, signal.SIGHUP)
+        ],
+    )
+    workers = wait_for_workers(process, tmp_path)
+    send = os.killpg if name in ("SIGINT", "SIGHUP") else os.kill
+    send(process.pid, number)
+    process.wait(timeout=120)
+    deadline = time.monotonic() + 60
+    while not all(map(has_ended, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    stderr = process.stderr.read().decode()
+    assert "Traceback" not in stderr
+    assert not output.exists()
+    if name == "SIGKILL":  # which leaves no time for a message
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number, stderr
+        assert f"Interrupted: {output} was not written." in stderr

@@ -145,59 +145,72 @@ def test_locate_expected_says_that_the_index_does_not_find_it(
     assert "--backend exact" in found.suggestions[0]
 
 
-def test_suggest_a_command_that_adds_the_name(own_kb: Path) -> None:
+def test_suggest_a_command_that_adds_or_removes_a_name(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     found = suggest(kb, "hot 'n cold", FEVER)
     assert f"kb add {own_kb} --cui {FEVER} --alias 'hot '\"'\"'n cold'" in found
-    kb = add_concepts(kb, [Concept(FEVER, ["hot 'n cold"])])
+    added = [Concept(FEVER, ["hot 'n cold"]), Concept("L1", ["ward"])]
+    kb = add_concepts(kb, added)
     assert suggest(kb, "hot 'n cold", FEVER) == ""
-
-
-def test_suggest_how_to_break_a_tie(cold: KnowledgeBase, kb: KnowledgeBase) -> None:
-    found = suggest(cold, "cold", "C1")
-    assert "Its types are T184, the expected ones are T070" in found
-    assert "`label_types`" in found
-    assert "`source_rank`" in found
-    assert "C0000001 --alias MI" in suggest(kb, "MI", "C0000002")
-
-
-def test_suggest_to_remove_an_equal_name_elsewhere(own_kb: Path) -> None:
-    kb = load_kb(own_kb)
     found = suggest(kb, "fever", "C0000001")
     assert f"{FEVER} (Fever) has the name too" in found
     assert "kb remove" in found
     # A concept with one name can only be removed as a whole.
-    kb = add_concepts(kb, [Concept("L1", ["ward"])])
     found = suggest(kb, "ward", "C0000001")
     assert f"kb remove {own_kb} L1" in found
     assert "L1 --alias" not in found
 
 
+def test_suggest_how_to_break_a_tie(cold: KnowledgeBase) -> None:
+    found = suggest(cold, "cold", "C1")
+    assert "Its types are T184, the expected ones are T070" in found
+    assert "`label_types`" in found
+    assert "`source_rank`" in found
+
+
+DEFINED = MentionContext("HA", defined="heart attack")
+REMOVE = "Fields that remove it: {}. Its types are T184.".format
+
+
 @pytest.mark.parametrize(
-    ("settings", "fields"),
+    ("context", "cui", "settings", "said"),
     [
-        ({"filter": {"types": ["T047"]}}, "`types`"),
-        ({"filter": {"deny": [FEVER]}}, "`deny`"),
-        ({"filter": {"allow": ["C0000001"]}}, "`allow`"),
-        ({"label_types": {"SIGN": ["T047"]}}, "`label_types`"),
-        ({"filter": {"types": ["T047"], "deny": [FEVER]}}, "`types` and `deny`"),
+        ("MI", "C0000002", {}, "C0000001 --alias MI"),
+        ("fever", FEVER, {"filter": {"types": ["T047"]}}, REMOVE("`types`")),
+        ("fever", FEVER, {"filter": {"deny": [FEVER]}}, REMOVE("`deny`")),
+        ("fever", FEVER, {"filter": {"allow": ["C0000001"]}}, REMOVE("`allow`")),
+        ("fever", FEVER, {"label_types": {"SIGN": ["T047"]}}, REMOVE("`label_types`")),
+        (
+            "fever",
+            FEVER,
+            {"filter": {"types": ["T047"], "deny": [FEVER]}},
+            REMOVE("`types` and `deny`"),
+        ),
+        ("hearty", "1", {"threshold": 1}, "below_threshold, and the `threshold` is 1."),
+        ("hearty", "1", {"threshold": 1}, "--alias hearty"),
+        (
+            "MI",
+            "C0000001",
+            {"tie_evidence": [], "ambiguous": "nil"},
+            "The note is ambiguous",
+        ),
+        (DEFINED, "C0000001", {}, 'The document defines it as "heart attack"'),
+        (DEFINED, "C0000001", {}, "its concept is then C0000001."),
+        ("HA", "C0000001", {}, "looks like an abbreviation"),
+        ("heart", "3", {"k": 1}, "With `k = 3` it is the last candidate."),
+        ("MI", "NIL", {"tie_evidence": []}, "`threshold`"),
+        ("MI", "NIL", {"tie_evidence": []}, "`ambiguous"),
+        ("MI", "NIL", {"tie_evidence": []}, "`filter.deny`"),
     ],
 )
-def test_suggest_names_the_fields_of_the_filter(
-    kb: KnowledgeBase, settings: Any, fields: str
+def test_suggest_says_what_to_change(
+    kb: KnowledgeBase, context: Any, cui: str, settings: Any, said: str
 ) -> None:
-    context = MentionContext("fever", label="SIGN")
-    found = suggest(kb, context, FEVER, **settings)
-    assert f"Fields that remove it: {fields}. Its types are T184." in found
-
-
-def test_suggest_names_the_threshold_and_the_note(kb: KnowledgeBase) -> None:
-    best = kb.link(["hearty"])[0].candidates[0]["cui"]
-    found = suggest(kb, "hearty", best, threshold=1)
-    assert "The note is below_threshold, and the `threshold` is 1." in found
-    assert "--alias hearty" in found
-    found = suggest(kb, "MI", "C0000001", tie_evidence=[], ambiguous="nil")
-    assert "The note is ambiguous" in found
+    if len(cui) == 1:  # a rank
+        cui = kb.link([context], k=3)[0].candidates[int(cui) - 1]["cui"]
+    if isinstance(context, str):
+        context = MentionContext(context, label="SIGN")
+    assert said in suggest(kb, context, cui, **settings)
 
 
 def test_explain_says_what_excludes_the_first_concept(
@@ -222,23 +235,3 @@ def test_explain_lists_excluded_candidates_last(
     kb = load_kb(make_kb(tmp_path, concepts, learned=letters_order, backend="exact"))
     found = explain(kb, "factor 9 deficit", "C1")
     assert [candidate["cui"] for candidate in found.candidates] == ["C1", "C0"]
-
-
-def test_suggest_the_component_for_abbreviations(kb: KnowledgeBase) -> None:
-    context = MentionContext("HA", defined="heart attack")
-    first = explain(kb, context, "C0000001").suggestions[0]
-    assert first.startswith('The document defines it as "heart attack"')
-    assert first.endswith("its concept is then C0000001.")
-    assert "looks like an abbreviation" in suggest(kb, "HA", "C0000001")
-    assert "abbreviation" not in suggest(kb, "hand", "C0000001")
-
-
-def test_suggest_a_larger_k(kb: KnowledgeBase) -> None:
-    third = kb.link(["heart"], k=3)[0].candidates[2]["cui"]
-    assert "With `k = 3` it is the last candidate." in suggest(kb, "heart", third, k=1)
-
-
-def test_suggest_what_leaves_no_concept(kb: KnowledgeBase) -> None:
-    found = suggest(kb, "MI", "NIL", tie_evidence=[])
-    for part in ("`threshold`", "`ambiguous", "`filter.deny`"):
-        assert part in found

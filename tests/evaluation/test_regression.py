@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation import regression_cases
 from spacy_sapbert.evaluation.regression import (
     make_doc,
     read_context,
@@ -268,6 +269,12 @@ def test_read_cases_does_not_quote_text_that_is_not_yaml(read, text, line):
 def test_read_cases_refuses_what_is_no_list(read, text):
     with pytest.raises(SapbertError, match=r"E117.*cases\.yaml.*one list of cases"):
         read(text)
+
+
+def test_read_cases_refuses_a_large_file(read, monkeypatch):
+    monkeypatch.setattr(regression_cases, "MAX_BYTES", 100)
+    with pytest.raises(SapbertError, match="E007.*100 bytes"):
+        read("- {mention: x, expected: C1}\n" * 4)
 
 
 def test_read_cases_runs_no_code(read):

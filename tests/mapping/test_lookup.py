@@ -125,6 +125,7 @@ def test_quality_of_readings(
         return quality(text, links[text], named[text], sided)
 
     assert max(links, key=key) == best
+    assert quality("x", Linked([], "empty", None), False, False) == (0, -2.0)
 
 
 @pytest.mark.parametrize(

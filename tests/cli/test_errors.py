@@ -1,0 +1,139 @@
+"""The errors of all commands: a code, one line, no text, and nothing is written."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.commands import invoke
+
+SENTINEL = "SENTINELTEXT"
+FILES = {
+    "note.txt": f"fever {SENTINEL}",
+    "bad.jsonl": f'{{"text": "fever"}}\n{{"text": "{SENTINEL}"\n',
+    "table.csv": f"ward,note\nA,fever {SENTINEL}\n",
+    "small.obo": f"[Term]\nid: X:1\nname: {SENTINEL}\n",
+    "header.csv": "cui,name\n",
+    "own.jsonl": f'{{"cui": "Y:1", "name": "{SENTINEL}"}}\n',
+    "gold.tsv": f"mention\tids\n{SENTINEL}\tC0000004\n",
+    "bad.tsv": f"mention\tids\nfever\tC0000004\n{SENTINEL}\n",
+    "more/gold.tsv": f"mention\tids\n{SENTINEL}\tC0000004\n",
+    "bad.yaml": f"- {{mention: {SENTINEL}, expect: C1}}\n",
+    "empty.yaml": "",
+    "cases.yaml": f"- {{mention: {SENTINEL}, expected: C1}}\n",
+    "other.jsonl": '{"file": "gold.tsv", "line": 9, "cuis": [], "scores": []}\n',
+    "full/x": "",
+}
+EXPLAIN = f"explain KB {SENTINEL}"
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+BUILD = "kb build CONCEPTS out --encoder ENCODER"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("link KB note.txt --pipeline none", "E507"),
+        ("link KB note.txt -o out.docx", "E110"),
+        ("link KB none.txt", "E001"),
+        ("link KB note.txt --engine openvino", "E223"),
+        ("link KB bad.jsonl -o out.jsonl --batch-size 1", "E117.*bad.jsonl:2:"),
+        ("link none note.txt", "E310"),
+        ("link note.txt KB", "Name the folder first"),
+        ("link KB - --input-format biocxml", "E110"),
+        ("link KB note.txt --setting ambiguity=nil", "E333"),
+        ("link KB note.txt --shard-size 2", "E423"),
+        ("link KB note.txt -o full", "E423"),
+        ("link KB note.txt --lang xyz", "E331"),
+        ("link KB table.csv --text-field notes", "E410"),
+        ("link KB table.csv --text-field note -o out.csv --keep bed", "E410"),
+        ("link KB table.csv --text-field note --format csv --keep score", "E331"),
+        ("link KB table.csv --text-field note --format csv --keep ward,ward", "E331"),
+        ("link KB table.csv --text-field note --format html --keep ward", "E331"),
+        ("calibrate KB gold.tsv --criterion recall", "E331"),
+        ("calibrate KB gold.tsv --limit 20", "E582"),
+        ("calibrate none gold.tsv --criterion nonsense", "E331"),
+        ("calibrate none gold.tsv", "E310"),
+        ("concepts none.csv -o out.jsonl", "E001"),
+        ("concepts small.obo -o out.jsonl --sources MSH", "E113"),
+        ("concepts small.obo -o out.jsonl --ids xref --xref-prefix MSH", "E106"),
+        ("concepts small.obo -o out.jsonl --format jsonl", "E117"),
+        ("concepts small.obo", "E423"),
+        ("concepts small.obo --describe -o out.jsonl", "E423"),
+        ("concepts small.obo --describe --report out.json", "E423"),
+        ("concepts own.jsonl --xrefs small.obo -o out.jsonl", "E106"),
+        ("concepts header.csv -o out.jsonl", "E106.*it has none, only e.g. a header"),
+        ("evaluate KB bad.tsv --output out.json", "bad.tsv:3:"),
+        ("evaluate KB gold.tsv more/gold.tsv", "E423"),
+        ("evaluate KB gold.tsv --compare other.jsonl", "E743"),
+        ("evaluate KB gold.tsv --errors errors.pdf", "E110.*--errors"),
+        ("explain KB", "E331"),
+        ("explain KB fever --context SENTINELTEXT", "E331"),
+        ("explain KB --context a[[SENTINELTEXT", "E331"),
+        (f"{EXPLAIN} --setting k", "E331"),
+        (f"{EXPLAIN} --setting =1", "E331"),
+        (f"{EXPLAIN} --setting k=", "E331"),
+        (f"{EXPLAIN} --setting secret=1", "E333"),
+        (f"{EXPLAIN} --setting k=no", "E331"),
+        (f"{EXPLAIN} --setting label_types={'[' * 50_000}", r"\[E"),
+        (f"{EXPLAIN} --types T999", "E332"),
+        (f"{BUILD} --setting M", "a setting as NAME=VALUE"),
+        (f"{BUILD} --setting nothing=1", "'nothing'"),
+        (f"{BUILD} --setting M=x", "setting M as a whole number"),
+        (f"{BUILD} --backend usearch", "--backend"),
+        (f"{BUILD} --threshold 2", "threshold"),
+        pytest.param(f"{BUILD} --gpu-id 0", "E357", marks=NO_GPU),
+        ("kb info none", "E310"),
+        ("kb search none fever --json", "E310"),
+        ("kb search KB fever --types T999", "E332"),
+        ("kb related KB C0000004 gone", "E336"),
+        ("kb show KB gone", "E336"),
+        ("kb dump KB -o out.xml", "E110"),
+        ("map KB table.csv -o out.csv --column nope", "E410.*'nope'"),
+        ("map KB table.csv -o out.csv --column note --type-column x", "E410.*'x'"),
+        ("map KB table.csv -o out.csv --column note --encoding klingon", "E331"),
+        ("map KB table.csv -o out.json --column note", "E110"),
+        # 1 means that cases failed
+        ("regress KB none.yaml --output out.jsonl", "E001"),
+        ("regress KB bad.yaml --output out.jsonl", "E117"),
+        ("regress KB empty.yaml --output out.jsonl", "E106"),
+        ("regress none cases.yaml --output out.jsonl", "E310"),
+        ("regress KB cases.yaml --pipeline none --output out.jsonl", "E507"),
+        # of a choice
+        ("link KB note.txt --mentions all", "--mentions"),
+        ("evaluate KB gold.tsv --composite half", "--composite"),
+        ("link KB note.txt --n-process 0", "--n-process"),
+    ],
+)
+def test_an_error_is_one_line_without_a_text(
+    command: str,
+    said: str,
+    sample_kb: Path,
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf8")
+    places = {"KB": sample_kb, "CONCEPTS": concepts_file, "ENCODER": tiny_encoder}
+    words = [places.get(word, word) for word in command.split(" ")]
+    result = invoke(*words)
+    is_usage = said.startswith("--") and "kb build" not in command
+    code = 2 if command.startswith("regress") or is_usage else 1
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    shown = " ".join(result.stderr.split())
+    assert re.search(said, shown), shown
+    assert is_usage or re.fullmatch(r"✘ \[E\d{3}\] .+\n", result.stderr, re.DOTALL)
+    assert SENTINEL not in shown
+    assert {path.name for path in tmp_path.iterdir()} == {
+        name.partition("/")[0] for name in FILES
+    }
+
+
+@pytest.mark.parametrize("mention", ["", " ", "fev\udcffer"])
+def test_a_mention_that_is_no_text_is_an_error(sample_kb: Path, mention: str) -> None:
+    assert "E331" in invoke("explain", sample_kb, mention, code=1).output
