@@ -3,11 +3,13 @@
 import asyncio
 import base64
 import http.client
+import io
 import json
 import os
 import queue
 import secrets
 import signal
+import socket
 import sys
 import threading
 import time
@@ -41,7 +43,56 @@ class Reply(NamedTuple):
         return str(self.json()["error"]["code"])
 
 
-class Client:
+class Sender:
+    """Requests, however they are sent."""
+
+    def get(self, path: str, query: Any = (), **headers: str) -> Reply:
+        address = f"{path}?{urlencode(query, doseq=True)}" if query else path
+        return self.send("GET", address, b"", headers)
+
+    def post(self, path: str, data: Any, **headers: str) -> Reply:
+        return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        raise NotImplementedError
+
+
+class PortClient(Sender):
+    """Requests to a port of this machine."""
+
+    port: int
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body or None, headers or {})
+            got = connection.getresponse()
+            found = {name.lower(): value for name, value in got.getheaders()}
+            return Reply(got.status, found, got.read())
+        finally:
+            connection.close()
+
+    def connect(self, *sent: bytes) -> socket.socket:
+        """Open a connection, and send bytes."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        for data in sent:
+            connection.sendall(data)
+        return connection
+
+
+class Client(PortClient):
     """A process that serves, its log, and requests to it."""
 
     def __init__(
@@ -76,28 +127,6 @@ class Client:
                 return found
             assert found["event"] != "end of log", "".join(self.lines)
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body, headers or {})
-            got = connection.getresponse()
-            found = {name.lower(): value for name, value in got.getheaders()}
-            return Reply(got.status, found, got.read())
-        finally:
-            connection.close()
-
-    def get(self, path: str, **headers: str) -> Reply:
-        return self.send("GET", path, None, headers)
-
-    def post(self, path: str, data: Any, **headers: str) -> Reply:
-        return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
-
     def stop(self, number: int = signal.SIGTERM) -> int:
         """End the process, and return its exit code."""
         self.process.send_signal(number)
@@ -109,7 +138,7 @@ class Client:
 Start = Callable[..., Client]
 
 
-def send_files(client: "Client | LocalClient", *files: tuple[str, str]) -> Any:
+def send_files(client: Sender, *files: tuple[str, str]) -> Any:
     """Import texts, and return what became of them."""
     encoded = [
         {"name": name, "content": base64.b64encode(text.encode()).decode()}
@@ -121,14 +150,14 @@ def send_files(client: "Client | LocalClient", *files: tuple[str, str]) -> Any:
     return answer.json()
 
 
-def link_all(client: "Client | LocalClient") -> None:
+def link_all(client: Sender) -> None:
     """Link the documents that are not linked yet."""
     while client.post("/reviews/prepare", {}).json()["left"]:
         pass
 
 
 def decide(
-    client: "Client | LocalClient",
+    client: Sender,
     reviewer: str,
     places: list[Any],
     chosen: str | None,
@@ -151,7 +180,7 @@ def decide(
     assert answer.status == 200, answer.body
 
 
-def wait_for_teaching(client: "Client | LocalClient") -> Any:
+def wait_for_teaching(client: Sender) -> Any:
     """Return the state of the teaching when it has ended."""
     while (state := client.get("/reviews/teach").json())["state"] == "running":
         time.sleep(0.01)
@@ -159,7 +188,7 @@ def wait_for_teaching(client: "Client | LocalClient") -> Any:
     return state
 
 
-def use_newest(client: "Client | LocalClient") -> Any:
+def use_newest(client: Sender) -> Any:
     """Use the newest taught version, and return it."""
     number = client.get("/reviews/teach").json()["versions"][0]["number"]
     answer = client.post("/reviews/switch", {"number": number})
@@ -179,55 +208,11 @@ def start_service(shared_process: Any) -> Start:
     return start
 
 
-@pytest.fixture(scope="session")
-def service(start_service: Start, sample_kb: Path) -> Client:
-    """A service with the names of the small vocabulary; tests do not change it."""
-    return start_service(sample_kb)
+class LocalClient(Sender):
+    """Requests to an application in this process: no port, no lifespan."""
 
-
-STRICT = """
-import sys
-from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
-from spacy_sapbert.serve import server
-from spacy_sapbert.serve.access import Access, Role
-from spacy_sapbert.serve.logs import EventLog
-from spacy_sapbert.serve.service import Service
-from spacy_sapbert.serve.settings import Limits, Settings
-
-limits = Limits(body=2000, documents=3, characters=400, of_client=2, seconds=3.0)
-settings = Settings(
-    port=0,
-    tokens=(Access("a-token-of-the-tests", Role.ADMIN),),
-    names=frozenset({"terms.example"}),
-    origins=frozenset({"http://127.0.0.1:3333"}),
-    limits=limits,
-)
-nlp = load_pipeline(None)
-linker = complete_pipeline(nlp, kb=sys.argv[1], mentions="names")
-service = Service(nlp, linker, limits=limits)
-service.start()
-server.HEADER_SECONDS = 1.0
-server.run_server(service, settings, server.open_socket("127.0.0.1", 0), EventLog())
-"""
-
-
-@pytest.fixture(scope="session")
-def strict(shared_process: Any, sample_kb: Path) -> Client:
-    """A service with a token, small limits, one other name and one other origin."""
-    return Client(shared_process, [sys.executable, "-c", STRICT, str(sample_kb)])
-
-
-@pytest.fixture
-def token() -> dict[str, str]:
-    """The header with the token of that service."""
-    return {"authorization": "Bearer a-token-of-the-tests"}
-
-
-class LocalClient:
-    """Requests to an application in this process: no port, no log, no lifespan."""
-
-    def __init__(self, application: Any) -> None:
-        self.application = application
+    def __init__(self, application: Any, log: io.StringIO) -> None:
+        self.application, self.log = application, log
 
     def send(
         self,
@@ -274,13 +259,6 @@ class LocalClient:
         whole = b"".join(one.get("body", b"") for one in sent[1:])
         return Reply(start["status"], found, whole)
 
-    def get(self, path: str, query: Any = (), **headers: str) -> Reply:
-        address = f"{path}?{urlencode(query, doseq=True)}" if query else path
-        return self.send("GET", address, b"", headers)
-
-    def post(self, path: str, data: Any, **headers: str) -> Reply:
-        return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
-
 
 OpenLocal = Callable[..., LocalClient]
 
@@ -303,8 +281,8 @@ def open_local() -> Iterator[OpenLocal]:
         service = Service(nlp, linker, limits=chosen.limits)
         service.start()
         opened.append(service)
-        log = EventLog(open(os.devnull, "w"))  # noqa: SIM115
-        return LocalClient(make_application(service, chosen, log, store))
+        log = io.StringIO()
+        return LocalClient(make_application(service, chosen, EventLog(log), store), log)
 
     yield make
     for service in opened:
@@ -315,6 +293,119 @@ def open_local() -> Iterator[OpenLocal]:
 def local(open_local: OpenLocal, sample_kb: Path) -> LocalClient:
     """A service in this process with the names of the small vocabulary."""
     return open_local(sample_kb)
+
+
+TOKEN = "a-token-of-the-tests"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="session")
+def strict_settings() -> dict[str, Any]:
+    """A token, small limits, one other name and one other origin."""
+    from spacy_sapbert.serve.access import Access, Role
+    from spacy_sapbert.serve.settings import Limits
+
+    limits = Limits(body=2000, documents=3, characters=400, of_client=2, seconds=1.0)
+    return {
+        "tokens": (Access(TOKEN, Role.ADMIN),),
+        "names": frozenset({"terms.example"}),
+        "origins": frozenset({"http://127.0.0.1:3333"}),
+        "limits": limits,
+    }
+
+
+@pytest.fixture(scope="session")
+def strict(
+    open_local: OpenLocal, sample_kb: Path, strict_settings: dict[str, Any]
+) -> LocalClient:
+    """A service with these settings."""
+    return open_local(sample_kb, **strict_settings)
+
+
+class ThreadClient(PortClient):
+    """A server that listens in a thread of this process, its log, and requests to it.
+
+    It has no signals, which only the first thread has.
+    """
+
+    def __init__(
+        self, servers: list[Any], service: Any, settings: Any, store: Any
+    ) -> None:
+        from spacy_sapbert.serve.logs import EventLog
+        from spacy_sapbert.serve.server import open_socket, run_server
+
+        bound = open_socket("127.0.0.1", 0)
+        self.port = bound.getsockname()[1]
+        self.log = io.StringIO()
+        given = (service, settings, bound, EventLog(self.log), store)
+        self.thread = threading.Thread(target=run_server, args=given)
+        self.thread.start()
+        self.wait_for("listening")
+        while not servers:
+            time.sleep(0.01)
+        self.server = servers.pop()
+        while not self.server.started:
+            time.sleep(0.01)
+
+    def read_events(self, name: str) -> list[dict[str, Any]]:
+        """Return the events of a name that the log has so far."""
+        events = map(json.loads, self.log.getvalue().splitlines())
+        return [event for event in events if event["event"] == name]
+
+    def wait_for(self, name: str) -> dict[str, Any]:
+        """Return the last event of a name, when there is one."""
+        for _ in range(3000):
+            if found := self.read_events(name):
+                return found[-1]
+            time.sleep(0.01)
+        raise AssertionError(self.log.getvalue())
+
+    def stop(self) -> None:
+        """End the server, which answers what it has accepted."""
+        self.server.should_exit = True
+        self.thread.join(30)
+        assert self.read_events("ended")
+
+
+Listen = Callable[..., ThreadClient]
+
+
+@pytest.fixture(scope="session")
+def listen() -> Iterator[Listen]:
+    """Opens a service that listens on a port, for a folder, with settings."""
+    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+    from spacy_sapbert.serve import server
+    from spacy_sapbert.serve.service import Service
+    from spacy_sapbert.serve.settings import Settings
+
+    opened: list[ThreadClient] = []
+    servers: list[Any] = []
+
+    class Server(server.uvicorn.Server):  # type: ignore[misc]
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            servers.append(self)
+
+    def start(kb: Path, store: Any = None, **chosen: Any) -> ThreadClient:
+        settings = Settings(port=0, **chosen)
+        nlp = load_pipeline(None)
+        linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
+        service = Service(nlp, linker, limits=settings.limits)
+        service.start()
+        opened.append(ThreadClient(servers, service, settings, store))
+        return opened[-1]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(server.SWITCH_SECONDS)  # as in a process that serves
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "signal", None)
+        patch.setattr(server.uvicorn, "Server", Server)
+        for of_process in ("redirect_messages", "let_threads_share"):
+            patch.setattr(server, of_process, lambda *_: None)
+        yield start
+        for client in opened:
+            client.stop()
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture(scope="module")

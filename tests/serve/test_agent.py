@@ -17,14 +17,13 @@ from typer.main import get_command
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import Client, StdioServerParameters
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
 from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
-from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 LARGEST = 32_000  # characters of an answer, of some 8,000 tokens
 NOTE = "He had a heart attack in 2019. No fever today."
@@ -115,20 +114,12 @@ def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
     assert call(linking, "link_text", text="")["total"] == 0
 
 
-def test_a_name_of_two_concepts_is_not_certain(linking: Service) -> None:
-    (mention,) = call(linking, "link_text", text="An MI.")["mentions"]
-    assert mention["certainty"] == "tied"
-
-
 def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
-    text = ("heart attack, fever and headache. " * 3_000)[:100_000]
-    assert len(text) == 100_000
+    text = "heart attack, fever and headache. " * 300
     found = call(linking, "link_text", text=text, limit=50, candidates=5)
     assert 10 < len(found["mentions"]) < 50
-    assert found["next"] == len(found["mentions"])
-    assert found["total"] > 8_000
-    words = fail(linking, "link_text", text="a " * LONGEST_NOTE)
-    assert "200000" in words
+    assert (found["next"], found["total"]) == (len(found["mentions"]), 900)
+    assert "200000" in fail(linking, "link_text", text="a " * LONGEST_NOTE)
 
 
 def test_link_terms_says_what_to_review(linking: Service) -> None:
@@ -161,38 +152,6 @@ def test_concepts_are_searched_and_read(linking: Service) -> None:
     assert card["parents"] == [{"cui": "C0000003", "name": "Heart disease"}]
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "word"),
-    [
-        ("link_text", {}, "text"),
-        ("link_text", {"text": 7}, "text"),
-        ("link_text", {"text": "a", "limit": 0}, "limit"),
-        ("link_text", {"text": "a", "first": -1}, "first"),
-        ("link_terms", {"terms": []}, "terms"),
-        ("link_terms", {"terms": ["a"] * 51}, "terms"),
-        ("link_terms", {"terms": [""]}, "terms"),
-        ("search_concepts", {"query": "fever", "types": ["T999"]}, "filter.types"),
-        ("get_concept", {"id": "C1"}, "E463"),
-        ("get_concept", {"id": ""}, "id"),
-        ("nothing", {}, "nothing"),
-    ],
-)
-def test_wrong_arguments_are_errors_that_an_agent_can_read(
-    linking: Service, tool: str, arguments: dict[str, Any], word: str
-) -> None:
-    if tool == "nothing":
-
-        async def run(client: Client) -> Any:
-            return await client.call_tool(tool, arguments)
-
-        try:
-            assert talk(linking, run).is_error
-        except* MCPError:
-            pass
-        return
-    assert word in fail(linking, tool, **arguments)
-
-
 NAME = "Zqxwvut Patientname"
 
 
@@ -202,6 +161,11 @@ NAME = "Zqxwvut Patientname"
         ("link_text", {"text": [NAME]}, "text as in the schema (string_type)"),
         ("link_text", {"text": "a", "limit": NAME}, "limit as in the schema"),
         ("link_text", {"text": "a", "limit": 51}, "limit to be less than or equal to"),
+        ("link_text", {"text": "a", "limit": 0}, "limit"),
+        ("link_text", {"text": "a", "first": -1}, "first"),
+        ("link_terms", {"terms": []}, "terms"),
+        ("link_terms", {"terms": [""]}, "terms"),
+        ("get_concept", {"id": ""}, "id"),
         ("link_text", {NAME: NAME}, "text, which is required"),
         ("link_terms", {"terms": NAME}, "terms as in the schema (list_type)"),
         ("link_terms", {"terms": [{NAME: 1}]}, "terms.0 as in the schema"),
@@ -346,19 +310,14 @@ def test_the_command_speaks_on_its_standard_streams(
     async def run() -> None:
         async with start_command(sample_kb, errors) as client:
             assert len((await client.list_tools()).tools) == len(TOOLS)
-            found = await client.call_tool("link_text", {"text": text})
-            assert found.structured_content is not None
-            assert found.structured_content["total"] > 8_000
             # a call that is given up does not stop the next
             waiting = asyncio.ensure_future(
-                client.call_tool("link_text", {"text": text.replace("fever", "pain")})
+                client.call_tool("link_text", {"text": text})
             )
             await asyncio.sleep(0.3)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            bad = await client.call_tool("link_text", {"text": 7})
-            assert bad.is_error
             card = await client.call_tool("get_concept", {"id": "C0000001"})
             assert card.structured_content is not None
             assert card.structured_content["name"] == "Myocardial infarction"
@@ -368,7 +327,6 @@ def test_the_command_speaks_on_its_standard_streams(
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
-SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "MRCONSO.RRF"
 Turn = tuple[str, dict[str, Any], Any]
 ASKED = re.compile(
     r"^\*\*(\w+)\*\*\n\n```json\n(.*?)\n```\n\n```json\n(.*?)\n```", re.S | re.M
@@ -398,23 +356,18 @@ def is_like(shown: Any, real: Any) -> bool:
     return bool(shown == real)
 
 
-def test_the_session_of_the_docs_is_what_is_answered(
-    make_kb: Any, tmp_path: Path
-) -> None:
-    concepts = [*read_vocabulary(SAMPLE)]
-    kb = make_kb(tmp_path, concepts, backend="exact")
+def test_the_session_of_the_docs_is_what_is_answered(demo_folder: Path) -> None:
     nlp = load_pipeline(None)
+    kb = demo_folder / "models" / "sample" / "kb"
     linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
     service = Service(nlp, linker)
     service.start()
     turns = read_session()
     assert {tool for tool, *_ in turns} == {"link_text", "link_terms"}
-    try:
-        for tool, arguments, shown in turns:
-            real = call(service, tool, **arguments)
-            assert is_like(shown, real), json.dumps(real, ensure_ascii=False)
-    finally:
-        service.close()
+    for tool, arguments, shown in turns:
+        real = call(service, tool, **arguments)
+        assert is_like(shown, real), json.dumps(real, ensure_ascii=False)
+    service.close()
 
 
 def test_the_configuration_of_the_docs_is_a_command() -> None:

@@ -3,6 +3,8 @@
 import csv
 import datetime
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,10 +188,55 @@ def test_a_table_of_windows_is_read(local: LocalClient, encoding: str) -> None:
     assert answer.json() == {"header": ["id", "term"], "rows": [["1", "Fièvre"]]}
 
 
-def test_twenty_thousand_rows_are_written(local: LocalClient) -> None:
+def test_the_most_rows_of_a_table_are_written(local: LocalClient) -> None:
+    """A body of 3 MB, which is more than other requests may send."""
     body = map_terms(local, ["Fever"])
-    terms = [f"Fever {number:05} {'x' * 120}" for number in range(20_000)]
+    terms = [f"Fever {number:05} {'x' * 2_000}" for number in range(700)]
     body |= {"terms": terms, "rows": [[term] for term in terms]}
     body |= {"mapped": dict.fromkeys(terms, body["mapped"]["Fever"])}
-    assert len(read_csv(download(local, body))) == 20_000
+    assert len(json.dumps(body)) > 3 << 20
+    assert len(read_csv(download(local, body))) == 700
     assert local.send("POST", "/column/map", b" " * (5 << 20), JSON).status == 413
+
+
+def test_a_download_has_a_known_format_and_a_whole_table(local: LocalClient) -> None:
+    body = map_terms(local, ["fever", "=1+1"])
+    choose(body, INFARCT, "NIL")
+    lines = download(local, body).decode().splitlines()
+    assert lines[0].startswith("term,match_term,match_chosen,match_status,match_id")
+    assert lines[1].startswith("fever,fever,C0000001,exact,C0000004,Fever")
+    assert lines[2].startswith("'=1+1,'=1+1,NIL,")
+    book = load_workbook(io.BytesIO(download(local, body, "xlsx")))
+    assert book.active is not None
+    assert book.active["C2"].value == INFARCT
+    first, second = read_sssom(download(local, body, "sssom.tsv"))
+    assert first["object_id"] == "UMLS:C0000001"
+    assert first["mapping_justification"] == "semapv:ManualMappingCuration"
+    assert second["object_id"] == "sssom:NoTermFound"
+    assert local.post("/column/write?format=exe", body).code == "E457"
+    for wrong in ({"terms": []}, {"mapped": {}}, {"subject": "x"}, {"header": []}):
+        assert local.post("/column/write", {**body, **wrong}).code == "E457"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.xlsx", b"no workbook"),
+        ("a.csv", b"a,b\n1,2,3\n"),
+        ("a.csv", b"\xff\xfe\x00"),
+        ("a.csv", b"\xd0\xcf\x11\xe0 of Excel before 2007"),
+        ("a.xls", b"\xd0\xcf\x11\xe0 cut"),
+        ("a.ods", b"PK no"),
+        ("a.parquet", b"PAR1 no"),
+        ("a.docx", b"PK\x03\x04"),
+        ("a.csv", b"a\n" + b"1\n" * 20_001),
+    ],
+)
+def test_a_bad_table_is_an_error_with_a_code(
+    local: LocalClient, name: str, data: bytes
+) -> None:
+    answer = local.send("POST", f"/column/read?name={name}", data, BYTES)
+    assert answer.status in (413, 422)
+    assert re.fullmatch(r"E\d{3}", answer.code)
+    message = answer.json()["error"]["message"]
+    assert "/" not in message.partition("Expected")[0]

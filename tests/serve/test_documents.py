@@ -1,12 +1,8 @@
 """Documents to review: read from files, queued, done, compared, removed for good."""
 
-import contextlib
 import io
 import json
-import sys
 import tempfile
-import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,6 @@ from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.encodings import to_utf8
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews import queue as queues
-from spacy_sapbert.serve.reviews.agreement import compute_f1
 from spacy_sapbert.serve.reviews.decisions import NewDecision
 from spacy_sapbert.serve.reviews.imports import import_uploads
 from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
@@ -27,14 +22,11 @@ from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
 from .conftest import (
-    Client,
     LocalClient,
     OpenLocal,
-    Start,
     decide,
     link_all,
     send_files,
-    use_newest,
 )
 
 PUBTATOR = (
@@ -114,14 +106,14 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert store.documents() == []
 
 
-@pytest.mark.parametrize("content", ["a", "né", "\ud800", "====", "Rm V2"])
 def test_content_that_is_not_base64_is_refused(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore, content: str
+    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
 ) -> None:
     client = open_local(sample_kb, store)
-    files = [{"name": "a.txt", "content": content}]
-    answer = client.post("/reviews/import", {"files": files})
-    assert (answer.status, answer.code) == (422, "E457")
+    for content in ("a", "né", "\ud800", "====", "Rm V2"):
+        files = [{"name": "a.txt", "content": content}]
+        answer = client.post("/reviews/import", {"files": files})
+        assert (answer.status, answer.code) == (422, "E457")
     assert store.documents() == []
 
 
@@ -151,16 +143,6 @@ def test_an_archive_writes_nothing_outside(
     for file in (("b.zip", make_archive({name: b"Fever."})), (name, b"Fever.")):
         import_uploads(store, kb, [file])
         assert [*temporary.parent.rglob("*")] == [temporary]
-
-
-@pytest.mark.parametrize(
-    "name", ["..", ".", "", "/", "a/..", "\0.txt", "x" * 300 + ".txt", "\ud800.txt"]
-)
-def test_an_upload_of_any_name_is_read_or_refused(
-    store: ReviewStore, kb: KnowledgeBase, name: str
-) -> None:
-    with contextlib.suppress(RequestError):
-        import_uploads(store, kb, [(name, b"Fever.")])
 
 
 def test_windows_texts_become_utf8_and_others_stay() -> None:
@@ -198,7 +180,9 @@ def mention(cui: str | None, *scores: float, **first: Any) -> ShownMention:
     )
 
 
-def test_what_is_most_uncertain_is_first_in_the_queue(store: ReviewStore) -> None:
+def test_what_is_most_uncertain_is_first_in_the_queue(
+    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {
         "tied": mention("C0", 1.0, 1.0, tie="id"),
         "hardly probable": mention("C0", 0.9, probability=0.3),
@@ -216,39 +200,13 @@ def test_what_is_most_uncertain_is_first_in_the_queue(store: ReviewStore) -> Non
     store.set_links(id, found[::-1], "kb")
     groups = make_queue(store, "kb", "Ada", {}).first
     assert [one.mention["text"] for one in groups] == [*expected]
-
-
-def test_f1_counts_mentions_that_one_does_not_have() -> None:
-    ours = {("d", 0, 5): "A", ("d", 8, 9): "B", ("e", 0, 1): "A"}
-    theirs = {("d", 0, 5): "A", ("d", 7, 9): "B", ("d", 3, 4): "NO_MENTION"}
-    assert compute_f1(ours, theirs) == 0.5  # of document e only one has decided
-    assert compute_f1({}, theirs) is None
-
-
-def test_three_hundred_mentions_of_ten_names_are_ten_groups(
-    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(30):
-        text = " ".join(f"name{place}" for place in range(10)) + f" {number}"
-        (id,) = store.add_documents([NewNote(f"{number}.txt", text)]).documents
-        found = [
-            {
-                **mention(f"C{place}", 1.0, 0.5 + place / 20),
-                "start": 6 * place,
-                "end": 6 * place + 5,
-                "text": f"name{place}",
-            }
-            for place in range(10)
-        ]
-        store.set_links(id, found, "kb")
-    queue = make_queue(store, "kb", "Ada", {})
-    assert (queue.mentions, len(queue.first)) == (300, 10)
-    assert [len(group.places) for group in queue.first] == [30] * 10
     assert make_queue(store, "another kb", "Ada", {}).mentions == 0
-    monkeypatch.setattr(queues, "MOST_PLACES", 20)
+    (id,) = store.add_documents([NewNote("more", "x" * 98)]).documents
+    store.set_links(id, found, "kb")  # equal mentions are one group
+    monkeypatch.setattr(queues, "MOST_PLACES", 1)
     queue = make_queue(store, "kb", "Ada", {})
-    assert queue.mentions == 300
-    assert [len(group.places) for group in queue.first] == [20] * 10
+    assert (queue.mentions, len(queue.first)) == (2 * len(found), len(found))
+    assert {len(group.places) for group in queue.first} == {1}
 
 
 def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
@@ -270,200 +228,6 @@ def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
     assert store.document(id) is None
     store.close()
     assert b"secret" not in path.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def reviewed(
-    start_service: Start, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Client:
-    """A service that was started with documents."""
-    folder = tmp_path_factory.mktemp("documents")
-    (folder / "in").mkdir()
-    (folder / "in" / "a.pubtator").write_text(PUBTATOR)
-    options = [sample_kb, "--reviews", folder / "reviews.db"]
-    documents = ["--documents", folder / "in" / "a.pubtator"]
-    client = start_service(*options, *documents)
-    texts = ["MI and fever", "The fever, MI.", "More MI"]
-    send_files(client, *((f"{n}.txt", text) for n, text in enumerate(texts)))
-    return client
-
-
-def count_open(client: Client) -> int:
-    """The number of differences that are not settled."""
-    found = client.get("/reviews/differences").json()["places"]
-    return sum(one["agreed"] is None for one in found)
-
-
-def test_a_day_of_two_reviewers(reviewed: Client) -> None:
-    queue = reviewed.get("/reviews/queue?reviewer=Ada").json()
-    groups = {one["mention"]["text"].lower(): one for one in queue["first"]}
-    # A tie comes first; equal mentions of all notes are together.
-    assert queue["first"][0]["mention"]["text"] == "MI"
-    assert len(groups["mi"]["places"]) == 3
-    assert len(groups["fever"]["places"]) == 3
-    aspirin = groups["aspirin"]["mention"]
-    assert (aspirin["cui"], aspirin["proposed"]) == ("C0000005", True)
-    assert groups["aspirin"]["places"][0]["before"] == "Fever after "
-    decide(reviewed, "Ada", groups["mi"]["places"], "C0000001")
-    decide(reviewed, "Ada", groups["fever"]["places"], "C0000004")
-    after = reviewed.get("/reviews/queue?reviewer=Ada").json()
-    assert after["mentions"] == queue["mentions"] - 6
-    decide(reviewed, "Ben", groups["mi"]["places"][:2], "C0000002")
-    decide(reviewed, "Ben", groups["mi"]["places"][2:], "C0000001")
-    found = reviewed.get("/reviews/differences").json()
-    assert (found["total"], count_open(reviewed)) == (2, 2)
-    first = found["places"][0]
-    assert first["choices"] == {"Ada": "C0000001", "Ben": "C0000002"}
-    assert found["names"]["C0000002"] == "Mitral insufficiency"
-    decide(reviewed, "Ada", [first["place"]], "C0000002", settles=True)
-    found = reviewed.get("/reviews/differences").json()
-    assert (found["total"], count_open(reviewed)) == (2, 1)
-    assert found["places"][1]["choices"] == first["choices"]  # Ada's own stays
-    assert found["places"][1]["agreed"] == "C0000002"
-    lines = reviewed.get("/reviews/export?reviewer=agreed").body.splitlines()
-    exported = {one["id"]: one for one in map(json.loads, lines)}
-    assert {"1", "0.txt", "1.txt", "2.txt"} == exported.keys()  # the given names
-    (pair,) = reviewed.get("/reviews/agreement").json()
-    assert (pair["mentions"], pair["agree"]) == (3, 1)
-    listed = reviewed.get("/reviews/documents?reviewer=Ada").json()["documents"]
-    counts = {one["name"]: (one["mentions"], one["decisions"]) for one in listed}
-    assert counts["0.txt"] == (2, 2)
-    assert counts["1"] == (2, 1)
-
-
-def test_a_note_is_opened_again_done_and_removed(reviewed: Client) -> None:
-    note = {"name": "again", "text": "Headache, and rose thorn."}
-    id = reviewed.post("/reviews/documents", note).json()["document"]
-    place = {"document": id, "start": 14, "end": 24, "label": ""}
-    decide(reviewed, "Ada", [place], "NIL")
-    found = reviewed.get(f"/reviews/documents/{id}?reviewer=Ada").json()
-    texts = [one["text"] for one in found["mentions"]]
-    assert texts == ["Headache", "rose thorn"]
-    other = reviewed.get(f"/reviews/documents/{id}?reviewer=Ben").json()
-    assert [one["text"] for one in other["mentions"]] == ["Headache"]
-    done = {"reviewer": "Ada", "done": True}
-    assert reviewed.post(f"/reviews/documents/{id}/done", done).json() is True
-    assert reviewed.get(f"/reviews/documents/{id}").json()["done"] == ["Ada"]
-    removed = reviewed.send("DELETE", f"/reviews/documents/{id}")
-    assert removed.json() == {"versions": 0}
-    assert reviewed.get(f"/reviews/documents/{id}").status == 404
-
-
-def open_places(client: Client, reviewer: str) -> dict[str, list[Any]]:
-    """The open places of a reviewer by text, after all documents are linked."""
-    link_all(client)
-    found = client.get(f"/reviews/queue?reviewer={reviewer}").json()["first"]
-    return {one["mention"]["text"].lower(): one["places"] for one in found}
-
-
-def test_a_day_with_kill_9_at_any_moment_loses_nothing(
-    start_service: Start, own_kb: Path, tmp_path: Path
-) -> None:
-    """Twenty documents with links, two reviewers, agree, teach, use, back, export."""
-    texts = [f"Day {number}: vwkj zzz, fever, MI." for number in range(20)]
-    documents = tmp_path / "day.pubtator"
-    documents.write_text(
-        "".join(
-            f"{number}|t|{text}\n{number}|a|\n"
-            + "".join(
-                f"{number}\t{text.index(word)}\t{text.index(word) + len(word)}\t{word}"
-                f"\tDisease\t{cui}\n"
-                for word, cui in (
-                    ("vwkj zzz", "-1"),
-                    ("fever", "C0000004"),
-                    ("MI", "C0000001"),
-                )
-            )
-            + "\n"
-            for number, text in enumerate(texts)
-        )
-    )
-    options = [own_kb, "--reviews", tmp_path / "reviews.db"]
-    client = start_service(*options, "--documents", documents)
-    places = open_places(client, "Ada")
-    assert {text: len(found) for text, found in places.items()} == {
-        "vwkj zzz": 20,
-        "fever": 20,
-        "mi": 20,
-    }
-    decide(client, "Ada", places["vwkj zzz"], "C0000008")
-    accepted: list[Any] = []
-
-    def write() -> None:
-        for place in places["fever"]:
-            try:
-                decide(client, "Ada", [place], "C0000004")
-            except OSError:
-                return
-            accepted.append(place)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    while len(accepted) < 5:
-        time.sleep(0.001)
-    client.process.kill()
-    writer.join()
-    client = start_service(*options, "--documents", documents)  # they are there once
-    left = open_places(client, "Ada")
-    assert len(left.get("fever", [])) in (20 - len(accepted), 19 - len(accepted))
-    decide(client, "Ada", left["fever"], "C0000004")
-    decide(client, "Ada", left["mi"], "C0000001")
-    assert open_places(client, "Ada") == {}
-    other = open_places(client, "Ben")
-    decide(client, "Ben", other["mi"][:4], "C0000002")
-    decide(client, "Ben", other["mi"][4:], "C0000001")
-    found = client.get("/reviews/differences").json()
-    assert (found["total"], count_open(client)) == (4, 4)
-    settled = [one["place"] for one in found["places"]]
-    decide(client, "Ben", settled, "C0000001", settles=True)
-    assert count_open(client) == 0
-    assert client.post("/reviews/teach", {"force": True}).status == 202
-    taught = tmp_path / "reviews.db.taught"
-    while not [*taught.glob(".1.*.tmp")]:
-        time.sleep(0.001)
-    client.process.kill()
-    client = start_service(*options)
-    assert [*taught.iterdir()] == []  # nothing of the texts is left
-    assert count_open(client) == 0
-    assert client.post("/reviews/teach", {"force": True}).status == 202
-    assert client.wait_for("taught")["changed"]
-    body = {"mentions": ["vwkj zzz"]}
-
-    def first(client: Client) -> str | None:
-        (linked,) = client.post("/mentions", body).json()["mentions"]
-        cui: str | None = linked["cui"]
-        return cui
-
-    before = first(client)
-    assert use_newest(client)["report"]["counts"]["mentions"] == 60
-    assert (before != "C0000008", first(client)) == (True, "C0000008")
-    client.process.kill()
-    client = start_service(*options)  # what was in use is in use again
-    assert first(client) == "C0000008"
-    (version,) = client.get("/reviews/teach").json()["versions"]
-    assert version["used"]
-    state = client.post("/reviews/switch", {"number": None}).json()
-    assert not state["versions"][0]["used"]
-    assert first(client) == before
-    lines = client.get("/reviews/export?reviewer=agreed").body.splitlines()
-    exported = [json.loads(line) for line in lines]
-    assert sorted(one["id"] for one in exported) == sorted(map(str, range(20)))
-    assert {len(one["entities"]) for one in exported} == {3}
-    found = client.get("/reviews/places?text=vwkj%20zzz").json()
-    assert found["total"] == 20
-    # What was learned from a deleted document goes with it.
-    id = found["places"][0]["document"]
-    assert client.send("DELETE", f"/reviews/documents/{id}").json() == {"versions": 1}
-    assert client.get("/reviews/teach").json()["versions"] == []
-    assert not (tmp_path / "reviews.db.taught" / "1").exists()
-    assert client.post("/reviews/switch", {"number": 1}).code == "E469"
-
-
-def test_documents_need_a_file_of_reviews(new_process: Any, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "spacy_sapbert", "serve", "kb", "--port", "0"]
-    done = new_process.run([*command, "--documents", tmp_path])
-    assert done.returncode == 1
-    assert "[E423]" in done.stderr
 
 
 def put_zip(*members: tuple[str, bytes]) -> tuple[str, bytes]:
@@ -679,32 +443,3 @@ def test_a_text_that_was_marked_is_found_everywhere_else(
     (pain,) = find(text="pain")["places"]
     assert pain["start"] == 12
     assert find(text="(a+)+$")["total"] == 0
-
-
-def test_notes_are_assigned_to_people(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
-    client = open_local(sample_kb, store)
-    ids = store.add_documents(NewNote(str(n), f"fever {n}") for n in range(3)).documents
-    link_all(client)
-
-    def seen(reviewer: str) -> list[str]:
-        listed = client.get("/reviews/documents", {"reviewer": reviewer}).json()
-        queue = client.get("/reviews/queue", {"reviewer": reviewer}).json()
-        names = [one["name"] for one in listed["documents"]]
-        places = [one for group in queue["first"] for one in group["places"]]
-        assert [one["name"] for one in places] == names
-        return names
-
-    assert seen("Ada") == ["0", "1", "2"]
-    for id, names in zip(ids, (["Ada"], ["Ben", "Ada"], []), strict=True):
-        body = {"reviewers": names}
-        answer = client.post(f"/reviews/documents/{id}/assigned", body)
-        assert answer.json() == names
-    assert seen("Ada") == ["0", "1", "2"]
-    assert seen("Ben") == ["1", "2"]
-    assert seen("Lead") == ["0", "1", "2"]  # nothing is assigned to Lead
-    listed = client.get("/reviews/documents").json()["documents"]
-    assert [one["assigned"] for one in listed] == [["Ada"], ["Ada", "Ben"], []]
-    client.post(f"/reviews/documents/{ids[1]}/assigned", {"reviewers": ["Ada"]})
-    assert seen("Ben") == ["0", "1", "2"]

@@ -173,3 +173,159 @@ def test_the_type_that_is_preselected_allows_all_concepts(refined: LocalClient) 
         for one in ask(refined, query=query):
             assert one["type"][0] == first
     assert ask(refined, query="fever", type=first["id"]) == ask(refined, query="fever")
+
+
+# The answers of version 0.2 of the Reconciliation Service API, as the JSON schemas have
+# them that the W3C group publishes.
+NAMED = {"id": str, "name": str}
+SERVICE = {"service_url": str, "service_path": str}
+MANIFEST = {
+    "versions": [str],
+    "name": str,
+    "identifierSpace": str,
+    "schemaSpace": str,
+    "serviceVersion": str,
+    "defaultTypes": [NAMED],
+    "view": {"url": str},
+    "preview": {"url": str, "width": int, "height": int},
+    "suggest": {"entity": SERVICE, "type": SERVICE, "property": SERVICE},
+    "extend": {"propose_properties": SERVICE, "property_settings": [dict]},
+}
+CANDIDATE = NAMED | {"description": str, "score": float, "match": bool}
+CANDIDATE |= {"type": [NAMED]}
+
+
+def check_shape(value: Any, shape: Any) -> None:
+    """Check that a value has exactly the fields of a shape, and their types."""
+    if isinstance(shape, dict):
+        assert value.keys() == shape.keys()
+        for name, inner in shape.items():
+            check_shape(value[name], inner)
+    elif isinstance(shape, list):
+        for one in value:
+            check_shape(one, shape[0])
+    else:
+        assert type(value) is shape, value
+
+
+def send_form(client: LocalClient, **fields: Any) -> Any:
+    data = {name: json.dumps(value) for name, value in fields.items()}
+    return client.send("POST", "/reconcile", urlencode(data).encode(), FORM).json()
+
+
+def test_manifest_is_as_the_schema_has_it(local: LocalClient) -> None:
+    manifest = local.get("/reconcile").json()
+    check_shape(manifest, MANIFEST)
+    assert "0.2" in manifest["versions"]
+    disease = {"id": "T047", "name": "Disease or Syndrome (Disorders)"}
+    assert disease in manifest["defaultTypes"]
+    assert manifest["suggest"]["entity"]["service_url"] == "http://127.0.0.1"
+    for page in ("view", "preview"):
+        assert "{{id}}" in manifest[page]["url"]
+
+
+def test_each_query_has_a_result(local: LocalClient) -> None:
+    queries: dict[str, Any] = {
+        "q0": {"query": "heart attack", "limit": 2},
+        "q1": {"query": "fever", "type": "T047"},
+        "q2": {"query": "fever", "type": ["T184", "T047"], "type_strict": "any"},
+        "q3": {"query": "fever", "type": "T999"},
+        "q4": {"properties": [{"pid": "P1", "v": "x"}]},
+        "q5": {"query": 7},
+        "q6": "fever",
+        "q7": {"query": "MI", "properties": [{"pid": "P1", "v": {"id": "x"}}]},
+        "q8": {"query": ""},
+        "q9": {"query": "fever", "limit": float("nan")},
+        "": {"query": "aspirin"},
+    }
+    answer = send_form(local, queries=queries)
+    check_shape(answer, dict.fromkeys(queries, {"result": [CANDIDATE]}))
+    found = {key: one["result"] for key, one in answer.items()}
+    assert len(found["q0"]) == 2
+    first, second = found["q0"]
+    assert (first["id"], first["match"], first["score"]) == ("C0000001", True, 100.0)
+    assert not second["match"]
+    assert "C0000004" not in [one["id"] for one in found["q1"]]
+    assert found["q2"][0]["id"] == "C0000004"
+    for key in ("q3", "q4", "q5", "q6", "q8", "q9"):
+        assert found[key] == []
+    assert not found["q7"][0]["match"]  # two concepts have this name
+    assert found[""][0]["id"] == "C0000006"
+    address = urlencode({"queries": json.dumps({"a": {"query": "fever"}})})
+    inside = local.get(f"/reconcile?{address}").json()
+    assert inside["a"]["result"][0]["id"] == "C0000004"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"queries=[",
+        b"queries=[]",
+        b"queries=" + b"[" * 100_000,
+        b"extend={}",
+        b"extend=%7B%22ids%22%3A%5B1%5D%2C%22properties%22%3A%5B%5D%7D",
+        b"\xff\xfe",
+        b"queries=%FF",
+        b"a&" * 1000,
+    ],
+)
+def test_a_bad_form_is_an_error(local: LocalClient, body: bytes) -> None:
+    answer = local.send("POST", "/reconcile", body, FORM)
+    assert (answer.status, answer.code) == (422, "E457")
+
+
+def test_suggest_finds_concepts_types_and_properties(local: LocalClient) -> None:
+    def suggest(kind: str, prefix: str) -> list[str]:
+        answer = local.get(f"/reconcile/suggest/{kind}", {"prefix": prefix}).json()
+        known = {*NAMED, "description", "notable"}
+        assert all(one.keys() <= known for one in answer["result"])
+        return [one["id"] for one in answer["result"]]
+
+    assert suggest("entity", "heart d")[0] == "C0000003"
+    assert {*suggest("type", "disord")} == {"T047", "T184"}
+    assert suggest("property", "icd") == ["code:ICD10CM"]
+    assert suggest("entity", "") == []
+
+
+def test_extend_has_the_values_of_each_property(local: LocalClient) -> None:
+    names = ("code:ICD10CM", "definition", "parents", "types", "unknown")
+    query = {
+        "ids": ["C0000001", "C0000002", "nothing"],
+        "properties": [{"id": name, "settings": {}} for name in names],
+    }
+    extended = send_form(local, extend=query)
+    check_shape(extended["meta"], [NAMED])
+    assert [one["id"] for one in extended["meta"]] == [*names]
+    definition = "Death of heart muscle for want of blood."
+    assert extended["rows"]["C0000001"] == {
+        "code:ICD10CM": [{"str": "I21"}],
+        "definition": [{"str": definition}],
+        "parents": [{"id": "C0000003", "name": "Heart disease"}],
+        "types": [{"str": "T047"}],
+        "unknown": [],
+    }
+    assert extended["rows"]["C0000002"]["definition"] == []
+    assert extended["rows"]["nothing"] == {name: [] for name in names}
+    proposed = local.get("/reconcile/properties?type=T047&limit=3").json()
+    ids = [one["id"] for one in proposed["properties"]]
+    assert ids == ["name", "definition", "types"]
+
+
+def test_preview_is_a_page_without_scripts(local: LocalClient) -> None:
+    answer = local.get("/reconcile/preview?id=C0000001")
+    assert b"<h1>Myocardial infarction</h1>" in answer.body
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert local.get("/reconcile/preview?id=C1").status == 404
+
+
+def test_inception_finds_items_and_one_item(local: LocalClient) -> None:
+    found = local.get("/inception?q=heart&qc=heart+attack&l=3").json()
+    assert [one.keys() for one in found] == [{"id", "l", "d"}] * 3
+    context = local.get("/inception?q=&qc=heart+attack&l=1").json()
+    assert context[0]["id"] == "C0000001"
+    one = local.get("/inception?id=C0000001").json()
+    assert (one["id"], one["l"]) == ("C0000001", "Myocardial infarction")
+    assert "Death of heart muscle" in one["d"]
+    assert local.get("/inception?id=C1").status == 404
+    assert local.get("/inception?q=&qc=&l=5").json() == []

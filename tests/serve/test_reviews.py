@@ -3,10 +3,8 @@
 import io
 import json
 import sqlite3
-import stat
-import threading
-import time
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +14,75 @@ from sklearn.metrics import cohen_kappa_score
 from spacy_sapbert import load_kb
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
-from spacy_sapbert.serve.reviews import taught
-from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
-from spacy_sapbert.serve.reviews.decisions import NewDecision, Shown
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.serve.reviews.agreement import (
+    compare_reviewers,
+    compute_f1,
+    compute_kappa,
+    find_differences,
+    judge_places,
+)
+from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, NewDecision, Shown
+from spacy_sapbert.serve.reviews.export import annotate_reviews, export_reviews
 from spacy_sapbert.serve.reviews.quality import (
     Answered,
     DecidedMention,
+    list_mentions,
     measure_quality,
 )
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 
 from .conftest import (
-    Client,
     LocalClient,
     OpenLocal,
-    Start,
-    link_all,
-    use_newest,
-    wait_for_teaching,
 )
 
 NOTE = "Fever, no qqxx. MI?"
 
 
-def decide(
-    client: Client | LocalClient, document: str, key: str, /, **fields: Any
-) -> Any:
+FEVER, INFARCT, MITRAL = "C0000004", "C0000001", "C0000002"
+WORD = "C0000008"
+TEXT = "Fever, heart failure, MI."
+ONE, TWO, WIDE, PART, MI = (0, 5), (7, 12), (7, 20), (13, 20), (22, 24)
+
+
+Said = tuple[str, tuple[int, int], str | None]  # who, where and what
+
+
+def say(store: ReviewStore, note: str, *said: Said, settles: bool = False) -> None:
+    (number,) = store.query("SELECT count(*) FROM decisions")[0]
+    store.add_decisions(
+        make_decision(f"key-{number + at:05}", who, note, *span, chosen, settles)
+        for at, (who, span, chosen) in enumerate(said)
+    )
+
+
+def add_note(store: ReviewStore, text: str = TEXT, name: str = "note") -> str:
+    (id,) = store.add_documents([NewNote(name, text)]).documents
+    return id
+
+
+def make_decision(
+    key: str,
+    reviewer: str,
+    document: str,
+    start: int,
+    end: int,
+    chosen: str | None,
+    settles: bool = False,
+) -> NewDecision:
+    return NewDecision(
+        key=key,
+        reviewer=reviewer,
+        document=document,
+        start=start,
+        end=end,
+        chosen=chosen,
+        settles=settles,
+    )
+
+
+def decide(client: LocalClient, document: str, key: str, /, **fields: Any) -> Any:
     shown = [{"cui": "C0000004", "score": 1.0}]
     body = {"key": key, "reviewer": "Ada", "document": document, "shown": shown}
     place = {"start": 0, "end": 5, "chosen": "C0000004"}
@@ -51,39 +92,21 @@ def decide(
 
 @pytest.fixture(scope="module")
 def reviewed(
-    start_service: Start, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Client:
+    open_local: OpenLocal, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> LocalClient:
     """A service with a note that two reviewers have decided on."""
-    path = tmp_path_factory.mktemp("reviews") / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
-    note = {"name": "note", "text": NOTE}
-    document = client.post("/reviews/documents", note).json()["document"]
-    for number, (reviewer, start, end, chosen) in enumerate(
-        [
-            ("Ada", 0, 5, "C0000004"),
-            ("Ada", 10, 14, "C0000008"),
-            ("Ada", 10, 14, "NIL"),
-            ("Ada", 16, 18, "C0000001"),
-            ("Ben", 0, 5, "C0000004"),
-            ("Ben", 16, 18, "C0000002"),
-            ("Ben", 10, 14, "C0000008"),
-            ("Ben", 10, 14, None),
-        ]
-    ):
-        answer = decide(
-            client,
-            document,
-            f"key-{number:05}",
-            reviewer=reviewer,
-            start=start,
-            end=end,
-            chosen=chosen,
-        )
-        assert answer.status == 200, answer.body
-    return client
+    store = ReviewStore(tmp_path_factory.mktemp("reviews") / "reviews.db")
+    note = add_note(store, NOTE)
+    fever, word, mi = (0, 5), (10, 14), (16, 18)
+    say(store, note, ("Ada", fever, FEVER), ("Ada", word, WORD), ("Ada", word, "NIL"))
+    say(store, note, ("Ada", mi, INFARCT), ("Ben", fever, FEVER), ("Ben", mi, MITRAL))
+    say(store, note, ("Ben", word, WORD), ("Ben", word, None))
+    return open_local(sample_kb, store)
 
 
-def test_a_document_has_the_last_decision_of_each_reviewer(reviewed: Client) -> None:
+def test_a_document_has_the_last_decision_of_each_reviewer(
+    reviewed: LocalClient,
+) -> None:
     listed = reviewed.get("/reviews/documents").json()
     assert listed["reviewers"] == ["Ada", "Ben"]
     (document,) = listed["documents"]
@@ -100,17 +123,19 @@ def test_a_document_has_the_last_decision_of_each_reviewer(reviewed: Client) -> 
     ]
 
 
-def test_agreement_is_that_of_mentions_of_both(reviewed: Client) -> None:
+def test_agreement_is_that_of_mentions_of_both(reviewed: LocalClient) -> None:
     (pair,) = reviewed.get("/reviews/agreement").json()
-    assert (pair["reviewers"], pair["mentions"], pair["agree"]) == (
-        ["Ada", "Ben"],
-        2,
-        1,
-    )
+    assert (pair["mentions"], pair["agree"]) == (2, 1)
     assert pair["kappa"] == pytest.approx(1 / 3, abs=1e-4)  # (1/2 − 1/4) / (1 − 1/4)
+    lines = reviewed.get("/reviews/export").body.decode().splitlines()
+    ids = [json.loads(line)["id"].partition("-")[2] for line in lines]
+    assert ids == pair["reviewers"] == ["Ada", "Ben"]
+    assert reviewed.get("/reviews/export?format=docx").code == "E457"
 
 
-def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) -> None:
+def test_quality_is_that_of_the_answers_to_decided_mentions(
+    reviewed: LocalClient,
+) -> None:
     assert reviewed.get("/reviews/quality").status == 405  # it costs
     found = reviewed.post("/reviews/quality", {}).json()
     # fever, and a word that means nothing; on MI they differ
@@ -142,7 +167,7 @@ def test_measure_quality_counts_decisions(sample_kb: Path) -> None:
     "format", ["jsonl", "csv", "pubtator", "brat", "biocxml", "biocjson"]
 )
 def test_an_export_is_read_as_it_was_decided(
-    reviewed: Client, tmp_path: Path, format: str
+    reviewed: LocalClient, tmp_path: Path, format: str
 ) -> None:
     answer = reviewed.get(f"/reviews/export?format={format}&reviewer=Ada")
     assert answer.status == 200
@@ -158,15 +183,6 @@ def test_an_export_is_read_as_it_was_decided(
     mentions = [(mention.mention, mention.parts) for mention in document.mentions]
     expected = [("Fever", [["C0000004"]]), ("qqxx", []), ("MI", [["C0000001"]])]
     assert mentions == expected
-
-
-def test_an_export_of_all_has_a_document_for_each_reviewer(
-    reviewed: Client, tmp_path: Path
-) -> None:
-    lines = reviewed.get("/reviews/export").body.decode().splitlines()
-    ids = [json.loads(line)["id"].partition("-")[2] for line in lines]
-    assert ids == ["Ada", "Ben"]
-    assert reviewed.get("/reviews/export?format=docx").code == "E457"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +204,7 @@ def test_an_export_of_all_has_a_document_for_each_reviewer(
     ],
 )
 def test_a_decision_that_is_not_possible_is_refused(
-    reviewed: Client, fields: dict[str, Any], status: int
+    reviewed: LocalClient, fields: dict[str, Any], status: int
 ) -> None:
     documents = reviewed.get("/reviews/documents").json()["documents"]
     answer = decide(reviewed, documents[0]["id"], "key-of-bad", **fields)
@@ -197,10 +213,10 @@ def test_a_decision_that_is_not_possible_is_refused(
 
 
 def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
-    start_service: Start, sample_kb: Path, tmp_path: Path
+    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
+    client = open_local(sample_kb, ReviewStore(path))
     note = {"name": "note", "text": NOTE}
     document = client.post("/reviews/documents", note).json()["document"]
     assert decide(client, document, "key-before").status == 200
@@ -219,269 +235,12 @@ def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
     assert client.post("/reviews/documents", note).code == "E490"
 
 
-def test_a_service_without_reviews_has_none(service: Client) -> None:
-    assert service.get("/reviews/documents").code == "E467"
-    assert service.get("/reviews/teach").code == "E467"
-
-
-def test_kill_9_loses_no_decision_that_was_accepted(
-    start_service: Start, sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
-    assert path.stat().st_mode & 0o077 == 0
-    note = {"name": "note", "text": "fever " * 100}
-    document = client.post("/reviews/documents", note).json()["document"]
-    accepted: list[str] = []
-
-    def review(reviewer: int) -> None:
-        for place in range(100):
-            key = f"{reviewer}-key-{place:05}"
-            start = 6 * place
-            try:
-                answer = decide(
-                    client,
-                    document,
-                    key,
-                    reviewer=f"R{reviewer}",
-                    start=start,
-                    end=start + 5,
-                )
-            except OSError:
-                return
-            if answer.status == 200:
-                accepted.append(key)
-
-    threads = [threading.Thread(target=review, args=(n,)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    while len(accepted) < 20:
-        time.sleep(0.001)
-    client.process.kill()
-    for thread in threads:
-        thread.join()
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    kept = {key for (key,) in connection.execute("SELECT key FROM decisions")}
-    connection.close()
-    assert {*accepted} <= kept
-    store = ReviewStore(path)  # the file goes on
-    assert len(store.latest()) == len(kept)
-    store.close()
-
-
-def test_teaching_changes_the_links_when_it_is_used(
-    start_service: Start, own_kb: Path, tmp_path: Path
-) -> None:
-    taught = tmp_path / "reviews.db.taught"
-    taught.mkdir(mode=0o755)  # as an older version has made it
-    mode = stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode)
-    client = start_service(own_kb, "--reviews", tmp_path / "reviews.db")
-    body = {"mentions": ["vwkj zzz"]}
-    before = client.post("/mentions", body).json()["mentions"][0]
-    for number in range(12):
-        note = {"name": str(number), "text": f"vwkj zzz and fever {number}"}
-        document = client.post("/reviews/documents", note).json()["document"]
-        place = {"start": 0, "end": 8, "chosen": "C0000008"}
-        assert decide(client, document, f"first-{number:03}", **place).status == 200
-        place = {"start": 13, "end": 18, "chosen": "C0000004"}
-        assert decide(client, document, f"second-{number:03}", **place).status == 200
-    assert client.post("/reviews/switch", {"number": 1}).code == "E469"
-    assert client.post("/reviews/teach", {}).status == 202
-    event = client.wait_for("taught")
-    state = client.get("/reviews/teach").json()
-    assert (event["changed"], state["state"]) == (True, "done")
-    assert [one["used"] for one in state["versions"]] == [False]
-    assert state["report"]["names"]["all"] > state["report"]["before"]["all"]
-    assert client.post("/mentions", body).json()["mentions"][0] == before
-    use_newest(client)
-    after = client.post("/mentions", body).json()["mentions"][0]
-    assert (before["cui"] != "C0000008", after["cui"]) == (True, "C0000008")
-    assert (own_kb / "v1" / "meta.json").is_file()
-    # Its names are texts of the notes. What it shares with the original has none, and
-    # the original stays as it was.
-    paths = [taught, *taught.rglob("*")]
-    shared = {p.name for p in paths if p.is_file() and p.stat().st_nlink > 1}
-    assert {"model.safetensors", "concepts.db"} <= shared
-    assert taught.stat().st_mode & 0o077 == 0
-    assert stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode) == mode
-
-
-def test_teaching_again_uses_the_decisions_that_count_now(
-    start_service: Start, own_kb: Path, tmp_path: Path
-) -> None:
-    client = start_service(own_kb, "--reviews", tmp_path / "reviews.db")
-    documents = []
-    for number in range(12):
-        note = {"name": str(number), "text": f"vwkj zzz, qqw {number}"}
-        documents.append(client.post("/reviews/documents", note).json()["document"])
-
-    def teach(key: str, chosen: dict[str, str | None]) -> list[str | None]:
-        """Decide on both mentions of each note, teach, and link them again."""
-        for number, document in enumerate(documents):
-            for (start, end), cui in zip(
-                ((0, 8), (10, 13)), chosen.values(), strict=True
-            ):
-                own = f"{key}-{number:03}-{start:03}"
-                place = {"start": start, "end": end, "chosen": cui}
-                assert decide(client, document, own, **place).status == 200
-        assert client.post("/reviews/teach", {"force": True}).status == 202
-        client.wait_for("taught")
-        use_newest(client)
-        body = {"mentions": [*chosen], "threshold": -1}
-        found = client.post("/mentions", body).json()["mentions"]
-        return [one["candidates"][0]["alias"] for one in found]
-
-    first = teach("first", {"vwkj zzz": "C0000008", "qqw": "C0000004"})
-    assert first == ["vwkj zzz", "qqw"]
-    again = teach("again", {"vwkj zzz": "C0000005", "qqw": None})
-    # The other decision was withdrawn, and is not a name any more.
-    assert (again[0], again[1] != "qqw") == ("vwkj zzz", True)
-    body = {"mentions": ["vwkj zzz"]}
-    assert client.post("/mentions", body).json()["mentions"][0]["cui"] == "C0000005"
-    assert "vwkj zzz" not in json.dumps(client.get("/concepts/C0000008").json())
-
-
-def test_teaching_without_decisions_is_an_error_with_a_code(
-    start_service: Start, sample_kb: Path, tmp_path: Path
-) -> None:
-    client = start_service(sample_kb, "--reviews", tmp_path / "reviews.db")
-    client.post("/reviews/teach", {"force": True})
-    assert client.wait_for("not_taught")["code"] == "E362"
-    assert client.get("/reviews/teach").json()["error"]["code"] == "E362"
-
-
-class HeldTeaching:
-    """Holds the first teaching when its version is written, and not yet published."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.written, self.released = threading.Event(), threading.Event()
-        teach = taught.teach_documents
-
-        def teach_and_wait(*args: Any, **options: Any) -> Any:
-            result = teach(*args, **options)
-            self.written.set()
-            assert self.released.wait(60)
-            return result
-
-        monkeypatch.setattr(taught, "teach_documents", teach_and_wait)
-
-
-def add_notes(client: LocalClient, word: str, cui: str) -> list[str]:
-    """Add twelve notes with decisions, the last of them on a word of its own."""
-    documents = []
-    for number in range(12):
-        text = f"{word if number == 11 else 'vwkj zzz'}, fever {number}"
-        note = {"name": str(number), "text": text}
-        document = client.post("/reviews/documents", note).json()["document"]
-        place = {"start": 0, "end": len(word), "chosen": cui}
-        assert decide(client, document, f"key-{number:05}", **place).status == 200
-        documents.append(document)
-    return documents
-
-
-def find_files(folder: Path, word: str) -> list[str]:
-    """The files of a folder that have a word in them."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [path.name for path in files if word.encode() in path.read_bytes()]
-
-
-@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
-def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
-    open_local: OpenLocal,
-    own_kb: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    used: bool,
-) -> None:
-    store = ReviewStore(tmp_path / "reviews.db")
-    client = open_local(own_kb, store)
-    word = "qxkw zzz"
-    *others, deleted = add_notes(client, word, "C0000008")
-    if used:
-        client.post("/reviews/teach", {"force": True})
-        wait_for_teaching(client)
-        use_newest(client)
-        # The links of the other notes may have the word as a name of their candidates.
-        link_all(client)
-    held = HeldTeaching(monkeypatch)
-    assert client.post("/reviews/teach", {"force": True}).status == 202
-    assert held.written.wait(60)
-    answer = client.send("DELETE", f"/reviews/documents/{deleted}")
-    held.released.set()
-    assert answer.json()["versions"] >= used
-    state = wait_for_teaching(client)
-    assert [one["report"]["counts"]["documents"] for one in state["versions"]] == [
-        len(others)
-    ]
-    use_newest(client)
-    store.close()
-    assert find_files(tmp_path, word) == []
-    again = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
-    body = {"mentions": [word, "vwkj zzz"], "threshold": -1}
-    found, other = again.post("/mentions", body).json()["mentions"]
-    assert other["candidates"][0]["alias"] == "vwkj zzz"  # it has learned the others
-    assert word not in [one["alias"] for one in found["candidates"]]
-    assert word not in again.get("/search", {"q": word}).body.decode()
-
-
-def test_the_report_of_a_teaching_forgets_a_deleted_note(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
-    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
-    word = "qxkw zzz"
-    *_, deleted = add_notes(client, word, "C0000008")
-    note = {"name": "other", "text": f"{word} means something else"}
-    other = client.post("/reviews/documents", note).json()["document"]
-    place = {"start": 0, "end": len(word), "chosen": "C0000005"}
-    assert decide(client, other, "key-other", **place).status == 200
-    client.post("/reviews/teach", {"force": True})
-    (contradiction,) = wait_for_teaching(client)["report"]["contradictions"]
-    assert contradiction["mention"] == word
-    assert client.send("DELETE", f"/reviews/documents/{other}").status == 200
-    assert client.send("DELETE", f"/reviews/documents/{deleted}").status == 200
-    assert word not in client.get("/reviews/teach").body.decode()
-
-
-def test_what_a_killed_teaching_left_is_removed(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
-    """It may have texts of notes that were deleted since, whatever its number."""
-    folder = tmp_path / "reviews.db.taught"
-    for name in ("3", ".7.abcd.tmp"):  # not described yet, not whole
-        (folder / name).mkdir(parents=True)
-        (folder / name / "taught.jsonl").write_text("a text")
-    open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
-    assert [*folder.iterdir()] == []
-
-
 def read_keys(path: Path) -> list[str]:
     connection = sqlite3.connect(path)
     sql = "SELECT key FROM decisions ORDER BY number"
     keys = [key for (key,) in connection.execute(sql)]
     connection.close()
     return keys
-
-
-def make_decision(
-    key: str,
-    reviewer: str,
-    document: str,
-    start: int,
-    end: int,
-    chosen: str | None,
-    *,
-    settles: bool = False,
-) -> NewDecision:
-    return NewDecision(
-        key=key,
-        reviewer=reviewer,
-        document=document,
-        start=start,
-        end=end,
-        chosen=chosen,
-        settles=settles,
-    )
 
 
 def add_decisions(store: ReviewStore, *keys: str) -> None:
@@ -561,11 +320,6 @@ def test_kappa_is_that_of_scikit_learn(one: str, other: str) -> None:
     assert compute_kappa(one, other) == pytest.approx(expected)
 
 
-def test_kappa_of_nothing_or_of_one_concept_is_none() -> None:
-    assert compute_kappa("", "") is None
-    assert compute_kappa("AA", "AA") is None
-
-
 def test_reviewers_are_compared_in_pairs() -> None:
     decisions = [
         make_decision(f"{name}-key-{n:04}", name, "d", n, n + 1, chosen)
@@ -575,3 +329,131 @@ def test_reviewers_are_compared_in_pairs() -> None:
     pairs = compare_reviewers(decisions)
     assert [pair.reviewers for pair in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
     assert [pair.agree for pair in pairs] == [1, 1, 0]
+    assert compute_kappa("", "") is compute_kappa("AA", "AA") is None
+    ours = {("d", 0, 5): "A", ("d", 8, 9): "B", ("e", 0, 1): "A"}
+    theirs = {("d", 0, 5): "A", ("d", 7, 9): "B", ("d", 3, 4): "NO_MENTION"}
+    assert compute_f1(ours, theirs) == 0.5  # of document e only one has decided
+    assert compute_f1({}, theirs) is None
+
+
+def count_open(store: ReviewStore, kb: KnowledgeBase) -> int:
+    return sum(one.agreed is None for one in find_differences(store, kb).places)
+
+
+def find_agreed(store: ReviewStore) -> dict[tuple[int, int], str | None]:
+    ((_, judged),) = judge_places(store.latest(), store.names("done"))
+    return {(one.start, one.end): agreed for one, _, agreed, _ in judged}
+
+
+def check_everywhere(
+    store: ReviewStore, kb: KnowledgeBase, expected: Iterable[tuple[str, str]]
+) -> None:
+    """Check that export, teaching and quality have what is agreed, and no more."""
+    expected = sorted(expected)
+    lines = export_reviews(store, kb, "jsonl", "agreed").splitlines()
+    entities = [one for line in lines for one in json.loads(line)["entities"]]
+    assert sorted((one["text"], one["cui"]) for one in entities) == expected
+    taught = [one for gold in annotate_reviews(store) for one in gold.mentions]
+    assert sorted((one.mention, one.parts[0][0]) for one in taught) == expected
+    counted = [(one.text, one.chosen) for one in list_mentions(store, kb)]
+    assert sorted(one for one in counted if one[1] != NO_MENTION) == expected
+
+
+def test_a_mention_that_another_has_not_in_a_done_note_is_not_agreed(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    """It was listed as a difference, and all the same exported and taught."""
+    note = add_note(store)
+    say(store, note, ("Anna", ONE, FEVER), ("Ben", ONE, FEVER), ("Ben", WIDE, INFARCT))
+    check_everywhere(store, kb, [("Fever", FEVER), ("heart failure", INFARCT)])
+    store.set_done(note, "Anna", True)  # without heart failure
+    assert find_agreed(store) == {ONE: FEVER, WIDE: None}
+    (difference,) = find_differences(store, kb).places
+    assert difference.choices == {"Anna": None, "Ben": INFARCT}
+    check_everywhere(store, kb, [("Fever", FEVER)])
+    store.set_done(note, "Anna", False)
+    check_everywhere(store, kb, [("Fever", FEVER), ("heart failure", INFARCT)])
+
+
+def test_who_has_done_a_note_without_a_decision_says_that_it_has_no_mention(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    note = add_note(store)
+    store.set_done(note, "Anna", True)
+    say(store, note, ("Ben", ONE, FEVER))
+    assert count_open(store, kb) == 1
+    check_everywhere(store, kb, [])
+
+
+def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    note = add_note(store)
+    say(store, note, ("Anna", TWO, INFARCT), ("Ben", WIDE, INFARCT))
+    assert find_agreed(store) == {TWO: None, WIDE: None}
+    check_everywhere(store, kb, [])
+    say(store, note, ("Lead", WIDE, MITRAL), settles=True)  # a third answer
+    assert find_agreed(store) == {TWO: NO_MENTION, WIDE: MITRAL}
+    assert count_open(store, kb) == 0
+    check_everywhere(store, kb, [("heart failure", MITRAL)])
+    say(store, note, ("Lead", WIDE, None), settles=True)  # undo
+    assert count_open(store, kb) == 2
+    check_everywhere(store, kb, [])
+
+
+def test_a_mention_in_another_is_agreed_if_both_have_it(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    note = add_note(store)
+    say(store, note, ("Anna", WIDE, INFARCT), ("Anna", PART, MITRAL))
+    say(store, note, ("Ben", WIDE, INFARCT), ("Ben", PART, MITRAL))
+    check_everywhere(store, kb, [("heart failure", INFARCT), ("failure", MITRAL)])
+
+
+def test_a_changed_span_is_no_answer_to_the_old_one_of_another(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    """Ben says that "heart failure" is not a mention, and nothing of "heart"."""
+    note = add_note(store)
+    say(store, note, ("Anna", TWO, INFARCT), ("Ben", WIDE, NO_MENTION))
+    assert find_agreed(store) == {TWO: INFARCT, WIDE: NO_MENTION}
+
+
+def test_an_open_mark_is_no_answer_and_keeps_a_note_from_being_agreed(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    note = add_note(store)
+    say(store, note, ("Anna", ONE, FEVER), ("Ben", MI, OPEN))
+    assert find_agreed(store) == {ONE: None}  # Ben is at work
+    assert find_differences(store, kb).total == 0
+    check_everywhere(store, kb, [])
+    assert store.documents()[0].decisions == 1
+    assert export_reviews(store, kb, "jsonl", "Ben") == b""  # nothing yet
+    say(store, note, ("Ben", ONE, FEVER))
+    check_everywhere(store, kb, [("Fever", FEVER)])
+    say(store, note, ("Ben", MI, None))
+    say(store, note, ("Ben", ONE, None))
+    check_everywhere(store, kb, [("Fever", FEVER)])
+
+
+def test_a_note_that_is_done_without_mentions_is_exported_unless_marked(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    note = add_note(store)
+    store.set_done(note, "Anna", True)
+    for who in ("agreed", "Anna"):
+        (line,) = export_reviews(store, kb, "jsonl", who).splitlines()
+        assert json.loads(line)["entities"] == []
+    say(store, note, ("Anna", MI, OPEN))
+    assert export_reviews(store, kb, "jsonl", "agreed") == b""
+
+
+def test_what_is_settled_comes_after_what_is_open(
+    store: ReviewStore, kb: KnowledgeBase
+) -> None:
+    first, second = add_note(store), add_note(store, name="other")
+    say(store, first, ("Anna", ONE, FEVER), ("Ben", ONE, INFARCT))
+    say(store, second, ("Carl", MI, MITRAL), ("Ben", MI, INFARCT))
+    say(store, first, ("Lead", ONE, FEVER), settles=True)
+    found = find_differences(store, kb).places
+    assert [one.agreed for one in found] == [None, FEVER]

@@ -1,12 +1,18 @@
-"""A service starts, switches to a new version, and ends."""
+"""A service that listens: alone, with others, behind a proxy, and killed at work."""
 
+import json
+import os
+import re
+import shutil
 import signal
 import socket
-import sys
+import sqlite3
 import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -14,54 +20,116 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.serve.access import Access, Role
-from spacy_sapbert.serve.server import open_socket
+from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.serve.settings import check_remote, is_local
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 
-from .conftest import Reply, Start
+from .conftest import (
+    JSON,
+    Client,
+    Listen,
+    OpenLocal,
+    Reply,
+    Start,
+    ThreadClient,
+    decide,
+    link_all,
+    send_files,
+    use_newest,
+    wait_for_teaching,
+)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.5.5.5", "::1", "localhost"])
-def test_a_local_address_needs_no_token(host: str) -> None:
-    assert is_local(host)
-    check_remote(host, tokens=(), allow_remote=False)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "terms.example", ""])
-def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
-    with pytest.raises(SapbertError, match="E450"):
-        check_remote(host, tokens=(), allow_remote=False)
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        *(("127.0.0.1", True), ("127.5.5.5", True), ("::1", True), ("localhost", True)),
+        *(("0.0.0.0", False), ("::", False), ("10.0.0.1", False)),
+        *(("terms.example", False), ("", False)),
+    ],
+)
+def test_an_address_that_others_reach_needs_a_token(host: str, local: bool) -> None:
+    assert is_local(host) is local
     check_remote(host, tokens=[Access("t", Role.READER)], allow_remote=False)
     check_remote(host, tokens=(), allow_remote=True)
+    if local:
+        check_remote(host, tokens=(), allow_remote=False)
+    else:
+        with pytest.raises(SapbertError, match="E450"):
+            check_remote(host, tokens=(), allow_remote=False)
 
 
-def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
-    with open_socket("127.0.0.1", 0) as bound:
-        assert bound.proto == socket.IPPROTO_TCP  # else asyncio sets no TCP_NODELAY
-
-
-def test_a_port_in_use_is_an_error_before_anything_is_loaded(
-    sample_kb: Path, new_process: Any
-) -> None:
+def test_wrong_options_are_errors_before_anything_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
-        port = used.getsockname()[1]
-        command = ["serve", str(sample_kb), "--port", str(port)]
-        done = new_process.run(
-            [sys.executable, "-m", "spacy_sapbert", *command], timeout=120
-        )
-    assert done.returncode == 1
-    assert "[E450]" in done.stderr
-    assert done.stderr.count("\n") == 1
+        for options, code, error in (
+            (["--port", used.getsockname()[1]], 1, "E450"),
+            (["--port", 0, "--documents", tmp_path], 1, "E423"),
+            (["--host", "0.0.0.0"], 1, "E450"),
+            (["--limit", "seconds=0"], 1, "E331"),
+            (["--workers", 0], 2, "--workers"),
+            (["--workers", 65], 2, "--workers"),
+        ):
+            assert error in invoke("serve", "not there", *options, code=code).output
+
+
+@pytest.fixture(scope="module")
+def served(listen: Listen, sample_kb: Path) -> ThreadClient:
+    return listen(sample_kb)
+
+
+def test_requests_in_parallel_get_their_own_answers(served: ThreadClient) -> None:
+    words = {"fever": "C0000004", "aspirin": "C0000006", "headache": "C0000007"}
+    wrong: list[str] = []
+
+    def ask(word: str, k: int) -> None:
+        body = {"texts": [f"A case of {word}."] * k, "k": k}
+        for _ in range(3):
+            documents = served.post("/link", body).json()["documents"]
+            found = [d["entities"][0] for d in documents]
+            if any(one["cui"] != words[word] for one in found):
+                wrong.append(word)
+            if any(len(one["candidates"]) != k for one in found) or len(found) != k:
+                wrong.append(f"{word} {k}")
+
+    run_all(*((ask, word, k) for word in words for k in (1, 3)))
+    assert wrong == []
+
+
+def run_all(*calls: tuple[Any, ...]) -> None:
+    """Call functions at the same time, and wait until all have ended."""
+    threads = [threading.Thread(target=call, args=args) for call, *args in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_work_ends_when_the_client_has_gone(served: ThreadClient) -> None:
+    text = "heart attack, fever and headache. " * 20_000
+    body = json.dumps({"texts": [text]}).encode()
+    head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+    head += "\r\nContent-Type: application/json"
+    with served.connect(f"{head}\r\n\r\n".encode() + body):
+        time.sleep(1)  # the pipeline works on it
+    events: list[Any] = []
+    while not events:
+        time.sleep(0.01)
+        events = [e for e in served.read_events("request") if e.get("gone")]
+    assert (events[0]["route"], events[0]["status"]) == ("/link", 0)
+    assert events[0]["bytes"] == len(body)
+    answer = served.post("/link", {"texts": ["fever"]})
+    assert answer.json()["documents"][0]["entities"][0]["cui"] == "C0000004"
 
 
 def test_a_new_version_is_used_and_a_damaged_one_is_not(
-    start_service: Start, own_kb: Path
+    listen: Listen, own_kb: Path
 ) -> None:
-    client = start_service(own_kb)
+    client = listen(own_kb)
     body = {"mentions": ["zebra stripes"]}
     before = client.post("/mentions", body).json()
-    kb = load_kb(own_kb)
-    add_concepts(kb, [Concept("C0000009", ["Zebra stripes"], types=["T047"])])
+    zebra = Concept("C0000009", ["Zebra stripes"], types=["T047"])
+    add_concepts(load_kb(own_kb), [zebra])
     digest = client.wait_for("kb_switched")["digest"]
     after = client.post("/mentions", body).json()
     assert (after["mentions"][0]["cui"], after["kb"]) == ("C0000009", digest)
@@ -69,36 +137,382 @@ def test_a_new_version_is_used_and_a_damaged_one_is_not(
     (own_kb / "v2" / "meta.json").write_text("{", "utf8")
     assert client.wait_for("kb_not_switched")["code"] == "E304"
     assert client.post("/mentions", body).json() == after
-    assert client.stop() == 0
 
 
-def test_the_end_loses_no_accepted_request(
-    start_service: Start, sample_kb: Path
-) -> None:
-    client = start_service(sample_kb)
-    text = "Fever and a heart attack. " * 1_500
+def test_the_end_loses_no_accepted_request(listen: Listen, sample_kb: Path) -> None:
+    client = listen(sample_kb)
     replies: list[Reply] = []
 
     def ask() -> None:
+        text = "Fever and a heart attack. " * 500
         replies.append(client.post("/link", {"texts": [text], "k": 1}))
 
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(200):  # until all three are accepted
-        if b"sapbert_requests_in_flight 4.0" in client.get("/metrics").body:
-            break
-        time.sleep(0.01)
-    assert client.stop(signal.SIGTERM) == 0
-    for thread in threads:
-        thread.join()
+    def stop() -> None:
+        for _ in range(200):  # until all three are accepted
+            if b"sapbert_requests_in_flight 4.0" in client.get("/metrics").body:
+                break
+            time.sleep(0.01)
+        client.stop()
+
+    run_all((ask,), (ask,), (ask,), (stop,))
     assert [reply.status for reply in replies] == [200] * 3
-    found = replies[0].json()["documents"][0]["entities"]
-    assert len(found) == 3_000
+    assert len(replies[0].json()["documents"][0]["entities"]) == 1_000
+
+
+def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(
+    listen: Listen, sample_kb: Path, tmp_path: Path
+) -> None:
+    """All requests waited for five seconds, and reading was an error of the service."""
+    store = ReviewStore(tmp_path / "reviews.db")
+    store.query("PRAGMA busy_timeout = 1000")
+    client = listen(sample_kb, store)
+    (id,) = send_files(client, ("a.txt", "Fever."))["documents"]
+    paths = [f"/reviews/documents/{id}?reviewer=Ada", "/reviews/queue?reviewer=Ada"]
+    answers: list[Any] = []
+    holder = sqlite3.connect(tmp_path / "reviews.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+
+    def look_meanwhile() -> None:
+        time.sleep(0.3)
+        for _ in range(3):
+            assert client.get("/healthz").status == 200
+            assert client.post("/link", {"texts": ["Fever."]}).status == 200
+        answers.append("others")
+
+    def read(path: str) -> None:
+        answers.append(client.get(path))
+
+    run_all((look_meanwhile,), *((read, path) for path in paths))
+    first, *late = answers  # they wait, and nobody else
+    assert first == "others"
+    assert [(one.status, one.code) for one in late] == [(503, "E491")] * 2
+    holder.execute("ROLLBACK")
+    assert client.get(paths[0]).status == 200
+
+
+def test_a_damaged_knowledge_base_is_an_error_of_the_service(
+    open_local: OpenLocal, own_kb: Path
+) -> None:
+    client = open_local(own_kb)
+    path = own_kb / "v1" / "concepts.db"
+    with path.open("r+b") as file:
+        file.write(b"\xff" * path.stat().st_size)
+    for answer in (
+        client.get("/concepts/C0000007"),
+        client.post("/mentions", {"mentions": ["asthma"], "types": ["T047"]}),
+    ):
+        assert (answer.status, answer.code) == (500, "E465")
+        assert str(own_kb) not in answer.body.decode()
+        event = json.loads(client.log.getvalue().splitlines()[-1])
+        assert (event["status"], event["code"]) == (500, "E306")
+
+
+# --- processes ---
+
+
+PUBTATOR = "{0}|t|Day {0}: vwkj zzz, fever, MI.\n{0}|a|\n"
+
+
+def open_places(client: Client, reviewer: str) -> dict[str, list[Any]]:
+    """The open places of a reviewer by text, after all documents are linked."""
+    link_all(client)
+    found = client.get(f"/reviews/queue?reviewer={reviewer}").json()["first"]
+    return {one["mention"]["text"].lower(): one["places"] for one in found}
+
+
+def count_open(client: Client) -> int:
+    """The number of differences that are not settled."""
+    found = client.get("/reviews/differences").json()["places"]
+    return sum(one["agreed"] is None for one in found)
+
+
+def link_first(client: Client, mention: str) -> Any:
+    (linked,) = client.post("/mentions", {"mentions": [mention]}).json()["mentions"]
+    return linked["cui"]
+
+
+def write_day(path: Path) -> None:
+    """Write twenty documents with three mentions each."""
+    with path.open("w") as file:
+        for number in range(20):
+            text = PUBTATOR.format(number)
+            file.write(text)
+            line = text.partition("|t|")[2]
+            for word, cui in (("vwkj zzz", "-1"), ("fever", "C4"), ("MI", "C1")):
+                start, cui = line.index(word), cui.replace("C", "C000000")
+                place = f"{start}\t{start + len(word)}"
+                file.write(f"{number}\t{place}\t{word}\tDisease\t{cui}\n")
+            file.write("\n")
+
+
+def test_a_day_with_kill_9_at_any_moment_loses_nothing(
+    start_service: Start, own_kb: Path, tmp_path: Path
+) -> None:
+    """Twenty documents with links, two reviewers, agree, teach, use, back, export."""
+    documents, reviews = tmp_path / "day.pubtator", tmp_path / "reviews.db"
+    write_day(documents)
+    options = [own_kb, "--reviews", reviews]
+    client = start_service(*options, "--documents", documents)
+    assert reviews.stat().st_mode & 0o077 == 0
+    places = open_places(client, "Ada")
+    assert {text: len(found) for text, found in places.items()} == {
+        "vwkj zzz": 20,
+        "fever": 20,
+        "mi": 20,
+    }
+    decide(client, "Ada", places["vwkj zzz"], "C0000008")
+    accepted: list[Any] = []
+
+    def write(first: int) -> None:
+        for place in places["fever"][first::3]:
+            try:
+                decide(client, "Ada", [place], "C0000004")
+            except OSError:
+                return
+            accepted.append(place)
+
+    def kill() -> None:
+        while len(accepted) < 5:
+            time.sleep(0.001)
+        client.process.kill()
+
+    run_all((write, 0), (write, 1), (write, 2), (kill,))
+    with sqlite3.connect(reviews) as connection:
+        checked = connection.execute("PRAGMA integrity_check").fetchall()
+        assert checked == [("ok",)]
+    client = start_service(*options, "--documents", documents)  # they are there once
+    left = open_places(client, "Ada")
+    assert 17 - len(accepted) <= len(left.get("fever", [])) <= 20 - len(accepted)
+    assert not [place for place in accepted if place in left.get("fever", [])]
+    decide(client, "Ada", left["fever"], "C0000004")
+    decide(client, "Ada", left["mi"], "C0000001")
+    assert open_places(client, "Ada") == {}
+    other = open_places(client, "Ben")
+    decide(client, "Ben", other["mi"][:4], "C0000002")
+    decide(client, "Ben", other["mi"][4:], "C0000001")
+    found = client.get("/reviews/differences").json()
+    assert (found["total"], count_open(client)) == (4, 4)
+    settled = [one["place"] for one in found["places"]]
+    decide(client, "Ben", settled, "C0000001", settles=True)
+    assert count_open(client) == 0
+    assert client.post("/reviews/teach", {"force": True}).status == 202
+    taught = tmp_path / "reviews.db.taught"
+    while not [*taught.glob(".1.*.tmp")]:
+        time.sleep(0.001)
+    client.process.kill()
+    client = start_service(*options)
+    assert [*taught.iterdir()] == []  # nothing of the texts is left
+    assert count_open(client) == 0
+    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert client.wait_for("taught")["changed"]
+    before = link_first(client, "vwkj zzz")
+    assert use_newest(client)["report"]["counts"]["mentions"] == 60
+    assert (before != "C0000008", link_first(client, "vwkj zzz")) == (True, "C0000008")
+    client.process.kill()
+    client = start_service(*options)  # what was in use is in use again
+    assert link_first(client, "vwkj zzz") == "C0000008"
+    (version,) = client.get("/reviews/teach").json()["versions"]
+    assert version["used"]
+    state = client.post("/reviews/switch", {"number": None}).json()
+    assert not state["versions"][0]["used"]
+    assert link_first(client, "vwkj zzz") == before
+    lines = client.get("/reviews/export?reviewer=agreed").body.splitlines()
+    exported = [json.loads(line) for line in lines]
+    assert sorted(one["id"] for one in exported) == sorted(map(str, range(20)))
+    assert {len(one["entities"]) for one in exported} == {3}
+    # What was learned from a deleted document goes with it.
+    found = client.get("/reviews/places?text=vwkj%20zzz").json()
+    assert found["total"] == 20
+    id = found["places"][0]["document"]
+    assert client.send("DELETE", f"/reviews/documents/{id}").json() == {"versions": 1}
+    assert client.get("/reviews/teach").json()["versions"] == []
+    assert not (taught / "1").exists()
+    assert client.post("/reviews/switch", {"number": 1}).code == "E469"
+    assert client.stop() == 0
     assert "ended" in client.lines[-1]
 
 
-def test_importing_the_package_imports_no_service(new_process: Any) -> None:
-    code = "import sys, spacy_sapbert.cli.main; print({*sys.modules} & {*sys.argv[1:]})"
-    done = new_process.python(code, "fastapi", "starlette", "uvicorn", check=True)
-    assert done.stdout == "set()\n"
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def start_two(start_service: Start, *options: object) -> tuple[Client, tuple[int, int]]:
+    """Start two processes, and return their ids."""
+    client = start_service(*options, "--workers", 2)
+    client.wait_for("listening")  # the second one
+    events = [json.loads(line) for line in client.lines if line.startswith("{")]
+    first, second = (e["process"] for e in events if e["event"] == "listening")
+    return client, (first, second)
+
+
+def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
+    start_service: Start, own_kb: Path, tmp_path: Path
+) -> None:
+    options, word = [own_kb, "--reviews", tmp_path / "reviews.db"], "vwkj zzz"
+    client = start_service(*options)
+    files = [(f"{n}.txt", f"{word}, fever {n}") for n in range(12)]
+    ids = send_files(client, *files)["documents"]
+    places = [{"document": id, "start": 0, "end": 8} for id in ids]
+    decide(client, "Ada", places, "C0000008")
+    for _ in range(2):
+        assert client.post("/reviews/teach", {"force": True}).status == 202
+        wait_for_teaching(client)
+    use_newest(client)
+    assert client.stop() == 0
+    client, started = start_two(start_service, *options)
+    note = {"name": "note", "text": "Fever. " * 8}
+    document = client.post("/reviews/documents", note).json()["document"]
+
+    def write(reviewer: str) -> None:
+        for number in range(8):
+            place = {"document": document, "start": 7 * number, "end": 7 * number + 5}
+            decide(client, reviewer, [place], "C0000004")
+
+    run_all(*((write, f"Anna {number}") for number in range(4)))
+    assert client.post("/reviews/teach", {}).code == "E495"
+    assert client.get("/metrics").code == "E495"
+    assert link_first(client, word) == "C0000008"
+    deleted = client.send("DELETE", f"/reviews/documents/{ids[0]}").json()
+    assert deleted == {"versions": 2}
+    for _ in range(2):  # in the process that deletes, and in the other one
+        client.wait_for("kb_switched")
+    assert "C0000008" not in {link_first(client, word) for _ in range(20)}
+    assert [*(tmp_path / "reviews.db.taught").iterdir()] == []
+    assert client.stop() == 0
+    assert not any(map(is_running, started))
+    assert len(ReviewStore(tmp_path / "reviews.db").latest()) == 32 + len(ids) - 1
+
+
+def test_if_one_process_dies_the_others_end(
+    start_service: Start, sample_kb: Path
+) -> None:
+    client, (first, second) = start_two(start_service, sample_kb)
+    os.kill(first, signal.SIGKILL)
+    assert client.process.wait(timeout=60) == 1
+    client.reader.join(timeout=10)
+    assert "E494" in client.lines[-1]
+    for _ in range(50):
+        if not is_running(second):
+            break
+        time.sleep(0.1)
+    assert not is_running(second)
+    # They went on to listen, so that the service could not be started again.
+    client, _ = start_two(start_service, sample_kb)
+    client.stop(signal.SIGKILL)
+    for _ in range(600):  # they may have to end slowly on a busy machine
+        try:
+            socket.create_connection(("127.0.0.1", client.port)).close()
+        except ConnectionRefusedError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process still listens")
+
+
+NGINX = shutil.which("nginx")
+CONFIG = """
+daemon off; pid {folder}/pid; error_log {folder}/error.log;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/1; uwsgi_temp_path {folder}/2; scgi_temp_path {folder}/3;
+    server {{
+        listen 127.0.0.1:{port};
+        location /terms/ {{ proxy_pass http://127.0.0.1:{to}/; }}
+    }}
+}}
+"""
+
+
+def fetch(address: str, data: Any = None, **headers: str) -> str:
+    body = None if data is None else json.dumps(data).encode()
+    with urlopen(Request(address, body, {**JSON, **headers}), timeout=20) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+@pytest.mark.skipif(NGINX is None, reason="no nginx is installed")
+def test_a_service_behind_a_path_of_a_proxy(
+    listen: Listen, new_process: Any, sample_kb: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}/terms"
+    store = ReviewStore(tmp_path / "reviews.db")
+    service = listen(sample_kb, store, public_url=base)
+    config = tmp_path / "nginx.conf"
+    config.write_text(CONFIG.format(folder=tmp_path, port=port, to=service.port))
+    new_process.start([NGINX, "-c", config, "-e", tmp_path / "error.log"])
+    for _ in range(100):
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                break
+        time.sleep(0.1)
+    todo, seen = [f"{base}/"], set()  # all files of the page
+    while todo:
+        address = todo.pop()
+        if address not in seen:
+            seen.add(address)
+            assert address.startswith(f"{base}/")
+            text = fetch(address)
+            parts = re.findall(r'(?:src|href)="([^"#][^"]*)"', text)
+            parts += re.findall(r'(?:from|import)\s*\(?"(\.[^"]+)"', text)
+            todo += [urljoin(address, part) for part in parts if "{" not in part]
+    assert any(address.partition("?")[0].endswith(".js") for address in seen)
+    origin = base.removesuffix("/terms")
+    note = {"name": "n", "text": "Fever."}
+    kept = json.loads(fetch(f"{base}/reviews/documents", note, origin=origin))
+    place = {"document": kept["document"], "start": 0, "end": 5}
+    decision = {**place, "key": "k" * 8, "reviewer": "Ben", "chosen": "C0000004"}
+    fetch(f"{base}/reviews/decisions", {"decisions": [decision]}, origin=origin)
+    found = fetch(f"{base}/reviews/export?reviewer=Ben")
+    assert json.loads(found)["entities"][0]["cui"] == "C0000004"
+    manifest = json.loads(fetch(f"{base}/reconcile"))
+    assert manifest["identifierSpace"] == f"{base}/concepts/"
+    for suggest in manifest["suggest"].values():
+        address = suggest["service_url"] + suggest["service_path"]
+        assert json.loads(fetch(f"{address}?prefix=fev"))["result"] is not None
+    preview = manifest["preview"]["url"].replace("{{id}}", "C0000004")
+    assert "Fever" in fetch(preview)
+
+
+CLIENT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from spacy_sapbert_client import Client
+from spacy_sapbert_client.api.linking import link_texts
+from spacy_sapbert_client.models import LinkRequest
+
+client = Client(base_url=sys.argv[2])
+answer = link_texts.sync(client=client, body=LinkRequest(texts=["A heart attack."]))
+print([entity.cui for entity in answer.documents[0].entities])
+"""
+
+
+def test_a_generated_client_links_a_note(
+    served: ThreadClient, new_process: Any, tmp_path: Path
+) -> None:
+    """`OPENAPI_CLIENT_PYTHON` names a Python that has openapi-python-client."""
+    python = os.environ.get("OPENAPI_CLIENT_PYTHON")
+    if not python:
+        pytest.skip("OPENAPI_CLIENT_PYTHON names no Python with the generator")
+    described = tmp_path / "openapi.json"
+    described.write_bytes(served.get("/openapi.json").body)
+    target = tmp_path / "client"
+    command = [
+        *(python, "-m", "openapi_python_client", "generate", "--meta", "none"),
+        *("--path", described, "--output-path", target / "spacy_sapbert_client"),
+    ]
+    done = new_process.run(command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout, done.stdout
+    script = tmp_path / "use.py"
+    script.write_text(CLIENT)
+    address = f"http://127.0.0.1:{served.port}"
+    used = new_process.run([python, script, target, address])
+    assert used.stdout.strip() == "['C0000001']", used.stderr

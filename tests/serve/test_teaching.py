@@ -1,23 +1,24 @@
 """From the import of notes to a taught version and back, and what may come between."""
 
 import json
-import sqlite3
+import stat
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spacy_sapbert import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import (
-    Client,
     LocalClient,
     OpenLocal,
-    Start,
     decide,
+    link_all,
     send_files,
     use_newest,
     wait_for_teaching,
@@ -27,21 +28,21 @@ FEVER, WARD = "C0000004", "C0000008"  # the second has a word of the ward
 WORD = "vwkj zzz"
 
 
-def teach(client: Client | LocalClient) -> Any:
+def teach(client: LocalClient) -> Any:
     assert client.post("/reviews/teach", {"force": True}).status == 202
     return wait_for_teaching(client)
 
 
-def link(client: Client | LocalClient, mention: str) -> Any:
+def link(client: LocalClient, mention: str) -> Any:
     body = {"mentions": [mention], "threshold": -1}
     (found,) = client.post("/mentions", body).json()["mentions"]
     return found["candidates"][0]["alias"]
 
 
 def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(
-    start_service: Start, own_kb: Path, tmp_path: Path
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
 ) -> None:
-    client = start_service(own_kb, "--reviews", tmp_path / "reviews.db")
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     same = f"{WORD}, fever."
     files = [(f"ward{n}/note.txt", same if n < 2 else f"{same} {n}") for n in range(12)]
     added = send_files(client, *files)
@@ -115,7 +116,7 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(
     assert texts == {*ids[1:]}  # the note of equal text stays
 
 
-def add_notes(client: Client | LocalClient) -> list[str]:
+def add_notes(client: LocalClient) -> list[str]:
     files = [(f"{n}.txt", f"{WORD}, fever {n}") for n in range(12)]
     ids: list[str] = send_files(client, *files)["documents"]
     decide(client, "Ada", [{"document": id, "start": 0, "end": 8} for id in ids], WARD)
@@ -148,29 +149,6 @@ def test_a_new_version_of_the_base_is_followed_while_a_taught_one_is_used(
     assert again.get("/concepts/L0000001").status == 200
 
 
-def test_a_deletion_reaches_all_versions_and_all_processes(
-    start_service: Start, own_kb: Path, tmp_path: Path
-) -> None:
-    options = [own_kb, "--reviews", tmp_path / "reviews.db"]
-    client = start_service(*options)
-    ids = add_notes(client)
-    for _ in range(2):
-        teach(client)
-    use_newest(client)
-    client.stop()
-    client = start_service(*options, "--workers", 2)
-    client.wait_for("listening")  # the second one
-    assert link(client, WORD) == WORD
-    assert client.send("DELETE", f"/reviews/documents/{ids[0]}").json() == {
-        "versions": 2
-    }
-    for _ in range(2):  # in the process that deletes, and in the other one
-        client.wait_for("kb_switched")
-    assert WORD not in {link(client, WORD) for _ in range(20)}
-    assert [*(tmp_path / "reviews.db.taught").iterdir()] == []
-    client.stop()  # a process that is killed leaves its others behind
-
-
 def test_what_a_killed_deletion_left_is_removed(
     open_local: OpenLocal, own_kb: Path, tmp_path: Path
 ) -> None:
@@ -186,30 +164,161 @@ def test_what_a_killed_deletion_left_is_removed(
     assert link(again, WORD) != WORD
 
 
-def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(
-    start_service: Start, sample_kb: Path, tmp_path: Path
+def test_a_taught_version_shares_no_text_with_others(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
 ) -> None:
-    """All requests waited for five seconds, and reading was an error of the service."""
-    path = tmp_path / "reviews.db"
-    client = start_service(sample_kb, "--reviews", path)
-    (id,) = send_files(client, ("a.txt", "Fever."))["documents"]
-    paths = [f"/reviews/documents/{id}?reviewer=Ada", "/reviews/queue?reviewer=Ada"]
-    answers: list[Any] = []
-    readers = [
-        threading.Thread(target=lambda path=path: answers.append(client.get(path)))
-        for path in paths
+    taught = tmp_path / "reviews.db.taught"
+    taught.mkdir(mode=0o755)  # as an older version has made it
+    mode = stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode)
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    assert (tmp_path / "reviews.db").stat().st_mode & 0o077 == 0
+    assert client.post("/reviews/switch", {"number": 1}).code == "E469"
+    client.post("/reviews/teach", {"force": True})  # nothing is decided
+    while (state := client.get("/reviews/teach").json())["state"] == "running":
+        pass
+    assert state["error"]["code"] == "E362"
+    for id in add_notes(client):
+        decide(client, "Ada", [{"document": id, "start": 10, "end": 15}], FEVER)
+    before = link(client, WORD)
+    assert client.post("/reviews/teach", {}).status == 202
+    state = wait_for_teaching(client)
+    assert [one["used"] for one in state["versions"]] == [False]
+    assert state["report"]["names"]["all"] > state["report"]["before"]["all"]
+    assert link(client, WORD) == before != WORD
+    # Its names are texts of the notes. What it shares with the original has none, and
+    # the original stays as it was.
+    paths = [taught, *taught.rglob("*")]
+    shared = {p.name for p in paths if p.is_file() and p.stat().st_nlink > 1}
+    assert {"model.safetensors", "concepts.db"} <= shared
+    assert taught.stat().st_mode & 0o077 == 0
+    assert (own_kb / "v1" / "meta.json").is_file()
+    assert stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode) == mode
+
+
+def test_teaching_again_uses_the_decisions_that_count_now(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
+) -> None:
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    files = [(f"{n}.txt", f"{WORD}, qqw {n}") for n in range(12)]
+    documents = send_files(client, *files)["documents"]
+
+    def teach_both(word: str | None, other: str | None) -> list[str]:
+        """Decide on both mentions of each note, teach, and link them again."""
+        for start, end, cui in ((0, 8, word), (10, 13, other)):
+            places = [{"document": id, "start": start, "end": end} for id in documents]
+            decide(client, "Ada", places, cui)
+        teach(client)
+        use_newest(client)
+        return [link(client, WORD), link(client, "qqw")]
+
+    assert teach_both(WARD, FEVER) == [WORD, "qqw"]
+    again = teach_both("C0000005", None)
+    # The other decision was withdrawn, and is not a name any more.
+    assert (again[0], again[1] != "qqw") == (WORD, True)
+    body = {"mentions": [WORD]}
+    assert client.post("/mentions", body).json()["mentions"][0]["cui"] == "C0000005"
+    assert WORD not in client.get(f"/concepts/{WARD}").body.decode()
+
+
+class HeldTeaching:
+    """Holds the first teaching when its version is written, and not yet published."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written, self.released = threading.Event(), threading.Event()
+        teach = taught.teach_documents
+
+        def teach_and_wait(*args: Any, **options: Any) -> Any:
+            result = teach(*args, **options)
+            self.written.set()
+            assert self.released.wait(60)
+            return result
+
+        monkeypatch.setattr(taught, "teach_documents", teach_and_wait)
+
+
+OTHER = "qxkw zzz"
+
+
+def add_other_note(client: LocalClient, text: str = OTHER, cui: str = WARD) -> str:
+    (id,) = send_files(client, ("other.txt", f"{text}, fever"))["documents"]
+    decide(client, "Ada", [{"document": id, "start": 0, "end": 8}], cui)
+    return str(id)
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
+    open_local: OpenLocal,
+    own_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    used: bool,
+) -> None:
+    store = ReviewStore(tmp_path / "reviews.db")
+    client = open_local(own_kb, store)
+    others, deleted = add_notes(client), add_other_note(client)
+    if used:
+        teach(client)
+        use_newest(client)
+        # The links of the other notes may have the word as a name of their candidates.
+        link_all(client)
+    held = HeldTeaching(monkeypatch)
+    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert held.written.wait(60)
+    answer = client.send("DELETE", f"/reviews/documents/{deleted}")
+    held.released.set()
+    assert answer.json()["versions"] >= used
+    state = wait_for_teaching(client)
+    assert [one["report"]["counts"]["documents"] for one in state["versions"]] == [
+        len(others)
     ]
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    for reader in readers:
-        reader.start()
-    time.sleep(0.5)
-    for _ in range(3):
-        assert client.get("/healthz").status == 200
-        assert client.post("/link", {"texts": ["Fever."]}).status == 200
-    assert not answers  # they wait, and nobody else
-    for reader in readers:
-        reader.join()
-    assert [(one.status, one.code) for one in answers] == [(503, "E491")] * 2
-    holder.execute("ROLLBACK")
-    assert client.get(paths[0]).status == 200
+    use_newest(client)
+    store.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [p.name for p in files if OTHER.encode() in p.read_bytes()] == []
+    again = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    assert link(again, WORD) == WORD  # it has learned the others
+    assert link(again, OTHER) != OTHER
+    assert OTHER not in again.get("/search", {"q": OTHER}).body.decode()
+
+
+def test_the_report_of_a_teaching_forgets_a_deleted_note(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
+) -> None:
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    add_notes(client)
+    ids = [
+        add_other_note(client),
+        add_other_note(client, f"{OTHER} means more", "C0000005"),
+    ]
+    (contradiction,) = teach(client)["report"]["contradictions"]
+    assert contradiction["mention"] == OTHER
+    for id in ids:
+        assert client.send("DELETE", f"/reviews/documents/{id}").status == 200
+    assert OTHER not in client.get("/reviews/teach").body.decode()
+
+
+def test_what_a_killed_teaching_left_is_removed(
+    open_local: OpenLocal, own_kb: Path, tmp_path: Path
+) -> None:
+    """It may have texts of notes that were deleted since, whatever its number."""
+    folder = tmp_path / "reviews.db.taught"
+    for name in ("3", ".7.abcd.tmp"):  # not described yet, not whole
+        (folder / name).mkdir(parents=True)
+        (folder / name / "taught.jsonl").write_text("a text")
+    open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    assert [*folder.iterdir()] == []
+
+
+def test_teaching_needs_reviews_and_one_process(
+    open_local: OpenLocal, local: LocalClient, sample_kb: Path, store: ReviewStore
+) -> None:
+    several = open_local(sample_kb, store, workers=2)
+    for answer in (
+        several.get("/reviews/teach"),
+        several.post("/reviews/teach", {}),
+        several.get("/metrics"),
+    ):
+        assert (answer.status, answer.code) == (409, "E495")
+    assert several.get("/reviews/documents").status == 200
+    for path in ("documents", "teach"):
+        assert local.get(f"/reviews/{path}").code == "E467"

@@ -1,0 +1,456 @@
+"""What requests are refused, as the description of the API has them; what is told."""
+
+import io
+import json
+import logging
+import re
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError, not_written
+from spacy_sapbert.serve import server
+from spacy_sapbert.serve.logs import EventLog, describe_exception, redirect_messages
+from spacy_sapbert.serve.problems import RequestError, describe_problem, status_of
+
+from .conftest import BEARER, JSON, Listen, LocalClient, OpenLocal, PortClient, Reply
+
+SECRET = "Zqxwvut Patientname"
+BROKEN = (b"", b"{", b"[" * 100_000, b"\xff\xfe\x00{", b"null", b'"Patientname"')
+API = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def api(local: LocalClient) -> API:
+    described: API = local.get("/openapi.json").json()
+    return described
+
+
+def list_requests(api: API) -> Iterator[tuple[str, str, API]]:
+    """Yield method, path and description of each request."""
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def list_wrong_values(schema: API) -> Iterator[object]:
+    """Yield values of the address that a schema does not allow."""
+    if schema.get("type") == "integer":
+        yield from ("x", schema["minimum"] - 1, schema["maximum"] + 1)
+    for one in (schema, *schema.get("anyOf", ())):
+        if "maxLength" in one:
+            yield "x" * (one["maxLength"] + 1)
+        if one.get("minLength"):
+            yield ""
+
+
+def check_refused(answer: Reply, path: str, label: object) -> None:
+    assert answer.status == 422, (path, label, answer)
+    assert b"Patientname" not in answer.body
+    if "/fhir/" in path:
+        (issue,) = answer.json()["issue"]
+        assert issue["code"] == "invalid"
+    else:
+        assert answer.code == "E457", (path, label)
+
+
+def test_every_request_is_described(api: API) -> None:
+    requests = [*list_requests(api)]
+    ids = [operation["operationId"] for *_, operation in requests]
+    assert len({*ids}) == len(ids)
+    for _, path, operation in requests:
+        assert re.fullmatch(r"[a-z][a-z_]*", operation["operationId"]), path
+        assert operation["summary"], path
+        assert operation["tags"], path
+        (answer,) = (a for c, a in operation["responses"].items() if c[0] == "2")
+        schemas = [one["schema"] for one in answer["content"].values()]
+        assert schemas, path
+        assert all(schema.keys() - {"title"} for schema in schemas), path
+        for status in ("4XX", "5XX"):
+            (content,) = operation["responses"][status]["content"].values()
+            named = "OperationOutcome" if "/fhir/" in path else "ErrorAnswer"
+            assert content["schema"]["$ref"].endswith(f"/{named}")
+    assert not [name for name in api["components"]["schemas"] if "-" in name]
+    (scheme,) = api["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert api["security"] == [{}, {"token": []}]  # this one needs none
+    assert api["paths"]["/healthz"]["get"]["security"] == []
+
+
+def test_a_body_that_is_not_as_its_schema_is_refused_and_not_quoted(
+    local: LocalClient, open_local: OpenLocal, api: API, store: Any, sample_kb: Any
+) -> None:
+    client = open_local(sample_kb, store)
+    for method, path, operation in list_requests(api):
+        content = operation.get("requestBody", {}).get("content", {})
+        if "application/json" not in content:
+            continue
+        name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        schema = api["components"]["schemas"][name]
+        wrong = [{field: {SECRET: SECRET}} for field in schema["properties"]]
+        if schema.get("additionalProperties") is False:
+            wrong.append({SECRET: 1})
+        path = path.replace("{id}", "x")
+        for body in (*BROKEN, *(json.dumps(one).encode() for one in wrong)):
+            if body == b"" and not operation["requestBody"].get("required"):
+                continue
+            answer = client.send(method, path, body, JSON)
+            check_refused(answer, path, body[:50])
+        for kind in ("text/plain", "application/x-www-form-urlencoded"):
+            if not schema.get("required"):
+                continue
+            headers = {"content-type": kind}
+            answer = client.send(method, path, b'{"texts": []}', headers)
+            check_refused(answer, path, kind)
+    assert client.get("/reviews/documents").json()["documents"] == []
+
+
+def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
+    open_local: OpenLocal, api: API, store: Any, sample_kb: Any
+) -> None:
+    client, tried = open_local(sample_kb, store), 0
+    for method, path, operation in list_requests(api):
+        parameters = [p for p in operation.get("parameters", ()) if p["in"] == "query"]
+        whole = {p["name"]: "a" for p in parameters if p["required"]}
+        path = re.sub(r"\{\w+\}", "x", path)
+        for parameter in parameters:
+            name = parameter["name"]
+            wrong = [{**whole, name: v} for v in list_wrong_values(parameter["schema"])]
+            if parameter["required"] and "/fhir/" not in path:
+                wrong.append({k: v for k, v in whole.items() if k != name})
+            for query in wrong:
+                if method == "GET":
+                    check_refused(client.get(path, query), path, query)
+                    tried += 1
+    assert tried > 50
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"texts": ["a", ' + b"[" * 50_000,
+        b'{"texts": [null]}',
+        b'{"texts": ["\\ud800"]}',
+        b'{"texts": ["a"], "k": 0}',
+        b'{"texts": ["a"], "k": "3"}',
+        b'{"texts": ["a"], "k": 1e999}',
+        b'{"texts": ["a"], "threshold": NaN}',
+        b'{"texts": ["a"], "types": [""]}',
+        b'[{"texts": ["a"]}]',
+    ],
+)
+def test_a_value_in_a_body_is_refused(local: LocalClient, body: bytes) -> None:
+    check_refused(local.send("POST", "/link", body, JSON), "/link", body)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"texts": None}, "body.texts"),
+        ({"treshold": 0.5}, "only fields of the schema"),
+        ({"k": 2000}, "body.k to be less than or equal to 1000"),
+        ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
+        ({"sources": [SECRET]}, "Correct `filter.sources`."),
+        ({"languages": [SECRET]}, "Correct `filter.languages`."),
+        ({"allow": [SECRET]}, "`filter.allow` to have ids"),
+        ({"codes": [SECRET]}, "(most similar: ICD10CM)"),
+        ({"tie_evidence": [SECRET]}, "Correct `tie_evidence`."),
+        ({"label_types": {SECRET: SECRET}}, "body.label_types as in the schema"),
+        ({"label_types": {SECRET: [""]}}, "body.label_types.0 with at least 1 char"),
+        ({"types": ["a, but no. Patientname"]}, "Correct `filter.types`."),
+    ],
+)
+def test_an_error_says_what_was_expected_and_does_not_quote_it(
+    local: LocalClient, fields: API, expected: str
+) -> None:
+    answer = local.post("/link", {"texts": ["fever"], **fields})
+    assert answer.status == 422
+    assert expected in answer.json()["error"]["message"]
+    assert not re.search(b"Zqxwvut|Patientname", answer.body)
+
+
+def test_a_missing_field_and_a_missing_kind_of_content_are_named(
+    local: LocalClient,
+) -> None:
+    for body, headers, expected in (
+        (b'{"text": "a"}', JSON, "body.texts, which is required"),
+        (b'{"texts": ["a"]}', {}, "`content-type: application/json`"),
+    ):
+        answer = local.send("POST", "/link", body, headers)
+        assert expected in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *(("evil.example", 421), ("localhost.evil.example", 421), ("[", 421)),
+        *(("127.0.0.1.evil.example", 421), ("", 421), ("::1", 421)),
+        *(("localhost", 200), ("LOCALHOST:80", 200), ("192.168.1.2", 200)),
+        *(("[::1]:9", 200), ("terms.example", 200)),
+    ],
+)
+def test_only_names_of_the_service_are_answered(
+    strict: LocalClient, host: str, status: int
+) -> None:
+    answer = strict.get("/readyz", host=host, **BEARER)
+    assert answer.status == status
+    assert status == 200 or answer.code == "E453"
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:1", "http://localhost"]
+)
+def test_a_page_of_another_origin_is_refused(local: LocalClient, origin: str) -> None:
+    for answer in (
+        local.post("/link", {"texts": ["fever"]}, origin=origin),
+        local.get("/concepts/C0000001", origin=origin),
+    ):
+        assert (answer.status, answer.code) == (403, "E454")
+        assert "access-control-allow-origin" not in answer.headers
+    assert local.get("/kb", origin="http://127.0.0.1").status == 200
+
+
+def test_an_allowed_origin_gets_the_headers_of_cors(strict: LocalClient) -> None:
+    origin = "http://127.0.0.1:3333"
+    asked = strict.send("OPTIONS", "/link", b"", {"origin": origin})
+    assert asked.status == 204
+    assert asked.headers["access-control-allow-origin"] == origin
+    assert "authorization" in asked.headers["access-control-allow-headers"]
+    answer = strict.post("/mentions", {"mentions": ["MI"]}, origin=origin, **BEARER)
+    assert answer.headers["access-control-allow-origin"] == origin
+    assert answer.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_can_send_nothing(
+    local: LocalClient, strict: LocalClient, site: str
+) -> None:
+    """A browser sends no `Origin` for an image, but `Sec-Fetch-Site`."""
+    given = {"sec-fetch-site": site}
+    for path in ("/search?q=a", "/reconcile?queries={}", "/fhir/metadata", "/kb"):
+        assert local.get(path, **given).status == 403
+    for own in ("same-origin", "none"):
+        assert local.get("/kb", **{"sec-fetch-site": own}).status == 200
+    # a link to the page, and the preview in a frame of OpenRefine
+    assert local.get("/", **given).status == 200
+    assert local.get("/reconcile/preview?id=C0000001", **given).status == 200
+    given["origin"] = "http://127.0.0.1:3333"
+    assert strict.get("/reconcile", **given, **BEARER).status == 200
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "Bearer another",
+        "Basic a-token-of-the-tests",
+        "Bearer",
+        "a-token-of-the-tests",
+    ],
+)
+def test_a_request_without_the_token_is_refused(
+    strict: LocalClient, value: str
+) -> None:
+    for path in ("/search?q=fever", "/metrics", "/kb"):
+        answer = strict.get(path, authorization=value)
+        assert (answer.status, answer.code) == (401, "E455")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for path in ("/openapi.json", "/healthz", "/"):
+        assert strict.get(path, authorization=value).status == 200
+    assert strict.get("/openapi.json").json()["security"] == [{"token": []}]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/concepts/",
+        "/concepts/C1",
+        "/concepts/../../etc/passwd",
+        "/concepts/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/concepts/%00",
+        "/concepts/%ED%A0%80",
+        "/concepts/" + "A" * 30_000,
+        "/concepts/' OR 1=1 --",
+        "//concepts/C0000001",
+        "/page/../guard.py",
+    ],
+)
+def test_a_path_without_a_concept_is_not_found(local: LocalClient, path: str) -> None:
+    answer = local.get(path.replace(" ", "%20"))
+    assert (answer.status, answer.code in ("E463", "E464")) == (404, True)
+
+
+def test_too_much_is_refused(local: LocalClient, strict: LocalClient) -> None:
+    answer = local.post("/link", {"texts": ["x" * 10_000_000]})
+    assert (answer.status, answer.code) == (413, "E456")
+    assert answer.headers["connection"] == "close"
+    for path, body in (
+        ("/link", {"texts": ["a"] * 4}),
+        ("/mentions", {"mentions": ["a" * 401]}),
+    ):
+        answer = strict.post(path, body, **BEARER)
+        assert (answer.status, answer.code) == (413, "E458")
+
+
+def test_other_methods_are_refused(local: LocalClient) -> None:
+    for method in ("DELETE", "PUT", "TRACE", "PATCH"):
+        assert local.send(method, "/link").status in (404, 405)
+
+
+def test_answers_have_the_headers_of_security(local: LocalClient) -> None:
+    for answer in (local.get("/healthz"), local.get("/nothing")):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "server" not in answer.headers
+
+
+def test_no_word_of_a_document_is_in_the_log_or_the_metrics(local: LocalClient) -> None:
+    local.post("/link", {"texts": [f"{SECRET} has fever", "(" * 100_001 + SECRET]})
+    local.post("/mentions", {"mentions": [SECRET], "types": [SECRET]})
+    word = SECRET.replace(" ", "%20")
+    for path in (f"/search?q={word}", f"/concepts/{word}", f"/{word}?{word}"):
+        local.get(path)
+    local.send("POST", "/link", f'{{"texts": ["{SECRET}'.encode(), JSON)
+    local.send(SECRET.split()[0], "/link")
+    metrics = local.get("/metrics").body.decode()
+    assert not re.search("Zqxwvut|Patientname", local.log.getvalue() + metrics)
+    assert 'sapbert_requests_total{method="GET",route="/concepts/{cui:path}"' in metrics
+    assert "sapbert_batch_jobs_count" in metrics
+
+
+# --- a real port ---
+
+
+@pytest.fixture(scope="module")
+def listening(
+    listen: Listen, sample_kb: Path, strict_settings: dict[str, Any]
+) -> Iterator[PortClient]:
+    """A server with small limits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "HEADER_SECONDS", 0.3)
+        yield listen(sample_kb, **strict_settings)
+
+
+HEAD = (
+    "POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+    f"Authorization: {BEARER['authorization']}\r\n\r\n{{"
+).encode()
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_a_slow_body_is_ended(listening: PortClient) -> None:
+    with listening.connect(HEAD) as slow:
+        got = slow.makefile("rb").read()
+    assert b" 408 " in got.splitlines()[0]
+    assert b"E462" in got
+
+
+@pytest.mark.parametrize("before", [b"", HEALTH])
+def test_slow_headers_are_ended(listening: PortClient, before: bytes) -> None:
+    """The first of a connection, and those after an answer."""
+    with listening.connect(before) as slow:
+        if before:
+            assert b"HTTP/1.1" in slow.recv(10_000)
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
+        while slow.recv(10_000):  # what is left of the answer, then the end
+            pass
+
+
+def test_more_requests_of_a_client_at_once_are_refused(listening: PortClient) -> None:
+    held = [listening.connect(HEAD) for _ in range(2)]
+    for _ in range(50):
+        answer = listening.get("/search?q=fever", **BEARER)
+        if answer.status == 429:
+            break
+        time.sleep(0.01)
+    assert (answer.status, answer.code) == (429, "E459")
+    assert answer.headers["retry-after"] == "1"
+    for one in held:
+        one.close()
+
+
+def test_broken_requests_do_not_end_the_service(listening: PortClient) -> None:
+    for data in (b"\x16\x03\x01\x02", b"GET\r\n\r\n", b"\0" * 100_000, b"GET / HTTP/9"):
+        with listening.connect(data) as broken:
+            broken.settimeout(0.1)
+            with suppress(OSError):
+                broken.recv(100)
+    assert listening.get("/readyz").status == 200
+
+
+def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
+    with server.open_socket("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP  # else asyncio sets no TCP_NODELAY
+        bound.listen()
+        with pytest.raises(SapbertError, match="E450"):
+            server.open_socket("127.0.0.1", bound.getsockname()[1])
+
+
+# --- errors and the log ---
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (RequestError("E463", "Expected a note.", 404), 404, "E463"),
+        (SapbertError("E331", "Expected x, but got 1. Correct it."), 422, "E331"),
+        (not_written(path="/srv/kb", reason="full"), 500, "E465"),
+        (SapbertError("E306", "/srv/kb: Expected a database, but x."), 500, "E465"),
+        (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
+        (
+            SapbertError("E521", "Expected x to be installed, but /srv/x. Run `pip`."),
+            501,
+            "E521",
+        ),
+    ],
+)
+def test_only_errors_of_a_request_are_told(
+    error: Exception, status: int, code: str
+) -> None:
+    assert status_of(error) == status
+    assert describe_problem(error).code == code
+    assert "/srv" not in str(describe_problem(error))
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What is written to a log to which all messages go."""
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+        monkeypatch.setattr(logging.getLogger(name), "propagate", False)
+    stream = io.StringIO()
+    redirect_messages(EventLog(stream))
+    return stream
+
+
+def test_warnings_and_exceptions_are_logged_without_their_text(
+    log: io.StringIO,
+) -> None:
+    for text in (SECRET, f"[W554] {SECRET}"):
+        warnings.showwarning(text, UserWarning, "x.py", 1)
+    try:
+        raise KeyError(SECRET)
+    except KeyError:
+        logging.getLogger("uvicorn.error").exception("Exception in %s", SECRET)
+    *warned, failed = map(json.loads, log.getvalue().splitlines())
+    shown = [(one["event"], one["category"], one["code"]) for one in warned]
+    expected = ("warning", "UserWarning")
+    assert shown == [(*expected, None), (*expected, "W554")]
+    assert failed["exception"] == "KeyError"
+    assert "test_requests.py" in failed["place"]
+    assert "Patientname" not in log.getvalue()
+    assert describe_exception(ValueError(SECRET)) == {
+        "exception": "ValueError",
+        "place": "",
+    }
+    log.close()
+    EventLog(log).write("event")  # a log that cannot be written stops nothing
