@@ -212,28 +212,19 @@ def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None
     assert "waterworks" not in (tmp_path / "dump.jsonl").read_text("utf8")
 
 
-def print_info(*words: object) -> dict[str, Any]:
-    result = invoke("info", "--json", *words, code=0)
-    return json.loads(result.stdout)
-
-
-def test_info_has_versions_and_platform() -> None:
-    found = print_info()
+def test_info_has_what_a_report_needs_and_no_names_of_files(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    taught, corrections = tmp_path / "taught", tmp_path / "corrections.csv"
+    rows = "id,start,end,text,label,cui,name\nn,0,9,ward heat,X,C0000004,Fever\n"
+    corrections.write_text(rows, "utf8")
+    invoke("teach", own_kb, corrections, "--output", taught, "--force", code=0)
+    found = json.loads(invoke("info", "--json", taught, code=0).stdout)
     assert found["spacy-sapbert"] == __version__
     assert found["Python"] == platform.python_version()
     assert found["numpy"] == np.__version__
     assert "GPU" in found
     assert "pytest" not in found
-
-
-def test_info_describes_a_knowledge_base_without_names_of_files(
-    demo_folder: Path, tmp_path: Path
-) -> None:
-    kb, taught = demo_folder / "models" / "sample" / "kb", tmp_path / "taught"
-    corrections = Path(__file__).parents[2] / "assets/sample/corrections.csv"
-    words = ["teach", str(kb), str(corrections), "--output", str(taught)]
-    invoke(*words, code=0)
-    found = print_info(taught)
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest
     assert found["Concepts"] == f"{manifest.counts.concepts:,}"

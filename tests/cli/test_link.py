@@ -50,16 +50,6 @@ def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path
     assert result.stdout == ""
 
 
-def test_link_setting_sets_any_option(note, sample_kb, tmp_path):
-    note.write_text("MI")
-    for setting, cui in ((), "C0000001"), (("--setting", "ambiguous=nil"), None):
-        output = tmp_path / f"{cui}.jsonl"
-        result = invoke("link", sample_kb, note, "--output", output, *setting, code=0)
-        assert [entity["cui"] for entity in read_lines(output)[0]["entities"]] == [cui]
-    result = invoke("link", sample_kb, note, "--setting", "ambiguity=nil", code=1)
-    assert "E333" in result.output
-
-
 def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     result = invoke("link", sample_kb, note, "--output", output, "--no-text", code=0)
@@ -132,22 +122,6 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
     result = invoke("link", sample_kb, note, "--output", output, code=130)
     assert "Interrupted" in result.stderr
     assert not output.exists()
-
-
-def test_link_filters_candidates(note, sample_kb, tmp_path):
-    (tmp_path / "deny.txt").write_text("# not that one\nC0000001\tInfarction\n")
-    heart, fever, head = "C0000001", "C0000004", "C0000007"
-    for options, expected in (
-        ((), {heart, fever, head}),
-        (("--types", "T184"), {fever}),
-        (("--types", "all", "--deny", tmp_path / "deny.txt"), {fever, head}),
-    ):
-        output = tmp_path / "linked.jsonl"
-        arguments = (sample_kb, note, "--output", output, "--force")
-        invoke("link", *arguments, "--threshold", "0.999", *options, code=0)
-        data = json.loads(output.read_text("utf8"))
-        found = {entity["cui"] for entity in data["entities"]}
-        assert found - {None} == expected
 
 
 SENTINEL = "SENTINELTEXT"
@@ -270,29 +244,6 @@ def test_link_overlapping_entities_are_left_out_with_a_warning(
     nlp.to_disk(tmp_path / "pipeline")
     result = link(tmp_path / "pipeline", path)
     assert "4 entities" in result.stderr
-
-
-def test_link_text_file_beside_annotations_keeps_them(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "a.txt").write_text("Took aspirin for fever")
-    (folder / "a.ann").write_text("T1\tDrug 5 12\taspirin\n")
-    (folder / "b.txt").write_text("no fever")
-    output = tmp_path / "linked.jsonl"
-    options = ("--output", output, "--force")
-    link(sample_kb, folder, *options)
-    fever = ("fever", "CONCEPT", "C0000004")
-    assert describe(read_lines(output)) == [
-        ("a.txt", [("aspirin", "Drug", "C0000006")]),
-        ("b.txt", [fever]),
-    ]
-    link(sample_kb, folder, *options, "--input-format", "text")
-    assert describe(read_lines(output))[0][1] == [
-        ("aspirin", "CONCEPT", "C0000006"),
-        fever,
-    ]
 
 
 def test_link_folder_skips_hidden_files_and_models(
@@ -444,20 +395,6 @@ def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
     for name in ("d.spacy", "e.json"):
         result = link(sample_kb, tmp_path / name, code=1)
         assert "the file is empty" in result.stderr
-
-
-def test_link_progress_without_a_terminal_is_a_line_a_while(
-    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
-    path = write_lines(tmp_path / "a.jsonl", *({"text": "fever"} for _ in range(4)))
-    output = tmp_path / "linked.jsonl"
-    options = ("--output", output, "--batch-size", 1)
-    lines = link(sample_kb, path, *options).stderr.splitlines()
-    assert any(line.startswith("4 of 4 documents, ") for line in lines)
-    assert lines[-1].startswith("4 documents, 4 entities, 4 linked, 0 NIL; ")
-    assert lines[-1].endswith(" documents/s")
-    assert link(sample_kb, path, *options, "--force", "--quiet").stderr == ""
 
 
 def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(

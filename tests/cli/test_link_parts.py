@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.language import Language
 from spacy.tokens import DocBin
 
 from spacy_sapbert.cli.main import app
@@ -142,30 +141,6 @@ def test_link_parts_of_a_moved_pipeline_resume(lines, tmp_path, make_pipeline):
         os.utime(path, (1, 1))
     invoke("link", moved, *options, code=0)
     assert contents(tmp_path / "out") == before
-
-
-@Language.component("test_link_parts_changing_the_kb")
-def change_the_kb(doc):
-    if doc.text == "heart attack":
-        remove_concepts(load_kb(os.environ["CHANGED_KB"]), ["C0000006"])
-    return doc
-
-
-def test_link_parts_are_of_one_version_although_the_linker_looks_for_new_ones(
-    lines, own_kb, tmp_path, monkeypatch
-):
-    nlp = spacy.blank("en")
-    ruler = nlp.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": "X", "pattern": "aspirin"}])
-    nlp.add_pipe("test_link_parts_changing_the_kb")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb), "reload_seconds": 0})
-    nlp.to_disk(tmp_path / "pipeline", exclude=["sapbert_linker"])
-    monkeypatch.setenv("CHANGED_KB", str(own_kb))
-    output = ("--output", tmp_path / "out", "--shard-size", 1, "--batch-size", 1)
-    invoke("link", tmp_path / "pipeline", lines, *output, code=0)
-    assert "C0000006" not in load_kb(own_kb)
-    rows = json.loads((tmp_path / "out" / "part-00005.jsonl").read_text())
-    assert [entity["cui"] for entity in rows["entities"]] == ["C0000006"]
 
 
 def test_link_parts_of_a_moved_kb_resume_and_of_another_do_not(

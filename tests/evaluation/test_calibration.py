@@ -16,7 +16,6 @@ from spacy_sapbert.evaluation.calibration import (
     choose_threshold,
     compute_measures,
     parse_criterion,
-    read_gold_files,
     score_top1,
     sort_scores,
 )
@@ -294,22 +293,3 @@ def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
     high = KnowledgeBase(replace(kb.version, manifest=manifest))
     assert np.array_equal(score_top1(high, files, {}).scores, scores)
     assert np.isfinite(scores).all()
-
-
-def test_read_gold_files_stops_at_a_limit(tmp_path: Path) -> None:
-    path = tmp_path / "dev.txt"
-    path.write_text("fever||A|B\npain||-1\nheart||C\n", "utf8")
-    files = read_gold_files([path], limit=2, bars_join_parts=True)
-    (document,) = files[path]
-    assert [gold.parts for gold in document.mentions] == [[["A"], ["B"]], []]
-
-
-def test_calibrate_counts_documents_of_each_file(
-    annotated_file: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.tsv"
-    other.write_bytes(annotated_file.read_bytes())
-    files = read_gold_files([annotated_file, other])
-    found = calibrate(sample_scores(160), files, F1)
-    assert found["documents"] == 2 * 10
-    assert [each["file"] for each in found["files"]] == ["gold.tsv", "other.tsv"]

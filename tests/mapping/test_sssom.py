@@ -166,19 +166,6 @@ def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
     assert b"R50" not in data
 
 
-def test_a_choice_that_is_no_candidate_has_its_name(sample_kb: Path) -> None:
-    chosen = apply_choice(load_kb(sample_kb), found(REVIEW, None), "C0000004")
-    cells = dict(
-        zip(
-            sssom.COLUMNS,
-            sssom.list_cells("t", chosen, TODAY, "Ben") or [],
-            strict=True,
-        )
-    )
-    assert cells["object_label"] == "Fever"
-    assert cells["similarity_score"] is None
-
-
 def test_the_label_of_a_subject_is_read_as_a_text(
     sample_kb: Path, tmp_path: Path
 ) -> None:

@@ -260,26 +260,33 @@ class LocalClient(Sender):
         return Reply(start["status"], found, whole)
 
 
+def start_linking(kb: Path, **limits: Any) -> Any:
+    """Start what links for a service, without a port."""
+    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+    from spacy_sapbert.serve.service import Service
+
+    nlp = load_pipeline(None)
+    linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
+    service = Service(nlp, linker, **limits)
+    service.start()
+    return service
+
+
 OpenLocal = Callable[..., LocalClient]
 
 
 @pytest.fixture(scope="session")
 def open_local() -> Iterator[OpenLocal]:
     """Opens a service in this process, for a folder, with settings."""
-    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
     from spacy_sapbert.serve.application import make_application
     from spacy_sapbert.serve.logs import EventLog
-    from spacy_sapbert.serve.service import Service
     from spacy_sapbert.serve.settings import Settings
 
     opened: list[Any] = []
 
     def make(kb: Path, store: Any = None, **settings: Any) -> LocalClient:
-        nlp = load_pipeline(None)
-        linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
         chosen = Settings(**settings)
-        service = Service(nlp, linker, limits=chosen.limits)
-        service.start()
+        service = start_linking(kb, limits=chosen.limits)
         opened.append(service)
         log = io.StringIO()
         return LocalClient(make_application(service, chosen, EventLog(log), store), log)
@@ -373,9 +380,7 @@ Listen = Callable[..., ThreadClient]
 @pytest.fixture(scope="session")
 def listen() -> Iterator[Listen]:
     """Opens a service that listens on a port, for a folder, with settings."""
-    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
     from spacy_sapbert.serve import server
-    from spacy_sapbert.serve.service import Service
     from spacy_sapbert.serve.settings import Settings
 
     opened: list[ThreadClient] = []
@@ -388,10 +393,7 @@ def listen() -> Iterator[Listen]:
 
     def start(kb: Path, store: Any = None, **chosen: Any) -> ThreadClient:
         settings = Settings(port=0, **chosen)
-        nlp = load_pipeline(None)
-        linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
-        service = Service(nlp, linker, limits=settings.limits)
-        service.start()
+        service = start_linking(kb, limits=settings.limits)
         opened.append(ThreadClient(servers, service, settings, store))
         return opened[-1]
 

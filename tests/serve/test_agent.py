@@ -20,10 +20,11 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp import Client, StdioServerParameters
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
 from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
+
+from .conftest import start_linking
 
 LARGEST = 32_000  # characters of an answer, of some 8,000 tokens
 NOTE = "He had a heart attack in 2019. No fever today."
@@ -31,10 +32,7 @@ NOTE = "He had a heart attack in 2019. No fever today."
 
 @pytest.fixture(scope="module")
 def linking(sample_kb: Path) -> Iterator[Service]:
-    nlp = load_pipeline(None)
-    linker: Any = complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
-    service = Service(nlp, linker)
-    service.start()
+    service = start_linking(sample_kb)
     yield service
     service.close()
 
@@ -357,11 +355,7 @@ def is_like(shown: Any, real: Any) -> bool:
 
 
 def test_the_session_of_the_docs_is_what_is_answered(demo_folder: Path) -> None:
-    nlp = load_pipeline(None)
-    kb = demo_folder / "models" / "sample" / "kb"
-    linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
-    service = Service(nlp, linker)
-    service.start()
+    service = start_linking(demo_folder / "models" / "sample" / "kb")
     turns = read_session()
     assert {tool for tool, *_ in turns} == {"link_text", "link_terms"}
     for tool, arguments, shown in turns:

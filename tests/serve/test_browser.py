@@ -370,28 +370,6 @@ def test_one_key_decides_the_same_words_or_all_that_is_sure(
     assert [words for words, _ in find(reviewed, "everywhere-1", text)] == ["grey zone"]
 
 
-def test_the_page_works_behind_a_path(page: Any, reviewed: ThreadClient) -> None:
-    base = page.url.partition("#")[0]
-    seen: list[str] = []
-
-    def forward(route: Any) -> None:
-        seen.append(route.request.url)
-        inside = route.request.url.removeprefix(f"{base}terms/sapbert/")
-        assert inside != route.request.url
-        route.fulfill(response=route.fetch(url=f"{base}{inside}"))
-
-    page.route(re.compile(rf"^{re.escape(base)}.*"), forward)
-    page.goto(f"{base}terms/sapbert/")
-    page.wait_for_selector("#note")
-    link(page, "Behind a path: fever.", "path")
-    page.keyboard.press("Enter")
-    expect_decided(page, 1)
-    for part in ("queue", "column", "agree", "teach", "quality", "look"):
-        page.click(f"nav a[href='#{part}']")
-        page.wait_for_selector(f"body[data-part='{part}']")
-    assert [one["chosen"] for one in decisions(reviewed, "path")] == ["C0000004"]
-
-
 def test_enter_keeps_no_concept_and_does_not_guess(
     page: Any, reviewed: ThreadClient
 ) -> None:
@@ -538,28 +516,6 @@ def test_undo_is_under_the_name_that_decided_and_over_notes(
     say(page, "undo.txt")
     expect_saved(page)
     assert decisions(reviewed, "undo.txt") == decisions(reviewed, "undo-2.txt") == []
-
-
-def test_a_note_comes_back_by_its_address_for_each_reviewer(page: Any) -> None:
-    link(page, "Back: fever, aspirin, headache.", "back.txt")
-    page.keyboard.press("Enter")
-    page.keyboard.press("0")
-    expect_decided(page, 2)
-    address = page.url
-    page.reload()
-    expect_decided(page, 2)
-    page.go_back()
-    page.wait_for_selector("#note")
-    page.fill("#filter", "back.txt")
-    page.wait_for_selector("#list tr:has-text('2 of 3')")
-    page.click("#list a:has-text('back.txt')")
-    expect_decided(page, 2)
-    page.fill("#reviewer", "ada")  # is the Ada who is known
-    page.press("#reviewer", "Tab")
-    playwright.expect(page.locator("#reviewer")).to_have_value("Ada")
-    become(page, "Ben")
-    playwright.expect(page.locator(".text .decided[role]")).to_have_count(0)
-    assert page.url == address
 
 
 @pytest.mark.parametrize("delay", [0, 500])
@@ -897,27 +853,6 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(
     assert [row["predicate_id"] for row in rows[:2]] == [
         *("skos:exactMatch", "skos:broadMatch")
     ]
-
-
-def test_the_hierarchy_is_walked_from_the_top_and_from_a_concept(page: Any) -> None:
-    page.click("nav a[href='#look']")
-    page.click("main a:has-text('Heart disease')")
-    page.click(".panel a:has-text('Myocardial infarction')")
-    page.wait_for_selector(".panel h3:has-text('Myocardial infarction')")
-    page.click(".panel dt:text-is('Place') + dd a:has-text('Heart disease')")
-    page.wait_for_selector(".panel h3:has-text('Heart disease')")
-    page.fill("#find", "i21")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".panel h3:has-text('Myocardial infarction')")
-    page.wait_for_selector("main span:has(a:has-text('Myocardial')):has-text('I21')")
-    assert page.input_value("#find") == "i21"  # what was found stays
-    base = page.url.partition("#")[0]
-    for address, text in (
-        ("NOPE", "no concept with the id"),
-        ("%E0%A4%A", "Hierarchy"),
-    ):
-        page.goto(f"{base}#look/{address}")
-        page.wait_for_selector(f"main:has-text('{text}')")
 
 
 def test_texts_and_names_stay_texts_and_are_read_apart(page: Any) -> None:

@@ -117,26 +117,6 @@ def test_properties_narrow(refined: LocalClient) -> None:
     assert ask(refined, query="fever", properties=both) == []
 
 
-def test_queries_with_the_same_filter_are_one_batch(refined: LocalClient) -> None:
-    service = refined.application.application.state.service
-    submitted: list[int] = []
-    submit = service.thread.submit
-
-    def count(job: Any) -> Any:
-        submitted.append(len(job.items))
-        return submit(job)
-
-    service.thread.submit = count
-    try:
-        queries = {f"q{n}": {"query": f"fever {n}", "limit": n + 1} for n in range(10)}
-        body = urlencode({"queries": json.dumps(queries)}).encode()
-        answer = refined.send("POST", "/reconcile", body, FORM).json()
-    finally:
-        service.thread.submit = submit
-    assert submitted == [10]
-    assert [len(answer[f"q{n}"]["result"]) for n in range(4)] == [1, 2, 3, 4]
-
-
 def test_links_open_the_page_of_a_concept_behind_a_proxy(
     open_local: OpenLocal, sample_kb: Path, refined: LocalClient
 ) -> None:
