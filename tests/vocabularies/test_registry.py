@@ -31,15 +31,12 @@ from tests.vocabularies.whole import fail, read
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 NO_WORD = "1 names without a letter or digit"
 NOT_UTF8 = "lines that are not UTF-8"
-ROW = "C0000001|ENG|P|L1|PF|S1|Y|A1|||D1|MSH|PT|D1|pain|0|N|256|\n"
-CLAML_CLASS = (
-    '<Class code="A0" kind="category"><Rubric kind="preferred"><Label>pain</Label>'
-    "</Rubric></Class>"
-)
 
 
 class Example(NamedTuple):
     """A file of one concept, whose only name is "pain", with lines to break it.
+
+    They are in `records.json`.
 
     Attributes:
         name: A file name of the format.
@@ -54,7 +51,7 @@ class Example(NamedTuple):
 
     name: str
     good: str
-    bad: tuple[str, ...]
+    bad: list[str]
     rule: str = "bad lines"
     not_utf8: str = NOT_UTF8
     text: str = "{}"
@@ -70,191 +67,8 @@ class Example(NamedTuple):
         return path
 
 
-def make_nodes(*changes: dict[str, Any]) -> tuple[str, ...]:
-    """Nodes of OBO Graphs with invalid values."""
-    return tuple(
-        json.dumps({"id": "X:2", "lbl": "fever", "type": "CLASS", **change})
-        for change in changes
-    )
-
-
-def make_mesh(ui: str = "D2", name: str = "fever", more: str = "") -> str:
-    return (
-        f"<DescriptorRecord><DescriptorUI>{ui}</DescriptorUI>"
-        f"<DescriptorName><String>{name}</String></DescriptorName>{more}"
-        "</DescriptorRecord>\n"
-    )
-
-
-def make_lines(*rows: Any) -> tuple[str, ...]:
-    """Lines of a file; what is no text is written as JSON."""
-    texts = (row if isinstance(row, str) else json.dumps(row) for row in rows)
-    return tuple(f"{text}\n" for text in texts)
-
-
-EXAMPLES = {
-    "rrf": Example(
-        "MRCONSO.RRF",
-        ROW,
-        ("C0000002|ENG|fever|\n", ROW.replace("pain", "a|fever")),
-        "rows of MRCONSO with a wrong number of fields",
-        "rows of MRCONSO that are not UTF-8",
-    ),
-    "obo": Example(
-        "x.obo",
-        "[Term]\nid: X:1\nname: pain\n",
-        make_lines(
-            "fever",
-            "synonym: fever EXACT []",
-            'synonym: "fever EXACT []',
-            "def: fever",
-            "is_a:",
-            "alt_id: ",
-            "id: X:7",
-        ),
-    ),
-    "obographs": Example(
-        "x.json",
-        '{"id": "X:1", "lbl": "pain", "type": "CLASS"}',
-        (
-            *("null", '"fever"', "[]", '{"lbl": "fever"}'),
-            *make_nodes(
-                {"id": 5},
-                {"id": ""},
-                {"lbl": ["fever"]},
-                {"meta": "fever"},
-                {"meta": {"synonyms": [{"pred": "hasExactSynonym"}]}},
-                {"meta": {"synonyms": 5}},
-                {"meta": {"synonyms": [{"pred": [], "val": "fever"}]}},
-                {"meta": {"xrefs": ["fever"]}},
-                {"meta": {"definition": "fever"}},
-                {"meta": {"basicPropertyValues": [{"pred": 1, "val": "fever"}]}},
-            ),
-        ),
-        "bad nodes",
-        "",
-        '{"graphs": [{"nodes": [{}]}]}',
-        ",",
-    ),
-    "biosyn": Example(
-        "x.txt",
-        "X:1||pain\n",
-        make_lines(
-            *("fever", "D1|fever", "||fever", "D1|||fever||x", " ||fever", "D1| ||x")
-        ),
-    ),
-    "jsonl": Example(
-        "x.jsonl", '{"cui": "X:1", "name": "pain"}\n', make_lines({"name": "fever"})
-    ),
-    "scispacy": Example(
-        "y.jsonl",
-        '{"concept_id": "X:1", "canonical_name": "pain"}\n',
-        make_lines(
-            "fever",
-            '{"concept_id": "1"',
-            "[" * 100_000,
-            [],
-            {"canonical_name": "fever", "aliases": []},
-            {"concept_id": "2", "aliases": []},
-            {"concept_id": " ", "canonical_name": "fever"},
-            {"concept_id": 2, "canonical_name": "fever"},
-            {"concept_id": "2", "canonical_name": 7},
-            {"concept_id": "2", "aliases": "fever"},
-            {"concept_id": "2", "aliases": [["fever"]]},
-            {"concept_id": "2", "canonical_name": "fever", "types": {"T184": 1}},
-            {"concept_id": "2", "canonical_name": "fever", "definition": ["fever"]},
-            {"concept_id": "2", "canonical_name": "fever", "name": "fever"},
-            {"concept_id": "2", "canonical_name": "half a character: \ud800"},
-        ),
-    ),
-    "icd10cm": Example(
-        "icd10cm_2021.xml",
-        "<diag><name>X1</name><desc>pain</desc></diag>",
-        ("<diag><desc>fever</desc></diag>", "<diag><name>X2</name></diag>"),
-        "bad nodes",
-        "",
-        "<ICD10CM.tabular>{}</ICD10CM.tabular>",
-    ),
-    "icd10cm_list": Example(
-        "icd10cm_codes_2026.txt", "X10     pain\n", make_lines("fever")
-    ),
-    "mesh": Example(
-        "desc2024.xml",
-        make_mesh("D1", "pain"),
-        (
-            make_mesh(" "),
-            make_mesh(name=""),
-            make_mesh().replace("DescriptorUI", "UI"),
-            make_mesh().replace("String", "Text"),
-            make_mesh().replace("DescriptorRecord", "SupplementalRecord"),
-            make_mesh().replace("DescriptorRecord", "QualifierRecord"),
-            make_mesh(
-                more="<ConceptList><Concept><TermList><Term><TermUI>T1</TermUI></Term>"
-                "</TermList></Concept></ConceptList>"
-            ),
-        ),
-        "bad records",
-        "",
-        "<DescriptorRecordSet>\n{}</DescriptorRecordSet>",
-    ),
-    "rxnorm": Example(
-        "RXNCONSO.RRF",
-        "1|ENG||||||A1||||RXNORM|IN|1|pain||N||\n",
-        make_lines("2|ENG|fever|"),
-        "rows of RXNCONSO with a wrong number of fields",
-        "rows of RXNCONSO that are not UTF-8",
-    ),
-    "omop": Example(
-        "CONCEPT.csv",
-        "1\tpain\tCondition\tSNOMED\tS\t2\t\n",
-        make_lines("1\tfever"),
-        text="concept_id\tconcept_name\tdomain_id\tvocabulary_id\t"
-        "standard_concept\tconcept_code\tinvalid_reason\n{}",
-    ),
-    "snomed": Example(
-        "sct2_Concept_Snapshot_X.txt",
-        "1\t1\tpain\n",
-        make_lines("\t1\tfever"),
-        text="id\tactive\tx\n{}",
-        beside={
-            "sct2_Description_Snapshot_X.txt": "id\tactive\tconceptId\tlanguageCode\t"
-            "typeId\tterm\n5\t1\t1\ten\t900000000000013009\tpain\n"
-        },
-    ),
-    "loinc": Example(
-        "Loinc.csv",
-        '"1-1","pain",ACTIVE\n',
-        make_lines('"1-2",fever'),
-        text='"LOINC_NUM","LONG_COMMON_NAME","STATUS"\n{}',
-    ),
-    "icd11": Example(
-        "SimpleTabulation-ICD-11-MMS-en.txt",
-        '\t1A0\t\t"- pain"\tcategory\t\n',
-        make_lines("\t\t\tfever\tcategory\t"),
-        text="Foundation URI\tCode\tBlockId\tTitle\tClassKind\tChapterNo\n{}",
-    ),
-    "claml": Example(
-        "icd10.xml",
-        CLAML_CLASS,
-        (
-            CLAML_CLASS.replace("pain", "fever").replace("A0", " "),
-            CLAML_CLASS.replace("pain", "fever").replace(' code="A0"', ""),
-        ),
-        "bad nodes",
-        "",
-        "<ClaML>{}</ClaML>",
-    ),
-    "sssom": Example(
-        "map.sssom.tsv",
-        "A:1\tskos:exactMatch\tB:1\tpain\n",
-        make_lines("A:2\tskos:exactMatch\t\tfever"),
-        text="#curie_map:\n#  A: https://a\nsubject_id\tpredicate_id\tobject_id\t"
-        "subject_label\n{}",
-    ),
-    "table": Example(
-        "own.csv", "X:1,pain\n", make_lines("X:2,fever,"), text="id,name\n{}"
-    ),
-}
+RECORDS = json.loads(Path(__file__).with_name("records.json").read_text("utf8"))
+EXAMPLES = {name: Example(**record) for name, record in RECORDS.items()}
 # a file of RDF has no records of which one could be invalid: see `test_ontologies.py`
 every_format = pytest.mark.parametrize("format", [*EXAMPLES])
 every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
@@ -292,6 +106,7 @@ BAD = [
     for name, example in EXAMPLES.items()
     for number, bad in enumerate(example.bad)
 ]
+BAD.append(pytest.param("scispacy", "[" * 100_000 + "\n", id="scispacy-nested"))
 
 
 @pytest.mark.parametrize(("format", "bad"), BAD)
