@@ -1,4 +1,4 @@
-"""Search at its limits, held against a plain comparison with every name."""
+"""Candidates as a plain comparison finds them, and what orders and settles them."""
 
 import shutil
 import warnings
