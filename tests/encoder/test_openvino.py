@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
-    load_encoder,
-    save_encoder,
 )
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
@@ -25,7 +22,6 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb
-from training.encoders.new_adapter import add_adapter
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -87,21 +83,6 @@ def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
     fast = Encoder.open(exported_encoder, replace(OPENVINO, precision="bf16"))
     cosines = (exact.embed(NAMES[:3]) * fast.embed(NAMES[:3])).sum(axis=1)
     assert cosines.min() > 0.99
-
-
-def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> None:
-    tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter = add_adapter(model, 4)
-    with torch.no_grad():
-        for weights in adapter.parameters():
-            weights.add_(0.3)
-    folder = tmp_path / "adapted"
-    folder.mkdir()
-    save_encoder(folder, tokenizer, model, EncoderSettings("mean"))
-    (folder / "openvino").mkdir()
-    assert export_encoder(folder, folder / "openvino", EncoderSettings("mean")) > 0.999
-    plain, adapted = Encoder.open(tiny_encoder), Encoder.open(folder, OPENVINO)
-    assert not np.allclose(plain.embed(["pain"]), adapted.embed(["pain"]), atol=0.1)
 
 
 def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:

@@ -135,18 +135,6 @@ def test_open_encoder_of_pickled_weights_equals_transformers(
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_open_encoder_of_pickled_shards_equals_one_file(
-    masked_bert: tuple[Path, BertForMaskedLM],
-) -> None:
-    folder, model = masked_bert
-    save_shards(folder, model.state_dict())
-    with pytest.warns(UserWarning, match="W600") as warned:
-        shards = vectors_of(folder)
-    assert len(warned) == 1
-    torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    assert np.array_equal(shards, vectors_of(folder))
-
-
 def test_open_encoder_prefers_safetensors(
     masked_bert: tuple[Path, BertForMaskedLM], recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -242,14 +230,6 @@ def make_xlm_roberta(folder: Path) -> tuple[Any, XLMRobertaModel]:
     weights = {f"roberta.{key}": value for key, value in model.state_dict().items()}
     torch.save(weights, folder / "pytorch_model.bin")
     return tokenizer, model
-
-
-def test_open_encoder_of_xlm_roberta_with_sentencepiece_equals_transformers(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "xlm-roberta"
-    expected = expected_vectors(*make_xlm_roberta(folder))
-    np.testing.assert_allclose(vectors_of(folder), expected, atol=1e-6)
 
 
 def make_modules(folder: Path, inner: str, pooling: dict[str, Any]) -> None:
@@ -355,10 +335,7 @@ def make_sentence_bert(folder: Path) -> None:
     make_modules(folder, "0_Transformer", flags("mean"))
 
 
-PUBLISHED = [make_sharded_bert, make_sentence_bert]
-
-
-@pytest.mark.parametrize("make", PUBLISHED)
+@pytest.mark.parametrize("make", [make_sharded_bert, make_sentence_bert])
 def test_build_kb_of_a_published_folder_has_its_vectors(
     make: Callable[[Path], Any], tmp_path: Path
 ) -> None:
