@@ -1,3 +1,5 @@
+"""Short forms and their long forms in Docs."""
+
 import pickle
 
 import pytest
@@ -213,6 +215,3 @@ def test_abbreviations_component_round_trips_in_pickle():
     copy = pickle.loads(pickle.dumps(component))
     assert (copy.name, copy.attrs) == ("a", ("meaning", "short_forms"))
     assert Span.has_extension("meaning")
-
-
-# --- streams ---

@@ -311,13 +311,6 @@ def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
     assert best[1][0]["alias"] == "Fever"
 
 
-@pytest.mark.parametrize("mention", ["\ud800", "heart \udfff attack", "\ud83d\ude00"])
-def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
-    linked = load_kb(folder).link([mention, "fever"])
-    assert linked[1].candidates[0]["cui"] == "C0000004"
-    json.dumps(linked).encode("utf8")
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch

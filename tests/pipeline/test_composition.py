@@ -19,9 +19,6 @@ ENDS = ("out", "err")  # of the files with what a program prints
 FOUND = ("fever", "heart", "attack")  # words that the stand-ins of detectors know
 
 
-# --- the recipes ---
-
-
 def test_recipes_have_a_program_and_its_output() -> None:
     programs = PROGRAM.findall(RECIPES)
     assert len(programs) == RECIPES.count("```python") == RECIPES.count("```text") > 0

@@ -1,6 +1,8 @@
 import hashlib
 import json
 import pickle
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 from tests.pipelines import NLP, make_nlp
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
@@ -112,20 +115,6 @@ def test_linker_from_bytes_with_a_file_outside_is_an_error(
     with pytest.raises(SapbertError, match="E304.*no knowledge base has"):
         other.from_bytes(srsly.msgpack_dumps(content))
     assert not list(tmp_path.rglob("evil"))
-
-
-def test_linker_with_another_digest_is_an_error(own_kb: Path) -> None:
-    digest = read_version(own_kb).manifest.digest
-    nlp = spacy.blank("en")
-    pinned = {"kb": str(own_kb), "kb_digest": digest}
-    linker = nlp.add_pipe("sapbert_linker", config=pinned)
-    nlp.initialize()
-    add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
-    assert linker.kb.manifest.digest == digest  # opened before
-    other = spacy.blank("en")
-    other.add_pipe("sapbert_linker", config=pinned)
-    with pytest.raises(SapbertError, match=f"E351.*{digest}"):
-        other.initialize()
 
 
 @pytest.mark.parametrize("reload_seconds", [None, 0])
@@ -410,11 +399,74 @@ def test_linker_subclass_that_overrides_predict_works(
     assert again(make_doc(nlp)).ents[1].kb_id_ == "NIL"
 
 
-def test_linker_predicts_and_sets_links_in_two_steps(nlp: Language) -> None:
-    linker: Any = nlp.get_pipe("sapbert_linker")
-    doc, expected = make_doc(nlp), results(nlp(make_doc(nlp)))
-    links = linker.predict([doc], k=1)
-    assert [ent.kb_id_ for ent in doc.ents] == ["", "", ""]
-    assert [len(link.candidates) for link in links[0]] == [1, 1, 0]
-    linker.set_annotations([doc], linker.predict([doc]))
-    assert results(doc) == expected
+FEVER = Concept(
+    "C1",
+    ["Fever"],
+    codes={"ICD10CM": ["R50.9", "R50"], "SNOMEDCT": ["386"], "MSH": ["D005334"]},
+)
+
+
+@pytest.fixture(scope="module")
+def codes_kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return make_kb(
+        tmp_path_factory.mktemp("codes"), [FEVER, Concept("C2", ["Headache"])]
+    )
+
+
+def make_doc_of_codes(nlp: Language) -> Doc:
+    doc = Doc(nlp.vocab, words=["fever", "headache", "..."])
+    doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
+    return doc
+
+
+def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb, codes=["SNOMEDCT_US", "ICD10CM"])
+    nlp.initialize()
+    fever, headache, _ = nlp(make_doc_of_codes(nlp)).ents
+    assert [*fever._.codes.items()] == [
+        ("SNOMEDCT_US", ["386"]),
+        ("ICD10CM", ["R50.9", "R50"]),
+    ]
+    assert fever._.candidates[0]["codes"] == fever._.codes
+    assert headache._.codes == {}
+    own = {"sapbert_linker": {"codes": ["MESH"]}}
+    fever, *_ = nlp(make_doc_of_codes(nlp), component_cfg=own).ents
+    assert fever._.codes == {"MESH": ["D005334"]}
+
+
+def test_codes_of_an_added_concept(codes_kb: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(codes_kb, tmp_path / "kb"))
+    kb = add_concepts(load_kb(own), [Concept("C2", ["Ache"], codes={"LOCAL": ["7"]})])
+    kb.check_options(LinkOptions(codes=("LOCAL", "MSH")))
+    (ache,) = kb.link(["ache"], codes=["LOCAL"])
+    assert ache.codes == kb["C2"].codes == {"LOCAL": ["7"]}
+    assert kb.codes("C1", "ICD10CM") == ["R50.9", "R50"]
+    assert kb.cuis("MSH", "D005334") == ["C1"]
+
+
+def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb, codes=["MSH"], spans_key="sc", codes_attr="mesh_codes")
+    doc = Doc(nlp.vocab, words=["fever"])
+    doc.spans["sc"] = SpanGroup(doc, spans=[Span(doc, 0, 1, "X")])
+    group = nlp(doc).spans["sc"]
+    assert group[0]._.mesh_codes == {"MSH": ["D005334"]}
+    assert group.attrs["mesh_codes"] == [{"MSH": ["D005334"]}]
+
+
+def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
+    codes_kb: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
+        load_kb(codes_kb).link(["fever"], codes=["RXNORM"])
+    nlp = make_nlp(codes_kb, codes=["RXNORM"])
+    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM"):
+        nlp(make_doc_of_codes(nlp))
+    note = tmp_path / "note.txt"
+    note.write_text("Fever.", "utf8")
+    arguments = ["link", str(codes_kb), str(note)]
+    assert "[E332]" in invoke(*arguments, "--codes", "RXNORM", code=1).output
+    found = invoke(*arguments, "--format", "omop", code=1)
+    assert "[E471]" in found.output
+    assert "got ICD10CM, MSH, SNOMEDCT" in found.output

@@ -15,7 +15,6 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from thinc.api import Config
 
 from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
@@ -128,19 +127,6 @@ def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
     assert "L2" not in copy.kb
 
 
-def test_linker_config_with_variables_is_loaded(own_kb: Path, tmp_path: Path) -> None:
-    make_nlp(own_kb).to_disk(tmp_path / "saved")
-    config = Config().from_disk(tmp_path / "saved" / "config.cfg", interpolate=False)
-    config["paths"]["kb"] = str(own_kb)
-    config["components"]["sapbert_linker"]["kb"] = "${paths.kb}"
-    nlp = spacy.util.load_model_from_config(config)
-    nlp.get_pipe("sapbert_linker").threshold = 0.25
-    nlp.to_disk(tmp_path / "again")
-    linker: Any = spacy.load(tmp_path / "again").get_pipe("sapbert_linker")
-    assert linker.threshold == 0.25
-    assert linker.kb.folder == tmp_path / "again" / "sapbert_linker" / "kb"
-
-
 def test_linker_kb_of_the_config_wins_over_the_saved_one(
     own_kb: Path, other_kb: Path, tmp_path: Path
 ) -> None:
@@ -246,20 +232,6 @@ class InstalledKb:
 
     def load(self) -> Path:
         return self.folder
-
-
-def test_kb_of_a_linker_from_bytes_outlives_the_pipeline(own_kb: Path) -> None:
-    nlp = make_nlp(None).from_bytes(make_nlp(own_kb).to_bytes())
-    kb = nlp.get_pipe("sapbert_linker").kb
-    folder = kb.folder
-    del nlp
-    edited = add_concepts(kb, [NEW])
-    del kb
-    gc.collect()
-    assert edited.link(["ward one"])[0].cui == "L1"
-    del edited
-    gc.collect()
-    assert not folder.exists()
 
 
 def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb: Path) -> None:

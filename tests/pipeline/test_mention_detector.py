@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans
-from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -402,17 +401,6 @@ def test_detector_round_trips_on_disk(tmp_path):
     assert read_settings(copy.get_pipe("sapbert_mentions")) == {"kb": None, **SETTINGS}
 
 
-def test_detector_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
-    sample_kb, own_kb
-):
-    nlp = make_linking_pipeline(sample_kb, label="X", stop_names=["Fever"])
-    nlp.get_pipe("sapbert_mentions").max_tokens = 3
-    other = make_linking_pipeline(sample_kb, label="Y", min_length=9, kb=str(own_kb))
-    other.from_bytes(nlp.to_bytes())
-    expected = read_settings(nlp.get_pipe("sapbert_mentions"))
-    assert read_settings(other.get_pipe("sapbert_mentions")) == expected
-
-
 # --- with a real knowledge base ---
 
 
@@ -431,6 +419,24 @@ def test_detector_saved_pipeline_has_one_kb_and_can_be_moved(
     assert links(moved("heart attack and fever")) == expected
     folder = tmp_path / "two" / "sapbert_linker" / "kb"
     assert moved.get_pipe("sapbert_mentions").kb.folder == folder
+
+
+def test_detector_settings_of_the_config_win_over_saved_ones(
+    sample_kb, own_kb, tmp_path
+):
+    nlp = make_linking_pipeline(sample_kb, min_length=5)
+    nlp.get_pipe("sapbert_mentions").max_tokens = 3
+    nlp.to_disk(tmp_path)
+    given = {"label": "DISEASE", "min_length": 9, "stop_names": ["Fever"]}
+    given |= {"kb": str(own_kb)}
+    nlp = spacy.load(tmp_path, config={"components": {"sapbert_mentions": given}})
+    nlp.to_disk(tmp_path / "again")
+    for loaded in (nlp, spacy.load(tmp_path / "again")):
+        mentions = loaded.get_pipe("sapbert_mentions")
+        found = mentions.label, mentions.min_length, mentions.max_tokens
+        assert found == ("DISEASE", 9, 3)
+        assert mentions.stop_names == {"fever"}
+        assert mentions.kb.folder == own_kb
 
 
 def test_detector_loaded_without_the_linker_uses_its_saved_kb(sample_kb, tmp_path):
@@ -454,11 +460,3 @@ def test_detector_finds_names_of_the_version_that_is_used(own_kb):
     remove_concepts(linker.kb, [cui])
     linker.reload()
     assert texts(nlp(text)) == ["ward chill"]
-
-
-def test_detector_from_bytes_uses_the_kb_of_the_linker(sample_kb):
-    nlp = make_linking_pipeline(sample_kb)
-    config = Config(nlp.config).copy()
-    config["components"]["sapbert_linker"]["kb"] = "not-there"
-    copy = spacy.util.load_model_from_config(config).from_bytes(nlp.to_bytes())
-    assert links(copy("heart attack")) == links(nlp("heart attack"))

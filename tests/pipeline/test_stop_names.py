@@ -1,6 +1,5 @@
 """Names that are mostly not mentions, learned from texts."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from spacy_sapbert.pipeline.stop_names import (
     read_stop_names,
     write_stop_names,
 )
-from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 
 TEXTS = [
@@ -61,20 +59,6 @@ def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
     assert learn(sample_kb) == [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
     assert learn(sample_kb, 0.7)[0] == NameCount("fever", 2, 3)
     assert learn(sample_kb, 0) == []
-
-
-def test_names_inside_stop_names_are_counted_too(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
-    concepts = [Concept("D1", ["heart"]), Concept("D2", ["heart rate"])]
-    folder = make_kb(tmp_path, concepts)
-    texts = annotate([("heart rate", ["heart"]), ("heart rate", [])])
-    learned = learn_stop_names(spacy.blank("en"), make_detector(folder), texts)
-    assert learned == [NameCount("heart rate", 0, 2)]  # heart is one of two
-    learned = learn_stop_names(
-        spacy.blank("en"), make_detector(folder), texts, share=0.6
-    )
-    assert learned == [NameCount("heart", 1, 2), NameCount("heart rate", 0, 2)]
 
 
 def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
