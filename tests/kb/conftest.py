@@ -1,4 +1,4 @@
-"""A calibration to write into knowledge bases, and the bytes of a folder."""
+"""A calibration, the bytes of a folder, and indexes of random unit vectors."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A change of a knowledge base in its place is all or nothing, at every write."""
+"""A change, a build or a copy is all or nothing, at every write."""
 
 import os
 import shutil
@@ -187,20 +187,6 @@ Contents = Callable[[Path], dict[Path, bytes]]
 FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
 
 
-def test_write_folder_atomically_renames_a_complete_folder(tmp_path: Path) -> None:
-    target = tmp_path / "folder"
-    with write_folder_atomically(target, FOLDER) as part:
-        (part / "a").write_text("1", "utf8")
-        assert not target.exists()
-    assert (target / "a").read_text("utf8") == "1"
-    (target / ".a.x1.tmp").touch()  # of a killed writer
-    with write_folder_atomically(target, FOLDER) as part:
-        (part / "sub").mkdir()
-        assert (target / "a").exists()
-    assert [path.name for path in target.iterdir()] == ["sub"]
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
 @pytest.mark.parametrize(
     "files", [["notes.csv"], ["a", "notes.csv"], ["a", "sub/notes.csv"], ["sub/b"]]
 )
@@ -219,18 +205,6 @@ def test_write_folder_atomically_replaces_only_its_own_kind(
         pytest.fail("nothing is made for a folder that is not replaced")
     assert contents(target) == before
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
-def test_kb_files_have_the_permissions_of_the_umask(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    """Safetensors makes files that only their owner can read."""
-    (tmp_path / "file").touch()
-    expected = (tmp_path / "file").stat().st_mode
-    files = [path for path in sample_kb.rglob("[!.]*") if path.is_file()]
-    assert sample_kb / "v1" / "encoder" / "model.safetensors" in files
-    assert {path.stat().st_mode for path in files} == {expected}
 
 
 def test_write_folder_atomically_that_fails_leaves_nothing(

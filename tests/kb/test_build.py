@@ -11,15 +11,12 @@ import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.row_vectors import (
-    TokenizedNames,
     check_plan,
     describe_index,
-    embed_some,
     lock_work_folder,
 )
 from spacy_sapbert.kb.edits.change import add_concepts
@@ -229,27 +226,6 @@ def test_build_kb_stopped_embeds_nothing_again(
         build_kb(concepts_file, tmp_path / "kb", **build)
     assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
     assert not (tmp_path / ".kb.build").exists()
-
-
-def test_embed_some_gives_a_name_the_same_vector_beside_any_others(
-    sample_kb: Path,
-) -> None:
-    encoder = load_kb(sample_kb).encoder
-    texts = [f"{a} of {b}" for a in ("fever", "pain") for b in ("it", "the heart", "I")]
-    token_ids, _ = encoder.tokenize(texts)
-
-    def embed(some: list[int]) -> dict[int, bytes]:
-        names = TokenizedNames()
-        for place in some:
-            names.add(token_ids[place])
-        rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
-        vectors = embed_some(names, rows, encoder, None, bar)
-        return {some[row]: v.tobytes() for row, v in zip(rows, vectors, strict=True)}
-
-    every = embed([0, 1, 2, 3, 4, 5])
-    for some in ([3], [5, 1], [4, 2, 0]):
-        found = embed(some)
-        assert found == {place: every[place] for place in some}
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Graphs of damaged or crafted files, and searches that a graph cannot answer."""
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,6 @@ from spacy_sapbert.kb.indexes.hnsw import FILE, Hnsw
 from spacy_sapbert.kb.indexes.hnsw import HEADER as HNSW_HEADER
 from spacy_sapbert.kb.indexes.registry import Index, build_index
 
-pytest.importorskip("faiss")
 MakeIndex = Callable[..., Index]
 UnitRows = Callable[[int, int, int], np.ndarray]
 ROWS, WIDTH = 900, 8
@@ -138,8 +139,6 @@ def test_faiss_search_returns_rows_that_the_graph_does_not_reach(
 
 
 pytest.importorskip("hnswlib")
-MakeIndex = Callable[..., Index]
-UnitRows = Callable[[int, int, int], np.ndarray]
 UNUSED = ("scale", "ef_construction")  # of a header; only building uses them
 
 

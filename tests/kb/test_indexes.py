@@ -12,7 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes import registry
-from spacy_sapbert.kb.indexes.exact import LayeredIndex, keep_best, search_among
+from spacy_sapbert.kb.indexes.exact import keep_best, search_among
 from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
@@ -22,8 +22,6 @@ from spacy_sapbert.kb.indexes.registry import (
 )
 from spacy_sapbert.kb.indexes.row_file import (
     RowFile,
-    encode_rows,
-    write_at,
     write_rows,
 )
 
@@ -97,15 +95,6 @@ def test_index_search_equals_brute_force(
     assert all(len({*row}) == 10 for row in rows.tolist())
 
 
-def test_index_search_of_one_equals_that_of_many(make: Make, tmp_path: Path) -> None:
-    index, queries = make(tmp_path, near_rows(500, 16, 1)), near_rows(300, 16, 2)
-    rows, scores = index.search(queries, 5)
-    for place in (0, 133, 299):
-        row, score = index.search(queries[place : place + 1], 5)
-        assert row.tolist() == rows[place : place + 1].tolist()
-        assert np.abs(score - scores[place]).max() < 1e-6
-
-
 @pytest.mark.parametrize("rows", [1, 2, 5, 20])
 def test_index_of_few_rows(
     make: Make, rows: int, unit_rows: UnitRows, tmp_path: Path
@@ -162,28 +151,6 @@ def test_index_search_among_some_rows(make: Make, tmp_path: Path) -> None:
     cosines = queries @ vectors[allowed].T
     assert {*rows.ravel().tolist()} <= {*allowed.tolist()}
     assert np.allclose(scores, np.sort(cosines, 1)[:, :-5:-1], atol=PRECISION)
-
-
-def test_index_as_a_layer(make: Make, unit_rows: UnitRows, tmp_path: Path) -> None:
-    vectors = unit_rows(40, 8, 5)
-    first = make(tmp_path / "first", vectors[:30])
-    second = make(tmp_path / "second", vectors[30:])
-    index = LayeredIndex(first, second, 30)
-    rows, _ = index.search(vectors[[35, 2]], 40)
-    assert rows[:, 0].tolist() == [35, 2]
-    assert all(sorted(row) == list(range(40)) for row in rows.tolist())
-    assert np.allclose(index.vectors(np.array([39, 3])), vectors[[39, 3]], atol=2e-5)
-
-
-def test_build_index_twice_writes_the_same_bytes(form: Any, tmp_path: Path) -> None:
-    _, _, build, _ = form
-    vectors = near_rows(300, 8, 9)
-    contents = []
-    for name in ("one", "two"):
-        build(tmp_path / name, vectors)
-        files = sorted((tmp_path / name).iterdir())
-        contents.append([file.read_bytes() for file in files])
-    assert contents[0] == contents[1]
 
 
 @pytest.mark.parametrize("compact", [True, False])
@@ -324,28 +291,6 @@ def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
     assert np.allclose(best, [[0.5, 0.9, 0.5]])
 
 
-UnitRows = Callable[[int, int, int], np.ndarray]
-
-
-@pytest.mark.parametrize("compact", [True, False])
-def test_row_file_written_in_any_order_returns_its_rows(
-    compact: bool, unit_rows: UnitRows, tmp_path: Path
-) -> None:
-    vectors = unit_rows(100, 8, 3)
-    path = tmp_path / "rows"
-    order = np.random.default_rng(0).permutation(100)
-    with open(path, "wb") as file:
-        for part in np.split(order, [20, 55]):
-            write_at(file, part, encode_rows(vectors[part], compact=compact))
-    read = RowFile(path, rows=100, width=8, compact=compact)
-    assert len(read) == 100
-    tolerance = 2e-5 if compact else 0
-    for some in (np.array([3, 99, 3]), np.arange(10, 30), np.array([], dtype=int)):
-        assert np.abs(read[some] - vectors[some]).max(initial=0) <= tolerance
-    assert np.abs(read[90:200] - vectors[90:]).max() <= tolerance
-    assert read[5:5].shape == (0, 8)
-
-
 def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     unit_rows: UnitRows, tmp_path: Path
 ) -> None:
@@ -357,19 +302,6 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     for some in (np.array([2, 70]), slice(60, 80)):
         with pytest.raises(SapbertError, match="E306.*cut"):
             rows[some]
-
-
-def test_write_rows_links_a_file_of_the_same_kind(
-    unit_rows: UnitRows, tmp_path: Path
-) -> None:
-    vectors = unit_rows(40, 8, 6)
-    write_rows(vectors, tmp_path / "one", compact=True, progress=False)
-    source = RowFile(tmp_path / "one", rows=40, width=8)
-    write_rows(source, tmp_path / "two", compact=True, progress=False)
-    write_rows(source, tmp_path / "wide", compact=False, progress=False)
-    assert (tmp_path / "two").stat().st_ino == (tmp_path / "one").stat().st_ino
-    wide = RowFile(tmp_path / "wide", rows=40, width=8, compact=False)
-    np.testing.assert_array_equal(wide[:], source[:])
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Opening, mapping and linking; vectors of texts, and the cache of results."""
+
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.cli.kb.description import describe_manifest
-from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.cache import LruCache
 from spacy_sapbert.kb.folder.versions import find_kb
@@ -53,19 +54,6 @@ def test_link_finds_every_name_of_the_kb(
         "probability": None,
     }
     assert kb.link(["", " ", "?!", "頭"]) == [([], "empty", None)] * 4
-
-
-def test_link_equals_exact_search_over_plain_vectors(
-    sample_kb: Path, few_concepts: list[Concept], tiny_encoder: Path
-) -> None:
-    encoder = Encoder.open(tiny_encoder)
-    mention = encoder.embed(["febrile headache"])[0]
-    best = {}
-    for concept in few_concepts:
-        vectors = encoder.embed([a for a in concept.aliases if a != "頭痛"])
-        best[concept.cui] = float((vectors @ mention).max())
-    candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
-    assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=6e-5)
 
 
 def truncate(path: Path) -> None:
@@ -147,14 +135,6 @@ def test_names_of_many_concepts_are_found_as_by_exact_search(
     assert len(ranked) == 150
 
 
-def test_build_kb_without_readable_names_is_an_error(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
-    with pytest.raises(SapbertError, match="1 concepts"):
-        make_kb(tmp_path, [Concept("C1", ["頭痛"])])
-    assert not (tmp_path / "kb").exists()
-
-
 def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert len(kb) == kb.manifest.counts.concepts == len(list(kb))
@@ -230,16 +210,6 @@ def test_embed_says_what_it_cannot_read_and_what_is_too_long(sample_kb: Path) ->
 
 
 MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
-
-
-def test_lru_cache_removes_the_least_recently_used() -> None:
-    cache: LruCache[str, int] = LruCache(2)
-    cache.put_many({"a": 1, "b": 2})
-    assert cache.get_many(["a"]) == {"a": 1}
-    cache.put_many({"c": 3})
-    assert cache.get_many(["a", "b", "c"]) == {"a": 1, "c": 3}
-    cache.put_many({"d": 4, "e": 5, "f": 6})
-    assert cache.get_many("abcdef") == {"e": 5, "f": 6}
 
 
 @given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))

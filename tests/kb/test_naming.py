@@ -46,45 +46,6 @@ def is_named(kb: KnowledgeBase, mention: str, **filter: Any) -> bool:
     return bool(mentions.named[0])
 
 
-@pytest.mark.parametrize(
-    ("mention", "cui", "alias"),
-    [
-        ("lung neoplasm", "C1", "Lung Neoplasms"),
-        ("Neoplasms, Lung", "C1", "Lung Neoplasms"),
-        ("haematuria", "C2", "Hematuria"),
-        ("HAEMATURIA", "C2", "Hematuria"),
-        ("hæmatúria", "C2", "Hematuria"),
-        ("(Hematuria).", "C2", "Hematuria"),
-        ("hematuria (finding)", "C2", "Hematuria"),
-        ("color", "C4", "Colours"),
-        ("left-to-right shunts", "C8", "Left to right shunt"),
-    ],
-)
-def test_another_writing_of_a_name_is_the_name(
-    kb: KnowledgeBase, mention: str, cui: str, alias: str
-) -> None:
-    (linked,) = kb.link([mention])
-    assert linked.cui == cui
-    assert linked.candidates[0]["alias"] == alias
-    assert linked.candidates[0]["score"] == 1
-
-
-@pytest.mark.parametrize(
-    "mention",
-    [
-        "right to left shunt",
-        "aidss",
-        "aid",
-        "tumours",
-        "lung",
-        "fever, yellow x",
-    ],
-)
-def test_other_texts_are_no_names(kb: KnowledgeBase, mention: str) -> None:
-    english = {"document_language": "en"}
-    assert not is_named(kb, mention, **english)
-
-
 def test_find_named_says_how_far_a_mention_is_written_so(kb: KnowledgeBase) -> None:
     assert find_named(kb, "lung  NEOPLASMS") == [("C1", "Lung Neoplasms", 3)]
     assert find_named(kb, "neoplasm, lung") == [("C1", "Lung Neoplasms", 2)]
@@ -93,14 +54,6 @@ def test_find_named_says_how_far_a_mention_is_written_so(kb: KnowledgeBase) -> N
     # An abbreviation may have other signs, but no other letters.
     assert find_named(kb, "A T") == [("C4", "A-T", 2)]
     assert find_named(kb, "a-ts") == []
-
-
-@pytest.mark.parametrize("lang", ["", "EN", "es", "de"])
-def test_names_that_may_be_english_are_named_in_all_documents(
-    kb: KnowledgeBase, lang: str
-) -> None:
-    (linked,) = kb.link(["haematuria"], filter=Filter(document_language=lang))
-    assert linked.candidates[0]["score"] == 1
 
 
 @pytest.mark.parametrize(

@@ -194,22 +194,6 @@ def test_search_equals_sorting_all_allowed_rows(
             assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
 
 
-def test_build_ngrams_lists_a_row_as_often_as_its_name_has_the_3_gram(
-    tmp_path: Path,
-) -> None:
-    write(["aaaaa", "xaaay", "b"], tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{name}.npy" for name in FILES
-    }
-    index = load(tmp_path, 3)
-    lists = [
-        index.rows[start:end].tolist()
-        for start, end in zip(index.starts, index.starts[1:], strict=False)
-    ]
-    # " aa" | "aaa" | "aa " | " xa", "xaa", "aay", "ay " | " b "
-    assert sorted(lists) == [[0], [0], [0, 0, 0, 1], [1], [1], [1], [1], [2]]
-
-
 def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,6 @@ from spacy_sapbert.kb.order.names import (
     make_mentions,
 )
 from spacy_sapbert.kb.order.noise import KINDS, mistype
-from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     EXCLUDED,
@@ -37,10 +36,9 @@ from spacy_sapbert.linking.features import (
     list_near,
     pool_concepts,
 )
-from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
+from spacy_sapbert.linking.ranker import MOST_MARGIN, OF_FIRST, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import annotated_document, annotated_mention
 
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
 OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
@@ -141,19 +139,6 @@ def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb: KnowledgeBase) 
     score = linked.candidates[0]["score"]
     assert kb.link(["quux plonk"], threshold=score)[0].cui is not None
     assert kb.link(["quux plonk"], threshold=score + 0.001)[0].cui is None
-
-
-def test_annotations_break_ties_of_names_beside_an_order_from_names(
-    kb: KnowledgeBase, tmp_path: Path
-) -> None:
-    first, second, *_ = kb.concepts()
-    mention = annotated_mention(first.name, [[second.cui]])
-    notes = [annotated_document("", f"{first.name} {n}", [mention]) for n in range(3)]
-    taught, report = teach_documents(kb, notes, output=tmp_path / "kb", force=True)
-    assert report.after is None
-    assert taught.ranker == kb.ranker
-    best = taught.link([first.name], threshold=-1)[0].candidates[0]
-    assert (best["cui"], best["tie"]) == (second.cui, "annotated")
 
 
 @given(st.text(max_size=40), st.integers(0, 9))
@@ -327,6 +312,9 @@ def test_an_excluded_candidate_comes_last_and_is_never_right() -> None:
     # A margin of 1 to the third candidate; the excluded one does not count.
     expected = 1 / (1 + np.exp(-1))
     assert ranker.probability(features, scores) == pytest.approx(expected, abs=1e-6)
+    alone = {name: values[1:2] for name, values in features.items()}
+    expected = 1 / (1 + np.exp(-MOST_MARGIN))
+    assert ranker.probability(alone, ranker.scores(alone)) == pytest.approx(expected)
     features[EXCLUDED] = np.ones(3)
     assert ranker.probability(features, ranker.scores(features)) == 0
 

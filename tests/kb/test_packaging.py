@@ -1,3 +1,5 @@
+"""Wheels of knowledge bases, without names that nobody may give away unasked."""
+
 import json
 import os
 import sys

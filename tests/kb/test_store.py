@@ -1,3 +1,5 @@
+"""Concepts and names in SQLite, and the concepts nearest to a concept."""
+
 import shutil
 from collections.abc import Callable
 from itertools import product
@@ -15,7 +17,6 @@ from spacy_sapbert.kb.folder.layout import STORE_FILE
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.store import Store
-from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -36,25 +37,6 @@ def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) 
     assert sum(map(len, found.values())) == 23  # all aliases but the unreadable one
     with pytest.raises(SapbertError, match="E306.*readonly"):
         store.query("DELETE FROM concepts")
-
-
-def test_store_finds_names_by_their_keys(store: Store) -> None:
-    keys = {
-        text: name_keys(text, "english")[0]
-        for text in ("fever", "myocardial infarctions", "no")
-    }
-    names = store.names_of_keys(keys.values())
-    assert {key: [name.alias for name in some] for key, some in names.items()} == {
-        keys["fever"]: ["FEVER", "Fever"],
-        # in whatever order their words are
-        keys["myocardial infarctions"]: [
-            "Infarction, Myocardial",
-            "Myocardial infarction",
-        ],
-    }
-    assert {name.concept for name in names[keys["myocardial infarctions"]]} == {0}
-    aliases = [alias for alias, _, _ in store.names_of_concept(0)]
-    assert aliases == store.read_concept(0).aliases
 
 
 def test_build_store_repeated_concept_is_an_error(

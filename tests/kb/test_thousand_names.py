@@ -115,19 +115,6 @@ def test_mention_that_a_left_concept_also_has_is_linked_to_it(
     assert (linked.cui, linked.note) == (None, "filtered")
 
 
-def test_name_of_a_source_that_is_filtered_is_no_name(kb: KnowledgeBase) -> None:
-    """Its concept is left with the names of the other source."""
-    (linked,) = kb.link(["heart cancer"], filter={"sources": ["GLOBE"]})
-    assert linked.note != "filtered" or linked.cui is None
-    assert {c["alias"] for c in linked.candidates} <= {
-        alias
-        for concept in kb.concepts()
-        for place, alias in enumerate(concept.aliases)
-        if place in concept.sources.get("GLOBE", ())
-    }
-    assert linked.candidates[0]["score"] < 1
-
-
 # Edits
 
 
@@ -311,14 +298,6 @@ def test_answer_does_not_depend_on_the_batch(kb: KnowledgeBase) -> None:
         kb.clear_cache()
         alone = kb.link([mention], filter=ENGLISH)
         compare([mention], [linked], keep_first(alone))
-
-
-def test_answer_does_not_depend_on_k(kb: KnowledgeBase) -> None:
-    mentions = list_mentions()
-    every = kb.link(mentions, filter=ENGLISH, k=40)
-    for k in (1, 7):
-        few = kb.link(mentions, filter=ENGLISH, k=k)
-        compare(mentions, few, keep_first(every, k))
 
 
 def test_answer_does_not_depend_on_unrelated_edits(

@@ -6,11 +6,9 @@ import os
 import pickle
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,16 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
     discard_edits,
     discard_teaching,
     remove_concepts,
 )
-from spacy_sapbert.kb.folder.layout import PARTS, Part, may_be_in_kb
+from spacy_sapbert.kb.folder import versions
+from spacy_sapbert.kb.folder.layout import PARTS, may_be_in_kb
 from spacy_sapbert.kb.folder.publication import (
     describe_files,
-    draft_version,
     go_back,
     lock_kb,
     remove_versions,
@@ -40,7 +37,12 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import annotated_document, annotated_mention, make_calibration
+from tests.building import (
+    annotated_document,
+    annotated_mention,
+    build_small_kb,
+    make_calibration,
+)
 from tests.commands import invoke
 
 LOCAL = [
@@ -123,20 +125,6 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
         kb.newest(digest=kb.manifest.digest)
 
 
-def test_a_pipeline_is_an_error_that_names_the_knowledge_base_inside(
-    tmp_path: Path, own_kb: Path
-) -> None:
-    pipeline = tmp_path / "pipeline"
-    pipeline.mkdir()
-    (pipeline / "config.cfg").touch()
-    with pytest.raises(SapbertError, match="pipeline. Its .* is the `kb` of a linker"):
-        load_kb(pipeline)
-    inside = pipeline / "sapbert_linker" / "kb"
-    shutil.copytree(own_kb, inside)
-    with pytest.raises(SapbertError, match=f"pipeline. Its .* in {inside}"):
-        load_kb(pipeline)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_folder_that_was_replaced_as_a_whole_is_an_error(
     own_kb: Path, other_encoder_kb: Path, new_process: Any
@@ -183,28 +171,6 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     # A relative path is that of the folder when it was opened.
     assert kb.link(["fever"])[0].cui == "C0000004"
     assert kb.newest().concept("Award 1") is not None
-
-
-def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest, "FILTERS_KEPT", 1)
-    kb = load_kb(sample_kb)
-    ids = [f"C000000{number}" for number in range(1, 9)]
-
-    def work(first: int) -> None:
-        for cui in (ids[first:] + ids[:first]) * 3:
-            found = kb.link(["heart"], filter={"allow": [cui]})[0].candidates
-            assert [candidate["cui"] for candidate in found] == [cui]
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            list(threads.map(work, range(6)))  # which raises what they raise
-    finally:
-        sys.setswitchinterval(interval)
-    assert kb.searcher.nearest.resolve_filter.cache_info().currsize == 1
 
 
 def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> None:
@@ -274,17 +240,6 @@ def test_edit_in_an_unlockable_folder_warns_and_works(
     with pytest.warns(UserWarning, match="W557"):
         add(kb, "ward 1")
     assert "Award 1" in load_kb(own_kb)
-
-
-def test_draft_that_is_not_published_is_removed(own_kb: Path) -> None:
-    before = sorted(own_kb.iterdir())
-    with draft_version(own_kb) as draft:
-        (draft.path / "x").touch()
-    assert sorted(own_kb.iterdir()) == before
-    (own_kb / ".version.killed.tmp").mkdir()
-    load_kb(own_kb)
-    add(load_kb(own_kb), "ward 1")
-    assert not (own_kb / ".version.killed.tmp").exists()
 
 
 def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
@@ -409,6 +364,11 @@ def test_load_kb_of_a_version_or_without_current_says_what_to_do(
 ) -> None:
     with pytest.raises(SapbertError, match=f"E303.*of {re.escape(str(own_kb))}"):
         load_kb(own_kb / "v1")
+    pipeline = tmp_path / "pipeline"
+    inside = Path(shutil.copytree(own_kb, pipeline / "sapbert_linker" / "kb"))
+    (pipeline / "config.cfg").touch()
+    with pytest.raises(SapbertError, match=f"pipeline. Its .* in {inside}"):
+        load_kb(pipeline)
     shutil.move(own_kb / "v1", tmp_path / "old")
     with pytest.raises(SapbertError, match="E303.*kb build"):
         load_kb(tmp_path / "old")
@@ -452,12 +412,6 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
     assert contents(own_kb) == before
 
 
-@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
-def test_reader_of_a_part_is_there(part: Part) -> None:
-    module, _, name = part.reader.rpartition(".")
-    assert hasattr(import_module(f"spacy_sapbert.{module}"), name)
-
-
 def test_each_file_of_a_version_is_in_one_part(cold_kb: Path, own_kb: Path) -> None:
     add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
     for folder in (cold_kb, own_kb):
@@ -479,3 +433,83 @@ def test_each_file_of_a_version_is_in_one_part(cold_kb: Path, own_kb: Path) -> N
 )
 def test_other_files_are_not_of_a_knowledge_base(name: str) -> None:
     assert not may_be_in_kb(name)
+
+
+@pytest.fixture
+def large_kb(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A knowledge base whose vectors count as large, and a cache of its own."""
+    monkeypatch.setattr(versions, "LARGE", 100)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pytest.importorskip("faiss")
+    build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, backend="faiss")
+    return tmp_path / "kb"
+
+
+def damage(path: Path) -> None:
+    """Swap two rows in place, and restore the time: no row shows that."""
+    status, data = path.stat(), path.read_bytes()
+    half = len(data) // 2
+    with open(path, "r+b") as file:
+        file.write(data[half:] + data[:half])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def opens(folder: Path) -> bool:
+    try:
+        load_kb(folder)
+    except SapbertError:
+        return False
+    return True
+
+
+def test_load_kb_reads_large_vectors_once(large_kb: Path, tmp_path: Path) -> None:
+    damage(large_kb / "v1" / "index.i16")
+    assert opens(large_kb)  # the build has read them
+    assert "E306" in invoke("kb", "verify", large_kb).output
+    assert not opens(Path(shutil.copytree(large_kb, tmp_path / "copy")))
+    os.utime(large_kb / "v1" / "index.i16")  # it may have changed
+    assert not opens(large_kb)
+
+
+def test_load_kb_reads_vectors_of_an_unknown_machine(
+    large_kb: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "cache")
+    assert opens(large_kb)
+    assert [*(tmp_path / "cache").rglob("*")]
+    shutil.rmtree(tmp_path / "cache")
+    damage(large_kb / "v1" / "index.i16")
+    assert not opens(large_kb)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_load_kb_without_a_cache_reads_all(
+    large_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    assert opens(large_kb)
+    damage(large_kb / "v1" / "index.i16")
+    assert not opens(large_kb)
+
+
+def test_load_kb_reads_all_other_files_each_time(
+    large_kb: Path, contents: Callable[[Path], dict[Path, bytes]]
+) -> None:
+    for name in contents(large_kb):
+        path = large_kb / name
+        if path.name == "index.i16" or not path.stat().st_size:
+            continue
+        data = path.read_bytes()
+        damaged = bytearray(data)
+        damaged[len(data) // 2] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(SapbertError, match=path.name):
+            load_kb(large_kb)
+        path.write_bytes(data)
