@@ -1,0 +1,223 @@
+"""How often the right concept comes first, by one protocol: names, then annotations.
+
+BioSyn's preprocessing, the first answer, ties in the linker's own order, each knowledge
+base taught with the train documents and asked for the mentions of dev. Beside it the
+documents as they are, through the pipeline, with every mention answered.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import spacy
+import typer
+
+from benchmarks.harness import machine_line, print_table, run_cli
+from spacy_sapbert.evaluation.gold_mentions import (
+    Resolve,
+    fold_text,
+    make_resolver,
+)
+from spacy_sapbert.evaluation.rankers import kb_lookup
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
+from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.order import names as order_of_names
+from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.vocabularies.concepts import read_concepts, write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabulary
+from training.corpora.biosyn import (
+    KnownConcepts,
+    preprocess_concepts,
+    preprocess_documents,
+)
+
+GOLD = "gold"  # the span group of annotated mentions
+BATCH = 256
+
+
+class GoldSet(NamedTuple):
+    """Annotated documents and their vocabulary, in the folder of the data."""
+
+    vocabulary: str
+    format: str
+    train: str
+    dev: str
+    label: str = ""  # mentions of other types are left out; "" = none are
+    prefix: str = ""
+
+
+MEDIC = ("medic/medic_06Jul2012.txt.gz", "biosyn")
+NCBI = (
+    "eval-text/NCBItrainset_corpus.txt.gz",
+    "eval-text/NCBIdevelopset_corpus.txt.gz",
+)
+BC5CDR = (
+    "eval-text/CDR_TrainingSet.PubTator.txt.gz",
+    "eval-text/CDR_DevelopmentSet.PubTator.txt.gz",
+)
+SETS = {
+    "ncbi": GoldSet(*MEDIC, *NCBI),
+    "bc5cdr-disease": GoldSet(*MEDIC, *BC5CDR, "Disease"),
+    "bc5cdr-chemical": GoldSet("mesh-rrf", "rrf", *BC5CDR, "Chemical", "MESH:"),
+}
+
+
+class Answered(NamedTuple):
+    """Whether each mention of a set is answered rightly, and what it is."""
+
+    right: np.ndarray
+    seen: np.ndarray
+
+
+def read_documents(path: Path, gold: GoldSet) -> Iterator[GoldDocument]:
+    """Yield annotated documents with the mentions of a type."""
+    drop = "" if gold.prefix else "OMIM:"
+    for document in read_corpus(path, "pubtator", prefix=gold.prefix, drop_prefix=drop):
+        kept = [m for m in document.mentions if gold.label in ("", m.type)]
+        yield document._replace(mentions=kept)
+
+
+def link_preprocessed(
+    kb: KnowledgeBase, documents: Sequence[GoldDocument]
+) -> list[list[str]]:
+    """Return the first answer to each mention of preprocessed documents, if any."""
+    texts = [m.mention for document in documents for m in document.mentions]
+    distinct = sorted({*texts})
+    first: dict[str, list[str]] = {}
+    for start in range(0, len(distinct), BATCH):
+        batch = distinct[start : start + BATCH]
+        for text, linked in zip(batch, kb.link(batch, threshold=0.0), strict=True):
+            first[text] = [c["cui"] for c in linked.candidates[:1]]
+    return [first[text] for text in texts]
+
+
+def link_raw(kb: Path, documents: Sequence[GoldDocument]) -> list[list[str]]:
+    """Return the first answer to each mention as it is, through the pipeline."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_abbreviations")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(kb), "spans_key": GOLD})
+
+    def make_docs() -> Iterator[spacy.tokens.Doc]:
+        for document in documents:
+            doc = nlp.make_doc(document.text)
+            places = [(m.start, m.end) for m in document.mentions]
+            spans = [doc.char_span(*p, alignment_mode="expand") for p in places]
+            doc.spans[GOLD] = [span for span in spans if span is not None]
+            yield doc
+
+    return [
+        [candidate["cui"] for candidate in span._.candidates[:1]]
+        for doc in nlp.pipe(make_docs())
+        for span in doc.spans[GOLD]
+    ]
+
+
+def judge(
+    documents: Sequence[GoldDocument],
+    answers: Sequence[Sequence[str]],
+    resolve: Resolve,
+    seen: set[tuple[str, str]],
+) -> Answered:
+    """Compare answers with the annotations; each part of a composite must be right."""
+    golds = [m for document in documents for m in document.mentions]
+    parts = [resolve(gold) for gold in golds]
+    known = [bool(some) and all(some) for some in parts]
+    right = [
+        all(bool(part.intersection(found)) for part in some)
+        for some, found in zip(parts, answers, strict=True)
+    ]
+    pairs = [
+        {*list_pairs(gold, some)} <= seen
+        for gold, some in zip(golds, parts, strict=True)
+    ]
+    return Answered(np.array(right)[known], np.array(pairs)[known])
+
+
+def list_pairs(
+    gold: GoldMention, parts: Sequence[frozenset[str]]
+) -> set[tuple[str, str]]:
+    """Return a folded mention with each concept of its parts."""
+    return {(fold_text(gold.mention), cui) for part in parts for cui in part}
+
+
+def build(gold: GoldSet, data: Path, folder: Path, encoder: str, seed: int) -> Path:
+    """Build a knowledge base with the order of a seed; what is there is used."""
+    folder = folder / gold.vocabulary.split("/")[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    concepts, kb = folder / "concepts.jsonl", folder / f"kb-{seed}"
+    if not concepts.exists():
+        read = read_vocabulary(data / gold.vocabulary, gold.format)
+        write_concepts(concepts, preprocess_concepts(read, Counter()))
+    if not kb.exists():
+        reuse = next(iter(sorted(folder.glob("kb-*"))), None)
+        order_of_names.SEED = seed
+        build_kb(concepts, kb, encoder, backend="exact", reuse=reuse, progress=True)
+    return kb
+
+
+def measure(gold: GoldSet, data: Path, path: Path, folder: Path) -> dict[str, float]:
+    """Ask a knowledge base, teach it, and ask again: shares of right first answers."""
+    kb = load_kb(path)
+    resolve = make_resolver(kb_lookup(kb), {})
+    known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"), {})
+    train, dev = (
+        [*read_documents(data / gold.train, gold)],
+        [*read_documents(data / gold.dev, gold)],
+    )
+    train_names = [*preprocess_documents(train, Counter(), known)]
+    dev_names = [*preprocess_documents(dev, Counter(), known)]
+    mentions = [m for document in train_names for m in document.mentions]
+    seen = set().union(*(list_pairs(gold, resolve(gold)) for gold in mentions))
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        taught = Path(temporary) / "taught"
+        of_names, _ = teach_documents(kb, train_names, output=taught, force=True)
+        raw = Path(temporary) / "raw"
+        teach_documents(kb, train, output=raw, force=True)
+        before = judge(dev_names, link_preprocessed(kb, dev_names), resolve, seen)
+        after = judge(dev_names, link_preprocessed(of_names, dev_names), resolve, seen)
+        as_it_is = judge(dev, link_raw(raw, dev), resolve, set())
+    return {
+        "mentions": len(before.right),
+        "not taught": before.right.mean(),
+        "unseen": before.right[~before.seen].mean(),
+        "taught": after.right.mean(),
+        "unseen, taught": after.right[~after.seen].mean(),
+        "raw documents, taught": as_it_is.right.mean(),
+    }
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="Folder with vocabularies and corpora.")],
+    folder: Annotated[Path, typer.Argument(help="For what is built.")],
+    encoder: Annotated[str, typer.Option(help="Folder or hub id.")],
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Of `SETS`; repeatable. [all]")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Orders from names.")] = 5,
+) -> None:
+    """Print the mean over the seeds, and the spread of each figure."""
+    rows: list[list[str]] = []
+    for name in sets or SETS:
+        gold = SETS[name]
+        figures: list[dict[str, float]] = []
+        for seed in range(1, seeds + 1):
+            path = build(gold, data, folder, encoder, seed)
+            figures.append(measure(gold, data, path, folder))
+            msg.text(f"{name}, seed {seed}: {figures[-1]}")
+        cells = [f"{figures[0].pop('mentions'):,}"]
+        for key in figures[0]:
+            values = np.array([figure[key] for figure in figures])
+            cells.append(f"{values.mean():.4f} ± {values.std():.4f}")
+        rows.append([name, *cells])
+    msg.text(machine_line())
+    print_table(["", "mentions", *figures[0]], rows)
+
+
+if __name__ == "__main__":
+    run_cli(main)
