@@ -40,6 +40,8 @@ from training.corpora.biosyn import (
 GOLD = "gold"  # the span group of annotated mentions
 BATCH = 256
 
+Documents = Sequence[GoldDocument]
+
 
 class GoldSet(NamedTuple):
     """Annotated documents and their vocabulary, in the folder of the data."""
@@ -83,9 +85,12 @@ def read_documents(path: Path, gold: GoldSet) -> Iterator[GoldDocument]:
         yield document._replace(mentions=kept)
 
 
-def link_preprocessed(
-    kb: KnowledgeBase, documents: Sequence[GoldDocument]
-) -> list[list[str]]:
+def leave_out_composites(document: GoldDocument) -> GoldDocument:
+    kept = [m for m in document.mentions if len(m.parts) < 2]
+    return document._replace(mentions=kept)
+
+
+def link_preprocessed(kb: KnowledgeBase, documents: Documents) -> list[list[str]]:
     """Return the first answer to each mention of preprocessed documents, if any."""
     texts = [m.mention for document in documents for m in document.mentions]
     distinct = sorted({*texts})
@@ -97,7 +102,7 @@ def link_preprocessed(
     return [first[text] for text in texts]
 
 
-def link_raw(kb: Path, documents: Sequence[GoldDocument]) -> list[list[str]]:
+def link_raw(kb: Path, documents: Documents) -> list[list[str]]:
     """Return the first answer to each mention as it is, through the pipeline."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_abbreviations")
@@ -119,7 +124,7 @@ def link_raw(kb: Path, documents: Sequence[GoldDocument]) -> list[list[str]]:
 
 
 def judge(
-    documents: Sequence[GoldDocument],
+    documents: Documents,
     answers: Sequence[Sequence[str]],
     resolve: Resolve,
     seen: set[tuple[str, str]],
@@ -146,14 +151,17 @@ def list_pairs(
     return {(fold_text(gold.mention), cui) for part in parts for cui in part}
 
 
-def build(gold: GoldSet, data: Path, folder: Path, encoder: str, seed: int) -> Path:
+def build(
+    gold: GoldSet, data: Path, folder: Path, encoder: str, seed: int, *, raw: bool
+) -> Path:
     """Build a knowledge base with the order of a seed; what is there is used."""
-    folder = folder / gold.vocabulary.split("/")[0]
+    folder = folder / gold.vocabulary.split("/")[0] / ("raw" if raw else "names")
     folder.mkdir(parents=True, exist_ok=True)
     concepts, kb = folder / "concepts.jsonl", folder / f"kb-{seed}"
     if not concepts.exists():
         read = read_vocabulary(data / gold.vocabulary, gold.format)
-        write_concepts(concepts, preprocess_concepts(read, Counter()))
+        names = read if raw else preprocess_concepts(read, Counter())
+        write_concepts(concepts, names)
     if not kb.exists():
         reuse = next(iter(sorted(folder.glob("kb-*"))), None)
         order_of_names.SEED = seed
@@ -161,35 +169,42 @@ def build(gold: GoldSet, data: Path, folder: Path, encoder: str, seed: int) -> P
     return kb
 
 
-def measure(gold: GoldSet, data: Path, path: Path, folder: Path) -> dict[str, float]:
-    """Ask a knowledge base, teach it, and ask again: shares of right first answers."""
+def measure_names(path: Path, train: Documents, dev: Documents) -> dict[str, float]:
+    """Ask a knowledge base for preprocessed mentions, teach it, and ask again."""
     kb = load_kb(path)
     resolve = make_resolver(kb_lookup(kb), {})
     known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"), {})
     train, dev = (
-        [*read_documents(data / gold.train, gold)],
-        [*read_documents(data / gold.dev, gold)],
+        [*preprocess_documents(documents, Counter(), known)]
+        for documents in (train, dev)
     )
-    train_names = [*preprocess_documents(train, Counter(), known)]
-    dev_names = [*preprocess_documents(dev, Counter(), known)]
-    mentions = [m for document in train_names for m in document.mentions]
-    seen = set().union(*(list_pairs(gold, resolve(gold)) for gold in mentions))
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        taught = Path(temporary) / "taught"
-        of_names, _ = teach_documents(kb, train_names, output=taught, force=True)
-        raw = Path(temporary) / "raw"
-        teach_documents(kb, train, output=raw, force=True)
-        before = judge(dev_names, link_preprocessed(kb, dev_names), resolve, seen)
-        after = judge(dev_names, link_preprocessed(of_names, dev_names), resolve, seen)
-        as_it_is = judge(dev, link_raw(raw, dev), resolve, set())
+    mentions = [m for document in train for m in document.mentions]
+    seen = set().union(*(list_pairs(m, resolve(m)) for m in mentions))
+    before = judge(dev, link_preprocessed(kb, dev), resolve, seen)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        taught, _ = teach_documents(kb, train, output=Path(folder) / "kb", force=True)
+        after = judge(dev, link_preprocessed(taught, dev), resolve, seen)
     return {
         "mentions": len(before.right),
-        "not taught": before.right.mean(),
-        "unseen": before.right[~before.seen].mean(),
-        "taught": after.right.mean(),
-        "unseen, taught": after.right[~after.seen].mean(),
-        "raw documents, taught": as_it_is.right.mean(),
+        "not taught": share(before.right),
+        "unseen": share(before.right[~before.seen]),
+        "taught": share(after.right),
+        "unseen, taught": share(after.right[~after.seen]),
     }
+
+
+def measure_raw(path: Path, train: Documents, dev: Documents) -> dict[str, float]:
+    """Teach a knowledge base, and link documents as they are, but for composites."""
+    kb = load_kb(path)
+    resolve = make_resolver(kb_lookup(kb), {})
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        teach_documents(kb, train, output=Path(folder) / "kb", force=True)
+        answered = judge(dev, link_raw(Path(folder) / "kb", dev), resolve, set())
+    return {"raw documents, taught": share(answered.right)}
+
+
+def share(right: np.ndarray) -> float:
+    return round(float(right.mean()), 4) if len(right) else float("nan")
 
 
 def main(
@@ -205,10 +220,15 @@ def main(
     rows: list[list[str]] = []
     for name in sets or SETS:
         gold = SETS[name]
+        train = [*read_documents(data / gold.train, gold)]
+        dev = [*read_documents(data / gold.dev, gold)]
+        single = [leave_out_composites(document) for document in dev]
         figures: list[dict[str, float]] = []
         for seed in range(1, seeds + 1):
-            path = build(gold, data, folder, encoder, seed)
-            figures.append(measure(gold, data, path, folder))
+            names = build(gold, data, folder, encoder, seed, raw=False)
+            raw = build(gold, data, folder, encoder, seed, raw=True)
+            measured = measure_names(names, train, dev)
+            figures.append(measured | measure_raw(raw, train, single))
             msg.text(f"{name}, seed {seed}: {figures[-1]}")
         cells = [f"{figures[0].pop('mentions'):,}"]
         for key in figures[0]:
