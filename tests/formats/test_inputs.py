@@ -24,6 +24,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
+from spacy_sapbert.formats.inputs import parquet_rows
 from spacy_sapbert.formats.inputs.files import (
     count_documents,
     detect_format,
@@ -126,11 +127,14 @@ def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert SENTINEL not in str(caught.value)
 
 
-def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path: Path) -> None:
+def test_parquet_that_unpacks_to_far_more_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(parquet_rows, "UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "a.parquet"
-    table = pa.table({"text": ["a" * (130 << 20)]})
+    table = pa.table({"text": ["a" * (2 << 20)]})
     pq.write_table(table, path, compression="zstd", write_statistics=False)
     with pytest.raises(SapbertError, match="E007"):
         list(read_documents(list_inputs([path]), longest=1_000))
@@ -538,8 +542,8 @@ PACKED = pack()
 def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     docs = []
-    for number in range(210):
-        doc = nlp("word " * (number % 7) + ("x " * 11_000 if number == 99 else ""))
+    for number in range(21):
+        doc = nlp("word " * (number % 7) + ("x " * 11_000 if number == 9 else ""))
         doc.cats, doc.user_data["number"] = {"a": number}, number
         doc.spans["s"] = [doc[:1]] if number % 7 else []
         docs.append(doc)

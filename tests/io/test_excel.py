@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io import reading
 from spacy_sapbert.io.excel import read_workbook
 
 SHEET = "xl/worksheets/sheet1.xml"
@@ -188,9 +189,12 @@ def test_read_workbook_what_no_memory_holds_is_an_error(
     assert len(done.stdout.splitlines()) == len(HUGE)
 
 
-def test_read_workbook_what_unpacks_to_gigabytes_is_an_error(tmp_path: Path) -> None:
+def test_read_workbook_what_unpacks_to_far_more_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     path = write_book(tmp_path / "codes.xlsx", ["id"], ["X"])
-    blanks = b" " * (140 << 20)
+    blanks = b" " * (4 << 20)
     change_parts(path, **{SHEET: (b"<sheetData>", b"<sheetData>" + blanks)})
     with pytest.raises(SapbertError, match="E007"):
         list(read_workbook(path))

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.gold_mentions import make_resolver
-from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
-from spacy_sapbert.io.writing import write_json
-from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from tests.commands import invoke
 from training.__main__ import app
@@ -38,7 +34,6 @@ from training.experiments.evaluate_hierarchy import (
     score_relations,
 )
 from training.experiments.held_out_pairs import draw_pairs
-from training.experiments.tables import MEAN
 
 run = partial(invoke, "evaluate-baseline", app=app)
 GOLD = """mention\tids
@@ -127,29 +122,6 @@ def test_back_off_ranker_prefers_the_training_mentions(tmp_path: Path) -> None:
     ]
     rows = [each.row for found in answers for each in found if each.score > 1]
     assert max(rows) < 0  # no row of the index
-
-
-def test_results_table_of_evaluated_mentions(
-    invoke: Callable[..., Any], sample_kb: Path, tmp_path: Path
-) -> None:
-    # the second of two ids is right; one id is not in the knowledge base
-    (tmp_path / "xlbel_en.test.tsv").write_text(
-        "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",
-        "utf8",
-    )
-    (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
-    paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
-    kb = load_kb(str(sample_kb))
-    results = evaluate_kb(kb, paths, EvaluationSettings()).results
-    write_json(tmp_path / "ours.json", results)
-    output = tmp_path / "table.md"
-    shown = invoke("results-table", tmp_path / "ours.json", "--output", output).output
-    text = output.read_text("utf8")
-    assert text in shown
-    assert "| Mentions | Linker | Coverage | Acc@1 | Acc@5 |" in text
-    assert "| xlbel_en.test.tsv | ours | 0.667 | 0.667 | 0.667 |" in text
-    assert "| xlbel_ja.test.tsv | ours | 1.000 | 1.000 | 1.000 |" in text
-    assert f"| {MEAN} | ours | 0.833 | 0.833 | 0.833 |" in text
 
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]

@@ -107,7 +107,7 @@ def test_example_gives_its_concepts_and_its_report(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     which=st.integers(0, 99),
     place=st.floats(0, 1),

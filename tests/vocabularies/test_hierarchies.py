@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -92,21 +91,6 @@ def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(
     assert report.notes == ["phecodeX_rollup_map.csv is not there: no parents."]
     with pytest.raises(SapbertError, match=r"labels\.csv:1: .*phenotype"):
         read(write(tmp_path, '"code","name"\n"1","fever"\n'))
-
-
-@any_fixture
-@given(
-    st.dictionaries(
-        st.sampled_from("abcd"), st.sets(st.sampled_from("abcd")), max_size=4
-    )
-)
-def test_read_phecode_nearest_ends_and_is_above_whatever_the_map_says(
-    above: Any,
-) -> None:
-    from sapbert_hierarchies import find_parents
-
-    for code, ancestors in above.items():
-        assert set(find_parents(code, above)) <= ancestors - {code}
 
 
 def test_read_phecode_real_file_has_a_parent_for_each_dotted_code(

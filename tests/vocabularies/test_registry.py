@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io import reading
 from spacy_sapbert.io.plugins import load_object
 from spacy_sapbert.vocabularies import registry
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -332,13 +333,16 @@ def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(
         read_vocabulary(two)
 
 
-def test_damaged_zip_is_an_error(tmp_path: Path) -> None:
+def test_damaged_zip_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "x.zip"
     path.write_bytes(b"PK\x03\x04 not really")
     with pytest.raises(SapbertError, match=r"E150.*x\.zip"):
         read_vocabulary(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.obo", b"\0" * ((1 << 27) + 1))
+        archive.writestr("x.obo", b"\0" * ((1 << 20) + 1))
     with pytest.raises(SapbertError, match="E007"):
         read_vocabulary(path)
 

@@ -160,3 +160,18 @@ def test_open_dataset_refuses_a_file_that_was_cut(
     path.unlink()
     with pytest.raises(SapbertError, match="E560.*No such file"):
         open_dataset(tmp_path / "dataset")
+
+
+def test_build_dataset_leaves_other_folders_and_empty_files_alone(
+    pairs_path: Path, tmp_path: Path, tokenizer: Any
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "meta.json").write_text('{"format": 1}', "utf8")
+    with pytest.raises(SapbertError, match="E560.*something else"):
+        build(pairs_path, tmp_path / "mine", tokenizer)
+    with pytest.raises(SapbertError, match=r"E560.*meta\.json is missing"):
+        open_dataset(tmp_path / "nothing")
+    pairs_path.write_text("")
+    with pytest.raises(SapbertError, match="E106"):
+        build(pairs_path, tmp_path / "empty", tokenizer)
+    assert [path.name for path in tmp_path.rglob("*.json")] == ["meta.json"]

@@ -352,23 +352,6 @@ def test_train_on_all_files_lowers_the_loss_of_families(
     assert "| hierarchy_sha256 |" in card
 
 
-def test_train_on_all_files_resumed_equals_an_unbroken_run(
-    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
-) -> None:
-    made = config({"training.epochs": 1})
-    run_training(tmp_path / "whole", pairs_file, made)
-    stop = Event()
-    stop.set()
-    for _ in range(4):
-        assert run_training(tmp_path / "cut", pairs_file, made, stop=stop) is None
-    assert run_training(tmp_path / "cut", pairs_file, made)["steps"] == 15
-    one, other = (
-        load_file(tmp_path / name / "encoder" / "model.safetensors")
-        for name in ("whole", "cut")
-    )
-    assert all(torch.equal(one[key], other[key]) for key in one)
-
-
 def test_train_on_incomplete_families_is_an_error(
     config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
 ) -> None:

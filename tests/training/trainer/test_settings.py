@@ -113,6 +113,7 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
             "batch_size .*greater than or equal to 2",
         ),
         ({"validation.mentions": "dev.tsv"}, "validation.concepts"),
+        ({"hierarchy.families": "families.tsv"}, "E423.*hierarchy"),
     ],
 )
 def test_read_config_with_a_wrong_setting_is_an_error(
@@ -123,6 +124,9 @@ def test_read_config_with_a_wrong_setting_is_an_error(
 
 
 def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "broken.cfg").write_text("seed = 1\n")
+    with pytest.raises(SapbertError, match="E612"):
+        read_config(tmp_path / "broken.cfg")
     config = read_config(None, {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"})
     path = tmp_path / "training.cfg"
     path.write_text(config.to_str(), "utf8")
