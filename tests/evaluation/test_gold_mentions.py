@@ -147,13 +147,6 @@ def test_make_resolver_finds_the_concepts_of_each_part() -> None:
     assert resolve(gold) == [{"C1", "C2"}, set()]
 
 
-def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:
-    tables = sorted(data_folder.glob("eval/*.tsv.gz"))
-    assert tables
-    for path in tables:
-        assert any(gold.parts for gold in read_mentions(path))
-
-
 def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:
     aliases = {"OMIM:1": "D1", "D1": "D1"}
     training = tmp_path / "train.txt"

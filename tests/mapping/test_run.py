@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -190,6 +190,7 @@ def test_reviewed_table_without_choices_is_an_error(kb, table, tmp_path):
 CELLS = st.text(st.characters(codec="utf8", exclude_categories=["Cc", "Zl", "Zp"]))
 
 
+@settings(max_examples=10)  # a workbook takes long
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5))
 @pytest.mark.parametrize("ending", ["xlsx", "tsv"])
 def test_tables_round_trip(ending, tmp_path_factory, cells):

@@ -284,6 +284,8 @@ def test_marks_changes_and_searches_are_of_their_mention_and_stay(
     expect_decided(page, 1)
     assert find(reviewed, name, text) == [("fever", "C0000008")]
     assert page.input_value("#search") == ""
+    page.wait_for_selector(".text .current:has-text('heart attack')")
+    page.wait_for_function("document.activeElement.id !== 'search'")
     choose_words(page, "funny turn")
     page.keyboard.press("m")
     page.keyboard.press("2")  # not of the mention that was shown before

@@ -19,6 +19,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.serve import versions
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.serve.settings import check_remote, is_local
@@ -111,7 +112,7 @@ def test_work_ends_when_the_client_has_gone(served: ThreadClient) -> None:
     head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
     head += "\r\nContent-Type: application/json"
     with served.connect(f"{head}\r\n\r\n".encode() + body):
-        time.sleep(1)  # the pipeline works on it
+        time.sleep(0.5)  # the pipeline works on it
     events: list[Any] = []
     while not events:
         time.sleep(0.01)
@@ -123,8 +124,9 @@ def test_work_ends_when_the_client_has_gone(served: ThreadClient) -> None:
 
 
 def test_a_new_version_is_used_and_a_damaged_one_is_not(
-    listen: Listen, own_kb: Path
+    listen: Listen, own_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(versions, "SECONDS", 0.1)
     client = listen(own_kb)
     body = {"mentions": ["zebra stripes"]}
     before = client.post("/mentions", body).json()
@@ -164,7 +166,7 @@ def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(
 ) -> None:
     """All requests waited for five seconds, and reading was an error of the service."""
     store = ReviewStore(tmp_path / "reviews.db")
-    store.query("PRAGMA busy_timeout = 1000")
+    store.query("PRAGMA busy_timeout = 600")
     client = listen(sample_kb, store)
     (id,) = send_files(client, ("a.txt", "Fever."))["documents"]
     paths = [f"/reviews/documents/{id}?reviewer=Ada", "/reviews/queue?reviewer=Ada"]
