@@ -23,7 +23,12 @@ from ..linking.features import (
     split_words,
 )
 from ..linking.filters import Filter
-from ..linking.opposites import list_doubtful_opposites, list_opposites
+from ..linking.opposites import (
+    LOSS,
+    list_doubtful_opposites,
+    list_lost_functions,
+    list_opposites,
+)
 from ..linking.text import RULES, WORDS_KEPT, Rules, hash_word, list_words
 from ..linking.word_likeness import SHORTEST_NEW_STEM, list_stems
 from .store import Store
@@ -31,6 +36,7 @@ from .words import FILES, LETTER, NEGATION, NUMERAL, OTHER, kind_of
 
 FEWEST_CONCEPTS = 10  # that are found and compared, for any k
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
+HASHED_LOSS = np.array(sorted(map(hash_word, LOSS)), dtype=np.uint64)
 
 
 class Without(NamedTuple):
@@ -49,6 +55,7 @@ class HashedWord(NamedTuple):
     kind: int
     opposites: np.ndarray  # hashes (n,)
     doubtful: np.ndarray  # opposites only of a real word (n,)
+    lost: np.ndarray  # opposites that do not count beside a word of `LOSS` (n,)
 
 
 class WordTable:
@@ -255,16 +262,17 @@ def hash_folds(folds: tuple[str, ...]) -> HashedWord:
     """Return a word, as each of some languages folds it, with what excludes it."""
     word = folds[-1]
     stems = {*folds, *list_stems(word, SHORTEST_NEW_STEM)}
-    hashes, real, opposites, doubtful = (
+    hashes, real, *others = (
         np.array([*map(hash_word, words)], dtype=np.uint64)
         for words in (
             dict.fromkeys(folds),
             stems,
             list_opposites(word),
             list_doubtful_opposites(word),
+            list_lost_functions(word),
         )
     )
-    return HashedWord(word, hashes, real, kind_of(word), opposites, doubtful)
+    return HashedWord(word, hashes, real, kind_of(word), *others)
 
 
 def match_words(
@@ -287,8 +295,13 @@ def match_words(
         if real[number] and len(word.doubtful):
             opposites = np.concatenate([opposites, word.doubtful])
         if len(opposites):
+            is_opposite = np.isin(hashes, opposites)
+            if len(word.lost):
+                losing = np.full(count, any(other.word in LOSS for other in words))
+                losing[owners[np.isin(hashes, HASHED_LOSS)]] = True
+                is_opposite &= ~(losing[owners] & np.isin(hashes, word.lost))
             opposed = np.zeros(count, dtype=bool)
-            opposed[owners[np.isin(hashes, opposites)]] = True
+            opposed[owners[is_opposite]] = True
             excluded |= opposed & ~covered[:, number]
     mine = np.array([word.kind for word in words])
     keys = np.array([word.hashes[-1] for word in words], dtype=np.uint64)

@@ -11,7 +11,7 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
-from .opposites import NEGATING_WORDS, list_opposites
+from .opposites import LOSS, NEGATING_WORDS, list_lost_functions, list_opposites
 from .text import (
     GREEK_NAMES,
     LINKING_WORDS,
@@ -163,11 +163,16 @@ def excludes(mention: Words, name: Words) -> bool:
             return True
     if mention.negated != name.negated:
         return True
+    only_mention = mention.content - name.content
     only_name = name.content - mention.content
-    return bool(only_name) and any(
-        not only_name.isdisjoint(list_opposites(word))
-        for word in mention.content - name.content
-    )
+    lost = not LOSS.isdisjoint(only_mention | only_name)
+    for word in only_mention if only_name else ():
+        opposites = list_opposites(word)
+        if lost:
+            opposites -= list_lost_functions(word)
+        if not only_name.isdisjoint(opposites):
+            return True
+    return False
 
 
 class Shared(NamedTuple):

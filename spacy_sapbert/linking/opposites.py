@@ -24,6 +24,9 @@ BEGINNINGS = TABLE["beginnings"]
 NEGATIONS = ("non", "anti", "un", "in", "im", "ir", "il", "an", "dis", "de", "dys")
 NEGATING_WORDS = frozenset(("no", "not", "non", "without", "never"))
 SHORTEST_STEM = 3  # letters that two opposites share
+# "Impaired renal function" is renal dysfunction.
+FUNCTIONS = frozenset(TABLE["functions"].split())
+LOSS = frozenset(map(fold_english, TABLE["loss"].split()))
 
 
 def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:
@@ -64,6 +67,14 @@ def list_opposites(word: str) -> frozenset[str]:
         if len(word) > SHORTEST_STEM:
             found.add(part + word)
     return frozenset(found - {word})
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def list_lost_functions(word: str) -> frozenset[str]:
+    """Return opposites that do not count beside a word of `LOSS`, on either side."""
+    stems = {word, *(word.removeprefix(part) for part in NEGATIONS)} & FUNCTIONS
+    negated = {part + stem for part in NEGATIONS for stem in stems}
+    return frozenset((stems | negated) - {word})
 
 
 def list_doubtful_opposites(word: str) -> tuple[str, ...]:

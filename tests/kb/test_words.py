@@ -132,6 +132,22 @@ def test_excluded_concepts_by_hand(
     assert find_excluded(kb, mention) == expected
 
 
+def test_function_that_is_lost_is_no_opposite_of_dysfunction(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("C0", ["Renal dysfunction"]),
+        Concept("C1", ["Impaired glucose tolerance"]),
+        Concept("C2", ["Renal function"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    assert find_excluded(kb, "decreased renal function") == set()
+    assert find_excluded(kb, "glucose intolerance") == set()
+    assert find_excluded(kb, "renal function") == {"C0"}
+    assert find_excluded(kb, "kidney dysfunction") == {"C2"}
+    assert find_excluded(kb, "glucose tolerance") == set()
+
+
 def test_opposite_of_one_letter_counts_if_the_word_is_real(
     make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:

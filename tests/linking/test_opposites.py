@@ -76,6 +76,11 @@ def test_words_of_the_table_are_opposites_both_ways() -> None:
         ("left and right arm", "right arm", False),
         ("hypokalemia", "hyperkalemia", True),
         ("hypokalemia", "hypokalaemias", False),
+        ("renal function", "renal dysfunction", True),
+        ("impaired renal function", "renal dysfunction", False),
+        ("decreased glucose tolerance", "glucose intolerance", False),
+        ("impaired renal function", "impaired renal dysfunction", True),
+        ("reversible loss of sight", "irreversible blindness", True),
     ],
 )
 def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> None:
