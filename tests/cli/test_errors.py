@@ -101,6 +101,8 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         ("regress KB cases.yaml --pipeline none --output out.jsonl", "E507"),
         # of a choice
         ("link KB note.txt --mentions all", "--mentions"),
+        ("link KB note.txt --format xml", "--format.*pubtator"),
+        ("concepts small.obo -o out.jsonl --scopes owl", "--scopes.*EXACT"),
         ("evaluate KB gold.tsv --composite half", "--composite"),
         ("link KB note.txt --n-process 0", "--n-process"),
     ],

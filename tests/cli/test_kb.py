@@ -211,12 +211,11 @@ def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None
 
 
 def test_info_has_what_a_report_needs_and_no_names_of_files(
-    own_kb: Path, tmp_path: Path
+    demo_folder: Path, tmp_path: Path
 ) -> None:
-    taught, corrections = tmp_path / "taught", tmp_path / "corrections.csv"
-    rows = "id,start,end,text,label,cui,name\nn,0,9,ward heat,X,C0000004,Fever\n"
-    corrections.write_text(rows, "utf8")
-    invoke("teach", own_kb, corrections, "--output", taught, "--force", code=0)
+    kb, taught = demo_folder / "models" / "sample" / "kb", tmp_path / "taught"
+    corrections = Path(__file__).parents[2] / "assets" / "sample" / "corrections.csv"
+    invoke("teach", kb, corrections, "--output", taught, code=0)
     found = json.loads(invoke("info", "--json", taught, code=0).stdout)
     assert found["spacy-sapbert"] == __version__
     assert found["Python"] == platform.python_version()
