@@ -404,6 +404,12 @@ def test_translate_says_which_codes_are_broader_and_narrower(fhir: LocalClient) 
     assert values(known)["result"] is False
 
 
+def test_description_requires_only_the_code_to_validate(fhir: LocalClient) -> None:
+    paths = fhir.get("/openapi.json").json()["paths"]
+    parameters = paths["/fhir/CodeSystem/$validate-code"]["get"]["parameters"]
+    assert [each["name"] for each in parameters if each["required"]] == ["code"]
+
+
 def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> None:
     def send(**given: Any) -> dict[str, Any]:
         return ask(fhir, "ConceptMap/$translate", **given)

@@ -104,19 +104,18 @@ class ValidateCode(Shown):
     enough.
     """
 
-    url: Value
-    system: Value
+    url: Value = ""
+    system: Value = ""
     code: Value
     display: Value | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def complete(cls, given: Any) -> Any:
-        """Return parameters that have `url` and `system` if they have one of them."""
-        for missing, other in (("url", "system"), ("system", "url")):
-            if given.get(missing) is None and other in given:
-                given = {**given, missing: given[other]}
-        return given
+    @model_validator(mode="after")
+    def complete(self) -> "ValidateCode":
+        """Give `url` and `system` the address of the other, if one is missing."""
+        self.url, self.system = self.url or self.system, self.system or self.url
+        if not self.url:
+            raise ValueError("`url` or `system` is missing")
+        return self
 
 
 class Expand(Shown):
