@@ -112,8 +112,10 @@ def find_tests(path: str) -> list[str]:
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [each for each in tests if any(n in each.read_text("utf8") for n in named)]
     if not found:
-        folder = ROOT / "tests" / Path(path).parent.relative_to(Path(path).parts[0])
-        found = [folder] if folder.is_dir() else [ROOT / "tests"]
+        folder = ROOT / "tests" / Path(path.removeprefix("spacy_sapbert/")).parent
+        while not folder.is_dir():
+            folder = folder.parent
+        found = [folder]
     return [str(each.relative_to(ROOT)) for each in found]
 
 
