@@ -21,6 +21,12 @@ def test_contributing_names_files_that_exist() -> None:
         )
 
 
+def test_ci_names_tests_that_exist() -> None:
+    named = re.findall(r"\btests/[\w/.]+", (ROOT / ".ci" / "run").read_text("utf8"))
+    assert len(named) > 3
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_public_workflow_runs_what_ci_runs() -> None:
     workflow = srsly.read_yaml(ROOT / ".github" / "workflows" / "ci.yml")
     steps = [step.get("run") for step in workflow["jobs"]["run"]["steps"]]
