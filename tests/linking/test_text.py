@@ -277,6 +277,7 @@ def test_is_abbreviation_needs_capitals() -> None:
 
 def test_a_character_without_blanks_is_three() -> None:
     assert has_length("发热", 6)
+    assert not has_length("发热", 7)
     assert not has_length("flu", 4)
 
 

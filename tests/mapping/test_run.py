@@ -19,7 +19,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.mapping import lookup
+from spacy_sapbert.mapping import lookup, tables
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
 from tests.commands import invoke
@@ -154,6 +154,17 @@ def test_map_table_writes_sssom(kb, table, tmp_path):
 
 
 # --- reviewed tables ---
+
+
+def test_write_workbook_holds_as_many_rows_as_excel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    path = tmp_path / "rows.xlsx"
+    tables.write_workbook(path, ["term"], [["a"], ["b"]])
+    assert path.stat().st_size
+    with pytest.raises(SapbertError, match="E007.*at most 2 rows.*row 4"):
+        tables.write_workbook(path, ["term"], [["a"], ["b"], ["c"]])
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])

@@ -264,6 +264,7 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     held = HeldTeaching(monkeypatch)
     assert client.post("/reviews/teach", {"force": True}).status == 202
     assert held.written.wait(60)
+    assert client.send("DELETE", f"/reviews/documents/{'0' * 32}").status == 404
     answer = client.send("DELETE", f"/reviews/documents/{deleted}")
     held.released.set()
     assert answer.json()["versions"] >= used
