@@ -17,6 +17,8 @@ from spacy_sapbert.kb.order.fit import Example, check_right, fit_weights
 from spacy_sapbert.kb.order.names import (
     LEFT_OUT,
     NO_CONCEPT,
+    NameMention,
+    make_batch,
     make_examples,
     make_mentions,
 )
@@ -36,6 +38,7 @@ from spacy_sapbert.linking.features import (
     list_near,
     pool_concepts,
 )
+from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.ranker import MOST_MARGIN, OF_FIRST, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -113,6 +116,14 @@ def test_left_out_names_and_concepts_are_not_among_the_candidates(
             assert example.features["cosine"].max() < 1
         if example.kind == NO_CONCEPT:
             assert example.right is None
+
+
+def test_a_disturbed_name_that_is_another_name_is_no_example(kb: KnowledgeBase) -> None:
+    name = next(iter(kb.values())).name
+    wrong = f"{name[:2]}x{name[3:]}"
+    mentions = [NameMention(text, "", "one typing error") for text in (name, wrong)]
+    made = dict(make_batch(kb, mentions, Filter()))
+    assert [mention.text for mention in made] == [wrong]
 
 
 def test_a_mention_of_no_concept_has_a_lower_probability(kb: KnowledgeBase) -> None:
