@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,22 +138,26 @@ def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any
     path, options = FOLDER / name / case["read"], case.get("options", {})
     documents = [*open_corpus(path, case.get("format"), **options)]
     counts = convert_corpus(documents, folder / "gold.tsv")
-    found: dict[str, Any] = {"table": (folder / "gold.tsv").read_text("utf8")}
+    found: dict[str, Any] = {
+        "table": (folder / "gold.tsv").read_text("utf8").split("\n")
+    }
     for which in ("entities", "linked"):
         output = folder / f"{which}.spacy"
         more = convert_corpus(documents, output, linked_only=which == "linked")
-        found[which] = [
-            [[ent.text, ent.label_, ent.kb_id_] for ent in doc.ents]
-            for doc in DocBin().from_disk(output).get_docs(NLP.vocab)
-        ]
+        docs = DocBin().from_disk(output).get_docs(NLP.vocab)
+        found[which] = [show_spans(doc.ents) for doc in docs]
         counts |= {f"{which}: {key}": n for key, n in more.items()}
     docs = [doc for _, doc in read_docs(path, NLP, format=case.get("format"))]
     groups = [doc.spans["gold"] for doc in docs]
-    found["groups"] = [
-        [[span.text, span.label_, span.kb_id_] for span in group] for group in groups
-    ]
-    found["attributes"] = [dict(sorted(group.attrs.items())) for group in groups]
+    found["groups"] = [show_spans(group) for group in groups]
+    attributes = [dict(sorted(group.attrs.items())) for group in groups]
+    found["attributes"] = [json.dumps(a, ensure_ascii=False) for a in attributes]
     return {**found, "counts": counts}
+
+
+def show_spans(spans: Iterable[Span]) -> str:
+    """Spans of a document in a line: text, label and id."""
+    return "; ".join(f"{span.text} / {span.label_} / {span.kb_id_}" for span in spans)
 
 
 @pytest.mark.filterwarnings("ignore:.*W530")
