@@ -113,17 +113,15 @@ def find_tests(path: str) -> list[str]:
     named = (f"{module} import", f"import {module}", f"{parent} import {name}")
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [each for each in tests if any(n in each.read_text("utf8") for n in named)]
-    if not found:
-        found = [find_folder(path)]
-    return [str(each.relative_to(ROOT)) for each in found]
+    return [str(each.relative_to(ROOT)) for each in found] or [find_folder(path)]
 
 
-def find_folder(path: str) -> Path:
+def find_folder(path: str) -> str:
     """Return the folder of the tests of a module, or the nearest above it."""
     folder = ROOT / "tests" / Path(path.removeprefix("spacy_sapbert/")).parent
     while not folder.is_dir():
         folder = folder.parent
-    return folder
+    return str(folder.relative_to(ROOT))
 
 
 def find_line_tests(change: Change, covered: CoverageData) -> list[str]:
@@ -154,7 +152,7 @@ def is_found(change: Change, copy: Path, line_tests: list[str]) -> bool:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     # Nobody knows the tests of a line that runs in threads of a service.
-    others = find_tests(change.path) if line_tests else [str(find_folder(change.path))]
+    others = find_tests(change.path) if line_tests else [find_folder(change.path)]
     try:
         for tests in filter(None, (line_tests, others)):
             done = subprocess.run(
