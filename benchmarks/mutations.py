@@ -28,6 +28,8 @@ import typer
 from coverage import CoverageData
 from tqdm import tqdm
 
+from benchmarks.harness import run_cli
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.terminal import msg
 
 ROOT = Path(__file__).parents[1]
@@ -100,7 +102,9 @@ def list_changes(path: Path) -> Iterator[Change]:
                 yield replace(node, f"({value + 1})")
             case ast.IfExp(orelse=other):
                 yield replace(node, f"({ast.unparse(other)})")
-            case ast.Expr(ast.Call(function)) if ast.unparse(function)[:4] != "bar.":
+            case ast.Expr(ast.Call(function)) if not ast.unparse(function).startswith(
+                "bar."
+            ):
                 yield replace(node, "pass")
             case ast.AugAssign():
                 yield replace(node, "pass")
@@ -182,6 +186,12 @@ def main(
     ),
 ) -> None:
     """Make changes, print those that no test found; exit code 1 if they are many."""
+    if not coverage.is_file():
+        raise SapbertError(
+            "E001",
+            f"Expected a file of coverage at {coverage}, but found none. Run "
+            "`python -m coverage run -m pytest` first, or correct `--coverage`.",
+        )
     files = [each for part in PARTS for each in sorted((ROOT / part).rglob("*.py"))]
     every = [change for file in files for change in list_changes(file)]
     chosen = random.Random(seed).sample(every, count)
@@ -212,4 +222,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_cli(main)

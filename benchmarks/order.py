@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import spacy
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
+from spacy_sapbert.errors import check_choice
 from spacy_sapbert.evaluation.gold_mentions import (
     Resolve,
     fold_text,
@@ -138,8 +140,7 @@ def judge(
         for some, found in zip(parts, answers, strict=True)
     ]
     pairs = [
-        {*list_pairs(gold, some)} <= seen
-        for gold, some in zip(golds, parts, strict=True)
+        list_pairs(gold, some) <= seen for gold, some in zip(golds, parts, strict=True)
     ]
     return Answered(np.array(right)[known], np.array(pairs)[known])
 
@@ -164,13 +165,13 @@ def build(
         write_concepts(concepts, names)
     if not kb.exists():
         reuse = next(iter(sorted(folder.glob("kb-*"))), None)
-        order_of_names.SEED = seed
-        build_kb(concepts, kb, encoder, backend="exact", reuse=reuse, progress=True)
+        with patch.object(order_of_names, "SEED", seed):
+            build_kb(concepts, kb, encoder, backend="exact", reuse=reuse, progress=True)
     return kb
 
 
 def measure_names(path: Path, train: Documents, dev: Documents) -> dict[str, float]:
-    """Ask a knowledge base for preprocessed mentions, teach it, and ask again."""
+    """Compute the shares of right answers to preprocessed mentions, taught or not."""
     kb = load_kb(path)
     resolve = make_resolver(kb_lookup(kb), {})
     known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"), {})
@@ -194,7 +195,7 @@ def measure_names(path: Path, train: Documents, dev: Documents) -> dict[str, flo
 
 
 def measure_raw(path: Path, train: Documents, dev: Documents) -> dict[str, float]:
-    """Teach a knowledge base, and link documents as they are, but for composites."""
+    """Compute the share of right answers in documents as they are, taught."""
     kb = load_kb(path)
     resolve = make_resolver(kb_lookup(kb), {})
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -217,6 +218,8 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="Orders from names.")] = 5,
 ) -> None:
     """Print the mean over the seeds, and the spread of each figure."""
+    for name in sets or ():
+        check_choice("set", [*SETS], name)
     rows: list[list[str]] = []
     for name in sets or SETS:
         gold = SETS[name]

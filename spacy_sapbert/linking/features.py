@@ -165,8 +165,10 @@ def excludes(mention: Words, name: Words) -> bool:
         return True
     only_mention = mention.content - name.content
     only_name = name.content - mention.content
-    lost = not LOSS.isdisjoint(only_mention | only_name)
-    for word in only_mention if only_name else ():
+    if not only_mention or not only_name:
+        return False
+    lost = not (LOSS.isdisjoint(only_mention) and LOSS.isdisjoint(only_name))
+    for word in only_mention:
         opposites = list_opposites(word)
         if lost:
             opposites -= list_lost_functions(word)

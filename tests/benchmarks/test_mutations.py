@@ -58,6 +58,8 @@ def test_a_change_that_no_test_finds_is_told(repository: Path, tmp_path: Path) -
     results = tmp_path / "results.jsonl"
     app = typer.Typer()
     app.command()(mutations.main)
+    missing = CliRunner().invoke(app, [str(results), "--coverage", "none"])
+    assert "E001" in str(missing.exception)
     run = CliRunner().invoke(app, [str(results), "--count", "2"])
     assert run.exit_code == 1, run.output
     assert "sign.py:2: value > 0 → (value >= 0)" in run.output

@@ -46,3 +46,5 @@ def test_order_counts_first_answers_before_and_after_teaching(
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:2] == ["made up", "3"]
     assert cells[4] == "1.0000 ± 0.0000"
+    wrong = invoke(tmp_path, tmp_path, "--encoder", "x", "--set", "other", app=app)
+    assert "made up" in str(wrong.exception)

@@ -111,7 +111,7 @@ class ValidateCode(Shown):
 
     @model_validator(mode="after")
     def complete(self) -> "ValidateCode":
-        """Give `url` and `system` the address of the other, if one is missing."""
+        """Check that `url` or `system` is there; the other one gets its value."""
         self.url, self.system = self.url or self.system, self.system or self.url
         if not self.url:
             raise ValueError("`url` or `system` is missing")
