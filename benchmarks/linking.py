@@ -1,22 +1,15 @@
-"""scispaCy's linker or an older version and ours on the same documents, in one table.
+"""This version of the linker and an older one on the same documents, in one table.
 
 Each links the gold mentions of the documents through `nlp.pipe` on the same cores, in
-separate processes that take turns. scispaCy needs an environment of its own:
+separate processes that take turns:
 
-    python3.11 -m venv .venv-scispacy
-    .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
-        "spacy<3.8" "numpy<2" "scipy<1.11" click
-    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz medic.jsonl --kb
-        models/medic --label Disease --scispacy-python .venv-scispacy/bin/python
+    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz --kb models/medic
+        --label Disease --before ../old
 
-With `--before ../old`, a checkout of an older version of this project is measured too.
-If it cannot read the knowledge base, name one that it built by `--before-kb`. With
-`--small-python`, the interpreter of a small installation (docs/speed.md), this version
-is measured without torch and transformers too.
-
-scispaCy's `EntityLinker` has its default settings, with the index that its
-`create_tfidf_ann_index` builds of the concepts, except that concepts without a
-definition are allowed, because no dictionary here has definitions.
+`--before` names a checkout of an older version. If it cannot read the knowledge base,
+name one that it built by `--before-kb`. With `--small-python`, the interpreter of a
+small installation (docs/speed.md), this version is measured without torch and
+transformers too.
 """
 
 import json
@@ -42,21 +35,15 @@ from benchmarks.harness import (
     run_cli,
 )
 from benchmarks.linking_side import WARM_UP
-from spacy_sapbert.evaluation.gold_mentions import (
-    make_resolver,
-    read_aliases,
-)
-from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
+from spacy_sapbert.evaluation.rankers import kb_lookup
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.io.writing import write_atomically
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.dictionary import read_dictionary
+from spacy_sapbert.kb.knowledge_base import load_kb
 
-OURS, SMALL, SCISPACY, BEFORE = "ours", "ours, small", "scispaCy", "before"
+OURS, SMALL, BEFORE = "ours", "ours, small", "before"
 CODE = Path(__file__).parent
 SIDE = "benchmarks.linking_side"
 SINGLES = 500  # mentions linked one by one
-LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
 # key: title, format, and whether higher is better
 FIGURES: dict[str, tuple[str, str, bool]] = {
     "imports": ("Imports", "{:.2f} s", False),
@@ -74,11 +61,10 @@ FIGURES: dict[str, tuple[str, str, bool]] = {
 
 
 class Worker(NamedTuple):
-    """Interpreter, command of `linking_side` and settings of a side."""
+    """Interpreter and config of the linker of a side."""
 
     python: str
-    command: str
-    settings: dict[str, Any]
+    config: dict[str, Any]
     checkout: Path | None = None  # of the version of this package to use
 
 
@@ -99,20 +85,6 @@ def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> list[Any]:
     return [describe_doc(distinct[text], [distinct[text]]) for text in texts]
 
 
-def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
-    """Write concepts as JSON lines of scispacy.linking_utils.Entity."""
-    with write_atomically(path) as file:
-        for concept in concepts:
-            entity = {
-                "concept_id": concept.cui,
-                "canonical_name": concept.name,
-                "aliases": concept.aliases[1:],
-                "types": concept.types,
-                "definition": concept.definition,
-            }
-            file.write(json.dumps(entity, ensure_ascii=False).encode() + b"\n")
-
-
 def call(command: Sequence[str], **settings: Any) -> None:
     """Run a command; exit if it fails."""
     if subprocess.run(command, check=False, **settings).returncode:
@@ -124,7 +96,7 @@ def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
     """Yield environment variables with which only `benchmarks` can be imported.
 
     With this whole checkout on its path, spaCy would find the entry points of this
-    package in an environment that lacks its libraries.
+    package beside those of the other.
 
     Args:
         checkout: Another checkout of this project, whose package can be imported too,
@@ -141,22 +113,6 @@ def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
         yield {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
-def make_scispacy_worker(
-    python: str, concepts: Path, out: Path, linker: dict[str, Any]
-) -> Worker:
-    """Build scispaCy's index of the concepts if it is missing."""
-    out = out.absolute() / file_digest(concepts)[:16]
-    out.mkdir(parents=True, exist_ok=True)
-    entities, index = out / "entities.jsonl", out / "index"
-    if not entities.exists():
-        write_entities(entities, read_concepts(concepts))
-    if not index.exists():
-        with isolate() as env:
-            call([python, "-m", SIDE, "build", str(entities), str(index)], env=env)
-    settings = {"linker": linker, "entities": str(entities), "index": str(index)}
-    return Worker(python, "scispacy", settings)
-
-
 def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
     """Run `linking_side.measure_side` in a new process."""
     # With our interpreter, the working folder has the package and `benchmarks`.
@@ -164,8 +120,8 @@ def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
     place = nullcontext() if ours else isolate(worker.checkout)
     with TemporaryDirectory() as folder, place as env:
         input, output = Path(folder) / "request.json", Path(folder) / "result.json"
-        input.write_text(json.dumps({**request, "settings": worker.settings}), "utf8")
-        command = [worker.python, "-m", SIDE, worker.command, str(input), str(output)]
+        input.write_text(json.dumps({**request, "config": worker.config}), "utf8")
+        command = [worker.python, "-m", SIDE, str(input), str(output)]
         call([*command, "--started", str(time.monotonic())], env=env)
         return dict(json.loads(output.read_text("utf8")))
 
@@ -212,7 +168,6 @@ def describe_first_cuis(before: Answers, ours: Answers) -> str:
 
 def main(
     documents: Path = typer.Argument(..., help="Annotated documents, PubTator."),
-    concepts: Path = typer.Argument(..., help="concepts.jsonl of the knowledge base."),
     kb: Path = typer.Option(..., help="Folder of our knowledge base."),
     before: Path | None = typer.Option(
         None, help="Checkout of an older version, measured too."
@@ -220,16 +175,9 @@ def main(
     before_kb: Path | None = typer.Option(
         None, help="Its knowledge base, if it cannot read ours. [--kb]"
     ),
-    scispacy_python: Path | None = typer.Option(
-        None, help="Interpreter with scispaCy, measured too."
-    ),
     small_python: Path | None = typer.Option(
         None, help="Interpreter with this package but without torch, measured too."
     ),
-    out: Path = typer.Option(
-        Path("results/scispacy"), help="Folder for scispaCy's index."
-    ),
-    threshold: float = typer.Option(0.7, help="Of scispaCy, as its default."),
     config: list[str] = typer.Option(
         [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
     ),
@@ -240,10 +188,10 @@ def main(
     rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
     threads: int = typer.Option(2, min=1, help="Cores of either side."),
 ) -> None:
-    """annotated documents + concepts.jsonl + kb/ -> table
+    """annotated documents + kb/ -> table
 
-    Example: python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz
-    corpus/mesh.jsonl --kb models/kb --before ../old
+    Example: python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz --kb
+    models/kb --before ../old
     """
     known = read_aliases(aliases) if aliases else {}
     corpus = read_corpus(documents, labels=label, prefix=prefix, limit=limit)
@@ -252,19 +200,16 @@ def main(
 
     def make_worker(kb: Path, checkout: Path | None = None) -> Worker:
         options = {**parse_config(config), "kb": str(kb.absolute())}
-        return Worker(sys.executable, "ours", {"config": options}, checkout)
+        return Worker(sys.executable, options, checkout)
 
     workers: dict[str, Worker] = {}
     if before:
         workers[BEFORE] = make_worker(before_kb or kb, before.absolute())
-    if scispacy_python:
-        python, linker = str(scispacy_python), {**LINKER, "threshold": threshold}
-        workers[SCISPACY] = make_scispacy_worker(python, concepts, out, linker)
     workers[OURS] = make_worker(kb)
     if small_python:
         workers[SMALL] = workers[OURS]._replace(python=str(small_python))
-    dictionary = read_dictionary(read_concepts(concepts))
-    resolve = make_resolver(dictionary.lookup, known)
+    opened = load_kb(kb)
+    resolve = make_resolver(kb_lookup(opened), known)
     described = [describe_doc(doc, doc.ents) for doc in corpus.docs]
     singles = choose_singles(corpus.docs, SINGLES + WARM_UP)
     cores = sorted(os.sched_getaffinity(0))[:threads]
@@ -287,8 +232,8 @@ def main(
         f"{len(corpus.docs):,} documents, {len(corpus.golds):,} of "
         f"{corpus.mentions:,} mentions on token boundaries, "
         f"{sides[OURS]['judged']:,} with an id, {sides[OURS]['coverage']:.1%} of them "
-        f"in the dictionary of {len(set(dictionary.ids.values())):,} concepts and "
-        f"{len(dictionary.names):,} distinct names; median of {rounds}"
+        f"in the knowledge base of {len(opened):,} concepts and {opened.rows:,} "
+        f"names; median of {rounds}"
     )
     msg.text(f"{machine_line()}; {threads} threads each")
     header, *rows = format_figures(sides)

@@ -6,17 +6,11 @@ import pytest
 import typer
 
 from benchmarks.gold_docs import read_corpus, score_links
-from benchmarks.linking import (
-    isolate,
-    main,
-    write_entities,
-)
+from benchmarks.linking import isolate, main
 from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
 )
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.commands import invoke
 
 app = typer.Typer()
@@ -49,17 +43,6 @@ def pubtator_file(tmp_path: Path) -> Path:
 
 def run(command: Any, *arguments: Any) -> Any:
     return invoke(*arguments, app=command)
-
-
-def test_write_entities_writes_what_scispacy_reads(
-    few_concepts: list[Concept], tmp_path: Path
-) -> None:
-    path = tmp_path / "entities.jsonl"
-    write_entities(path, few_concepts)
-    concepts = read_vocabulary(path, "scispacy")
-    for read, concept in zip(concepts, few_concepts, strict=True):
-        assert (read.cui, read.aliases) == (concept.cui, concept.aliases)
-        assert (read.types, read.definition) == (concept.types, concept.definition)
 
 
 def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -> None:
@@ -109,11 +92,11 @@ def test_isolate_hides_the_checkout(new_process: Any) -> None:
 
 @pytest.mark.usefixtures("new_process")
 def test_linking_measures_another_checkout_in_turns(
-    sample_kb: Path, concepts_file: Path, pubtator_file: Path
+    sample_kb: Path, pubtator_file: Path
 ) -> None:
     options = ["--kb", sample_kb, "--label", "Disease", "--config", "k=3"]
     options += ["--before", Path(__file__).parents[2], "--rounds", 1, "--threads", 1]
-    done = run(app, pubtator_file, concepts_file, *options)
+    done = run(app, pubtator_file, *options)
     assert done.exit_code == 0, done.output
     assert "5 of 6 mentions on token boundaries, 5 with an id, 100.0%" in done.output
     assert "all 5 mentions have the same first CUI" in done.output
