@@ -6,7 +6,6 @@ documents as they are, through the pipeline, with every mention answered.
 """
 
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -161,7 +160,7 @@ def build(
     concepts, kb = folder / "concepts.jsonl", folder / f"kb-{seed}"
     if not concepts.exists():
         read = read_vocabulary(data / gold.vocabulary, gold.format)
-        names = read if raw else preprocess_concepts(read, Counter())
+        names = read if raw else preprocess_concepts(read)
         write_concepts(concepts, names)
     if not kb.exists():
         reuse = next(iter(sorted(folder.glob("kb-*"))), None)
@@ -174,11 +173,8 @@ def measure_names(path: Path, train: Documents, dev: Documents) -> dict[str, flo
     """Compute the shares of right answers to preprocessed mentions, taught or not."""
     kb = load_kb(path)
     resolve = make_resolver(kb_lookup(kb), {})
-    known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"), {})
-    train, dev = (
-        [*preprocess_documents(documents, Counter(), known)]
-        for documents in (train, dev)
-    )
+    known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"))
+    train, dev = ([*preprocess_documents(each, known)] for each in (train, dev))
     mentions = [m for document in train for m in document.mentions]
     seen = set().union(*(list_pairs(m, resolve(m)) for m in mentions))
     before = judge(dev, link_preprocessed(kb, dev), resolve, seen)

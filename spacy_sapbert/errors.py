@@ -126,12 +126,3 @@ def blank_mention(*, path: object, line: object) -> SapbertError:
         f"{path}:{line}: Expected the text of a mention, but it is blank. Correct the "
         "line, or remove it.",
     )
-
-
-def no_known_mentions(*, mentions: object) -> SapbertError:
-    return SapbertError(
-        "E106",
-        f"Expected mentions that the dictionary knows, but none of {mentions} is "
-        "left. Name the dictionary that they were annotated with, or `--aliases`, or "
-        "`--prefix`.",
-    )

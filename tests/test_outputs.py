@@ -44,19 +44,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training translation-pairs": [[NONE, "--output", OUT]],
     "training families": [[NONE, OUT]],
     "training relations": [[NONE, NONE, OUT]],
-    "training add-mentions": [[NONE, NONE, "--output", OUT]],
     "training hold-out": [[NONE, OUT, "new.jsonl"], [NONE, "new.jsonl", OUT]],
     "training hold-out-names": [[NONE, OUT, "new.tsv"], [NONE, "new.jsonl", OUT]],
     "sapbert convert": [[NONE, "--format", "tsv", "--output", OUT]],
     "training convert-corpus": [[NONE, "--format", "cometa", "--output", OUT]],
-    "training biosyn-names": [[NONE, OUT]],
-    "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
     "training train": [[NONE, OUT]],
     "training evaluate-hierarchy": [[NONE, NONE, NONE, OUT]],
     "training results-table": [["a=none", "--output", OUT]],
-    "training evaluate-baseline": [
-        [NONE, NONE, "--baseline", "exact", "--output", OUT]
-    ],
 }
 # They write nothing, or change the knowledge base that they are given.
 OTHERS = {
@@ -96,7 +90,6 @@ ENDINGS = {
     "sapbert link": ".jsonl",
     "sapbert map": ".csv",
     "sapbert convert": ".tsv",
-    "training biosyn-mentions": ".tsv",
     "training convert-corpus": ".tsv",
 }
 

@@ -41,10 +41,6 @@ COMMANDS = {
         "data.relations:write_relations",
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
-    "add-mentions": CommandInfo(
-        "data.training_mentions:add_mentions",
-        "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
-    ),
     "hold-out": CommandInfo(
         "data.hold_out:hold_out",
         "concepts.jsonl -> trained.jsonl + held_out.jsonl",
@@ -52,14 +48,6 @@ COMMANDS = {
     "hold-out-names": CommandInfo(
         "data.hold_out:hold_out_names",
         "concepts.jsonl -> trained.jsonl + mentions.tsv of names that it lacks",
-    ),
-    "biosyn-names": CommandInfo(
-        "corpora.biosyn:biosyn_names_command",
-        "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",
-    ),
-    "biosyn-mentions": CommandInfo(
-        "corpora.biosyn:biosyn_mentions_command",
-        "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
     "convert-corpus": CommandInfo(
         "corpora.convert:convert_research",
@@ -72,10 +60,6 @@ COMMANDS = {
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
-    ),
-    "evaluate-baseline": CommandInfo(
-        "experiments.baselines:evaluate_baseline",
-        "kb/ + mentions.tsv -> results.json of look-up, 3-grams or training mentions",
     ),
     "evaluate-hierarchy": CommandInfo(
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",

@@ -1,9 +1,8 @@
-"""Baselines, tables of results, and what an encoder knows of a hierarchy."""
+"""What an encoder knows of a hierarchy."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.gold_mentions import make_resolver
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from tests.commands import invoke
-from training.__main__ import app
 from training.data.dictionary import read_dictionary
 from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
 from training.data.pairs import hash_text
-from training.experiments.baselines import (
-    back_off_ranker,
-    read_training_mentions,
-    tfidf_ranker,
-)
 from training.experiments.evaluate_hierarchy import (
     area_under_curve,
     format_tables,
@@ -34,39 +24,6 @@ from training.experiments.evaluate_hierarchy import (
     score_relations,
 )
 from training.experiments.held_out_pairs import draw_pairs
-
-run = partial(invoke, "evaluate-baseline", app=app)
-GOLD = """mention\tids
-Fever\tC0000004
-MI\tC0000001
-heart attack\tC9999999
-nonsense\tC0000001+C0000002
-headache\tC0000007
-"""
-
-
-@pytest.mark.parametrize(
-    ("baseline", "lenient"), [("exact", 0.8), ("tfidf", 0.8), ("back-off", 0.6)]
-)
-def test_evaluate_baseline_writes_results_as_evaluate_does(
-    sample_kb: Path, tmp_path: Path, baseline: str, lenient: float
-) -> None:
-    if baseline == "tfidf":
-        pytest.importorskip("sklearn", reason="no scikit-learn")
-    gold, train, output = (tmp_path / name for name in ("g.tsv", "t.txt", "r.json"))
-    gold.write_text(GOLD, "utf8")
-    train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
-    options = ("--baseline", baseline, "--train", train, "--seen", train)
-    run(sample_kb, gold, *options, "-o", output, code=0)
-    results = json.loads(output.read_text("utf8"))
-    assert results["baseline"] == baseline
-    (file,) = results["files"]
-    assert file["accuracy"]["all"]["concepts"]["acc@1"]["lenient"] == lenient
-    assert file["accuracy"]["seen"]["mentions"] == 1
-    evaluated = tmp_path / "kb.json"
-    invoke("evaluate", sample_kb, gold, "--seen", train, "-o", evaluated, code=0)
-    shown = invoke("results-table", output, evaluated, app=app, code=0).output
-    assert "kb" in shown
 
 
 def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
@@ -80,48 +37,6 @@ def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
     assert dictionary.lookup("C9") == "C1"
     assert dictionary.lookup("C2") == "C2"  # an id in use was not retired
     assert dictionary.lookup("C3") is None
-
-
-def test_tfidf_ranker_equals_dense_cosines(few_concepts: list[Concept]) -> None:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    dictionary = read_dictionary(few_concepts)
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))
-    names = vectorizer.fit_transform(dictionary.names).toarray()
-    rank = tfidf_ranker(dictionary, {}, k=2)
-    mentions = ["heart atack", "Headaches", "diabetes"]
-    for mention, answers in zip(mentions, rank(mentions), strict=True):
-        cosines = names @ vectorizer.transform([mention]).toarray()[0]
-        assert answers[0].row == np.argmax(cosines)
-        for answer in answers:
-            assert answer.score == pytest.approx(cosines[answer.row], abs=1e-6)
-
-
-def test_back_off_ranker_prefers_the_training_mentions(tmp_path: Path) -> None:
-    path = tmp_path / "train.txt"
-    lines = ["mi||C1", "coronary  infarct||C8", "Coronary infarct||C1"]
-    lines += ["pyrexia||OLD", "leak||C2", "Leak||C3", "both||C1+C2", "nothing||C9"]
-    path.write_text("\n".join(lines) + "\n", "utf8")
-    live = {"C1": "C1", "C2": "C2", "C3": "C3", "C8": "C1"}
-    known = read_training_mentions([path], make_resolver(live.get, {"OLD": "C3"}))
-    assert known == {
-        "mi": ["C1"],
-        "coronary infarct": ["C1"],
-        "pyrexia": ["C3"],
-        "leak": ["C2", "C3"],
-    }
-
-    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        return [[Answer(5, "C2", 0.9)] for _ in mentions]
-
-    answers = back_off_ranker(rank, known)(["MI", "other", "Leak"])
-    assert [[(each.cui, each.score) for each in found] for found in answers] == [
-        [("C1", 2.0), ("C2", 0.9)],
-        [("C2", 0.9)],
-        [("C2", 2.0), ("C3", 2.0), ("C2", 0.9)],
-    ]
-    rows = [each.row for found in answers for each in found if each.score > 1]
-    assert max(rows) < 0  # no row of the index
 
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
@@ -184,7 +99,6 @@ def test_evaluate_hierarchy_writes_json_and_tables(
     result = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
-    assert list(result["average_precision"]) == ["0", "1", "2"]
     table = output.with_suffix(".md").read_text("utf8")
     assert table == format_tables(result)
     assert "| 0-3 |" in table
@@ -203,7 +117,7 @@ def test_area_under_curve_is_the_share_of_comparisons_won(
 ) -> None:
     won = sum((a > b) + (a == b) / 2 for a in near for b in far)
     found = area_under_curve(np.array(near), np.array(far))
-    assert found == pytest.approx(won / len(near) / len(far))
+    assert found == pytest.approx(won / len(near) / len(far), abs=1e-4)
     assert area_under_curve(np.array(near), np.zeros(0)) is None
     assert area_under_curve(np.zeros(0), np.array(far)) is None
 
@@ -213,12 +127,9 @@ def test_score_distances_by_hand() -> None:
         np.array([0.9, 0.8, 0.6, 0.6, 0.2]), np.array([0, 1, 1, 3, 3])
     )
     assert result["pairs"] == {"0": 1, "1": 2, "3": 2}
-    assert result["mean_cosine"] == {"0": 0.9, "1": 0.7, "3": 0.4}
     assert result["auc"] == {"0-1": 1.0, "0-3": 1.0, "1-3": 0.875}
     assert result["spearman"] is not None
     assert result["spearman"] > 0.8
-    # of the three pairs up to 1, precision is 1, 1, and 3/4 at the tie of two
-    assert result["average_precision"] == {"0": 1.0, "1": 0.9167}
     constant = score_distances(np.array([0.1, 0.2]), np.zeros(2, dtype=int))
     assert constant["spearman"] is None
 

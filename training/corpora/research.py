@@ -1,9 +1,9 @@
 """Readers of research corpora: XL-BEL, COMETA and AskAPatient."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import SapbertError, blank_mention, check_choice
+from spacy_sapbert.errors import SapbertError, blank_mention
 from spacy_sapbert.formats.gold import (
     NOWHERE,
     GoldDocument,
@@ -16,8 +16,7 @@ from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.tables import split_rows
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
-COMETA_LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
-ASKAPATIENT_SPLITS = ["train", "validation", "test"]
+COMETA_COLUMNS = ["Term", "General SNOMED ID"]
 
 
 def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -76,17 +75,14 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
         yield GoldDocument(str(number), text, [gold])
 
 
-def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]:
+def read_cometa(path: Path) -> Iterator[GoldDocument]:
     """Read terms of patients on Reddit from a file of a split of COMETA.
 
     The file, e.g. `splits/stratified_general/dev.csv`, has tabs and quotes. Its
     columns: an unnamed one, `ID`, `Term`, `General SNOMED ID`, `General SNOMED Label`,
-    `Specific SNOMED ID`, `Specific SNOMED Label` and `Example`. The example is not
-    read: the position of the term in it is not given.
-
-    Args:
-        level: "general" ids for the meaning of the term in any context, as in the
-            published results; "specific" ids for its meaning in the example.
+    `Specific SNOMED ID`, `Specific SNOMED Label` and `Example`. The general ids are
+    read, as in the published results. The example is not, since the position of the
+    term in it is not given.
 
     Yields:
         Each row, without text.
@@ -96,8 +92,6 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
 
     Source: Basaldella et al. (2020).
     """
-    check_choice("level", list(COMETA_LEVELS), level)
-    wanted = ["Term", COMETA_LEVELS[level]]
     columns: list[str] = []
     for number, row in split_rows(read_lines(path), "\t", path):
         row = [field.strip() for field in row]
@@ -105,46 +99,44 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
             continue
         if not columns:
             columns = row
-            if not set(wanted) <= set(columns):
+            if not set(COMETA_COLUMNS) <= set(columns):
                 raise SapbertError(
                     "E117",
                     f"{path}:{number}: Expected a header with tabs and the columns "
-                    f"{wanted}, but got another. Name a file of COMETA as it was "
-                    "published.",
+                    f"{COMETA_COLUMNS}, but got another. Name a file of COMETA as it "
+                    "was published.",
                 )
             continue
         check_fields(path, number, row, len(columns), "tabs")
         fields = dict(zip(columns, row, strict=True))
-        term, ids = (fields[name] for name in wanted)
+        term, ids = (fields[name] for name in COMETA_COLUMNS)
         gold = make_mention(path, number, term, ids)
         yield GoldDocument(fields.get("ID") or str(number), "", [gold])
 
 
-def read_askapatient(
-    path: Path, *, fold: int = 0, split: str = "test"
-) -> Iterator[GoldDocument]:
+def read_askapatient(path: Path) -> Iterator[GoldDocument]:
     """Read lines of an id, the name of the concept and a phrase of a patient.
 
-    Args:
-        path: The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
-            these files, with tabs. Ids are from SNOMED CT and AMT.
-        fold: 0 to 9; published results are the mean of all.
-        split: "train", "validation" or "test".
+    The file is `AskAPatient.fold-0.train.txt` or the like, with tabs. Ids are from
+    SNOMED CT and AMT.
 
     Yields:
         Each line, without text; its id is the number of the line.
 
     Raises:
-        SapbertError: If there is no such fold; with file and line, at the first bad
-            line.
+        SapbertError: With file and line, at the first bad line.
 
     Source: Limsopatham and Collier (2016).
     """
-    check_choice("fold", list(range(10)), fold)
-    check_choice("split", ASKAPATIENT_SPLITS, split)
-    file = path / f"AskAPatient.fold-{fold}.{split}.txt" if path.is_dir() else path
-    for number, line in iter_lines(file):
+    for number, line in iter_lines(path):
         fields = [field.strip() for field in line.split("\t")]
-        check_fields(file, number, fields, 3, "tabs")
+        check_fields(path, number, fields, 3, "tabs")
         ids, _, mention = fields
-        yield GoldDocument(str(number), "", [make_mention(file, number, mention, ids)])
+        yield GoldDocument(str(number), "", [make_mention(path, number, mention, ids)])
+
+
+READERS: dict[str, Callable[[Path], Iterator[GoldDocument]]] = {
+    "xlbel": read_xlbel,
+    "cometa": read_cometa,
+    "askapatient": read_askapatient,
+}

@@ -57,21 +57,6 @@ def read_dictionary(
     return Dictionary(numbers, list(rows.values()), {**retired, **live}, lowercase)
 
 
-def list_answers(
-    rows: Iterable[int],
-    scores: Iterable[float],
-    dictionary: Dictionary,
-    aliases: dict[str, str],
-) -> list[Answer]:
-    """Return the answers of some rows by score, then by concept."""
-    answers = [
-        Answer(row, aliases.get(cui, cui), round(float(score), SCORE_DIGITS))
-        for row, score in zip(rows, scores, strict=True)
-        for cui in dictionary.cuis[row]
-    ]
-    return sorted(answers, key=lambda answer: (-answer.score, answer.cui, answer.row))
-
-
 def best_answers(
     rows: np.ndarray,
     scores: np.ndarray,
@@ -85,9 +70,13 @@ def best_answers(
     while True:
         count = min(count, len(rows))
         best = np.argpartition(-scores, count - 1)[:count] if count else slice(0)
-        answers = list_answers(
-            rows[best].tolist(), scores[best].tolist(), dictionary, aliases
-        )
+        numbers: list[int] = rows[best].tolist()
+        answers = [
+            Answer(row, aliases.get(cui, cui), round(score, SCORE_DIGITS))
+            for row, score in zip(numbers, scores[best].tolist(), strict=True)
+            for cui in dictionary.cuis[row]
+        ]
+        answers.sort(key=lambda answer: (-answer.score, answer.cui, answer.row))
         if count == len(rows) or is_complete(answers, k):
             return trim_answers(answers, k)
         count *= 4

@@ -5,7 +5,7 @@ import json
 import math
 import random
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +16,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.writing import check_outputs, write_atomically
-from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from spacy_sapbert.vocabularies.report import check_known
 from training.data.options import Concepts, Force, Quiet, print_counts
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
@@ -83,19 +81,6 @@ class NameTable:
         return None if row is None else (row[0], json.loads(row[1]))
 
 
-def filter_languages(
-    concepts: Iterable[Concept], languages: Sequence[str], path: Path
-) -> Iterator[Concept]:
-    """Yield the concepts that have names in some languages, with only these names."""
-    seen: set[str] = set()
-    for concept in concepts:
-        seen.update(concept.languages)
-        places = {p for each in languages for p in concept.languages.get(each, ())}
-        if places:
-            yield Concept(concept.cui, [concept.aliases[p] for p in sorted(places)])
-    check_known("languages", languages, sorted(seen), path)
-
-
 def nth_combination(n: int, index: int) -> tuple[int, int]:
     """Return the `index`-th of the n·(n−1)/2 pairs (0, 1), (0, 2), …, (n−2, n−1)."""
     left = n * (n - 1) // 2 - 1 - index  # pairs after it
@@ -104,36 +89,25 @@ def nth_combination(n: int, index: int) -> tuple[int, int]:
     return first, n - 1 - (left - row * (row + 1) // 2)
 
 
-def sample_pairs(
-    concept: Concept, *, most: int = 50, seed: int = 0, noise: float = 0
-) -> Iterator[Pair]:
+def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
     """Yield pairs of a concept's names, at most so many.
 
     They are drawn without building all pairs. The seed of the sample is `seed` with the
     CUI: the pairs of a concept do not depend on the other concepts.
-
-    Args:
-        noise: Share of pairs whose second name is disturbed, like the names that the
-            learned order of a knowledge base learns from.
 
     Source:
         Liu et al. (2021), §3.1.
     """
     names = distinct_names(concept)
     total = len(names) * (len(names) - 1) // 2
-    # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
-    source = random.Random(f"{seed} {concept.cui}")
     if total <= most:
         chosen: Iterable[tuple[int, int]] = combinations(range(len(names)), 2)
     else:
-        picks = source.sample(range(total), most)
+        # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
+        picks = random.Random(f"{seed} {concept.cui}").sample(range(total), most)
         chosen = (nth_combination(len(names), pick) for pick in sorted(picks))
     for one, other in chosen:
-        second = names[other]
-        if noise and source.random() < noise:
-            ((_, disturbed),) = disturb_names([second], source)
-            second = " ".join(disturbed.split()) or second
-        yield concept.cui, names[one], second
+        yield concept.cui, names[one], names[other]
 
 
 def write_lines(
@@ -154,12 +128,7 @@ def write_lines(
 
 
 def write_pairs(
-    concepts: Iterable[Concept],
-    path: Path,
-    *,
-    most: int = 50,
-    seed: int = 0,
-    noise: float = 0,
+    concepts: Iterable[Concept], path: Path, *, most: int, seed: int
 ) -> dict[str, int]:
     """Write the pairs of a vocabulary, in the order of the concepts; return counts."""
     counts = {"concepts": 0, "distinct names": 0, "concepts with two names or more": 0}
@@ -173,7 +142,7 @@ def write_pairs(
             counts["distinct names"] += names
             counts["concepts with two names or more"] += names > 1
             counts[trimmed] += names * (names - 1) // 2 > most
-            yield from sample_pairs(concept, most=most, seed=seed, noise=noise)
+            yield from sample_pairs(concept, most=most, seed=seed)
 
     pairs = write_lines(
         iter_pairs(),
@@ -191,31 +160,16 @@ def write_pairs(
 def pairs_command(
     concepts: Concepts,
     pairs: Annotated[Path, typer.Argument(help="pairs.tsv to write.")],
-    languages: Annotated[
-        str, typer.Option(help="Languages whose names are paired: ENG,FIN; or all.")
-    ] = "all",
     most: Annotated[int, typer.Option(min=1, help="Pairs of a concept at most.")] = 50,
-    noise: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of pairs with typing errors and the like."
-        ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the pairs and the noise.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the pairs.")] = 0,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write pairs of the names of each concept.
 
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
-
-    Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
-    --languages ENG,FIN
     """
     check_outputs(pairs, force=force)
     read = show_progress(read_concepts(concepts), unit="concepts", quiet=quiet)
-    if languages != "all":
-        chosen = [language.strip() for language in languages.split(",")]
-        read = filter_languages(read, chosen, concepts)
-    counts = write_pairs(read, pairs, most=most, seed=seed, noise=noise)
+    counts = write_pairs(read, pairs, most=most, seed=seed)
     print_counts(counts, pairs, quiet=quiet)

@@ -73,24 +73,6 @@ def test_sample_pairs_depend_on_the_seed_alone(
     assert list(sample_pairs(concept, seed=4)) != list(sample_pairs(concept, seed=5))
 
 
-def test_sample_pairs_with_noise_disturb_the_second_name_of_a_share() -> None:
-    words = ("fever", "cough", "edema", "sepsis", "lesion")
-    concept = Concept("C1", [f"{one} of {two}" for one in words for two in words])
-    plain, half, whole = (
-        list(sample_pairs(concept, most=200, noise=noise)) for noise in (0, 0.5, 1)
-    )
-    assert [pair[:2] for pair in plain] == [pair[:2] for pair in whole]
-    counts = [
-        sum(one != other for one, other in zip(plain, noisy, strict=True))
-        for noisy in (half, whole)
-    ]
-    assert 70 < counts[0] < 130
-    assert counts[1] > 180  # some noises leave some names as they are
-    assert list(sample_pairs(concept, most=200, noise=1)) == whole
-    assert list(sample_pairs(concept, most=200, noise=1, seed=1)) != whole
-    assert all(len(text.split("\t")) == 1 and text.strip() for *_, text in whole)
-
-
 def test_read_pairs_of_the_authors_have_bars(tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
