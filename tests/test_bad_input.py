@@ -73,16 +73,12 @@ LINES = [
     ("E106", "evaluate-hierarchy ENCODER EMPTY CONCEPTS out"),
     ("E331", f"{TRAIN} --device klingon"),
     ("E003", f"{TRAIN} --corpus ."),
-    ("E003", f"{TRAIN} --checkpoint _"),
     (USAGE, f"{TRAIN} --threads {HUGE}"),
     ("E331", f"{TRAIN} --encoder.max_length {HUGE}"),
     ("E331", f"{TRAIN} --training.seed {HUGE}"),
     ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),
     ("E331", f"{TRAIN} --training.optimizer.weight_decay -Infinity"),
     ("E612", f"{TRAIN} --training.schedule.@schedules [1]"),
-    ("E331", f"{TRAIN} --training.schedule.warmup_steps {HUGE}"),
-    ("E331", f"{TRAIN} --training.miner.margin NaN"),
-    ("E331", f"{TRAIN} --training.loss.scale_pos {HUGE}"),
     ("E009", f"{TRAIN} --training.miner.@miners {NO_UTF8}"),
 ]
 

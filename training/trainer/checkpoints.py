@@ -14,6 +14,7 @@ from torch import Tensor
 from spacy_sapbert.encoder.safety import NOT_FINITE, find_bad_weight
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import FolderKind, link_file, write_folder_atomically
+from training.trainer.distributed import Ranks
 from training.trainer.step import TrainingState
 
 BEST_FILE = "best.safetensors"
@@ -56,21 +57,6 @@ class Progress:
         self.waited = 0 if is_better else self.waited + 1
         if is_better or accuracy == self.best_accuracy:
             self.best_step, self.best_accuracy = self.step, accuracy
-
-
-def random_state(device: Any) -> Tensor:
-    """Return the state of the random generator of dropout, uint8 on the CPU."""
-    if device.type == "cuda":
-        return torch.cuda.get_rng_state(device)
-    return torch.get_rng_state()
-
-
-def set_random_state(state: Tensor, device: Any) -> None:
-    """Restore the state of the random generator of dropout."""
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)
 
 
 def check_finite(model: torch.nn.Module, step: int) -> None:
@@ -182,7 +168,7 @@ def can_resume(
     return False
 
 
-def read_checkpoint(folder: Path, state: TrainingState, rank: int) -> Progress:
+def read_checkpoint(folder: Path, state: TrainingState, ranks: Ranks) -> Progress:
     """Restore weights, optimiser, scaler and random state, and return the position."""
     model, _, optimizer, scaler = state
     saved = json.loads((folder / STATE_FILE).read_text("utf8"))
@@ -195,7 +181,7 @@ def read_checkpoint(folder: Path, state: TrainingState, rank: int) -> Progress:
     if saved["scaler"]:
         scaler.load_state_dict(saved["scaler"])
     states = load_file(folder / "random.safetensors")
-    set_random_state(states[str(rank)], model.device)
+    (torch.cuda if ranks.is_gpu else torch).set_rng_state(states[str(ranks.rank)])
     return Progress(**saved["progress"])
 
 

@@ -19,9 +19,9 @@ from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output
 from training.data.options import Quiet
 from training.trainer.checkpoints import read_settings
-from training.trainer.distributed import broadcast_number, start_ranks, stop_ranks
+from training.trainer.distributed import broadcast_value, start_ranks, stop_ranks
 from training.trainer.run import train
-from training.trainer.settings import PRECISIONS, RunPaths, parse_overrides, read_config
+from training.trainer.settings import RunPaths, parse_overrides, read_config
 from training.trainer.step import find_precision
 
 STOPPED = 128  # plus the signal: exit code of a stopped process, as in shells
@@ -57,9 +57,6 @@ def train_command(
     threads: int = typer.Option(
         0, min=0, max=1024, help="CPU threads; 0 = torch's choice."
     ),
-    checkpoint: Path | None = typer.Option(
-        None, help="Its folder. [ENCODER-checkpoint]"
-    ),
     corpus: Path | None = typer.Option(
         None, help="Keep the tokenised names in this folder, for other runs."
     ),
@@ -89,7 +86,7 @@ def train_command(
     check_choice("device", ["auto", "cpu", *(["cuda", *gpus] if gpus else [])], device)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    paths = RunPaths.beside(pairs_path, output, checkpoint, corpus)
+    paths = RunPaths.beside(pairs_path, output, corpus)
     if threads:
         torch.set_num_threads(threads)
     progress_bar = sys.stderr.isatty() and not quiet
@@ -101,8 +98,7 @@ def train_command(
         # A resumed run keeps its precision.
         saved = read_settings(paths.checkpoint)
         precision = saved.get("training.precision") or find_precision(device)
-        number = broadcast_number(PRECISIONS.index(precision), ranks)
-        config["training"]["precision"] = PRECISIONS[int(number)]
+        config["training"]["precision"] = broadcast_value(precision, ranks)
     summary = train(
         paths,
         config,

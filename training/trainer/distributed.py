@@ -8,12 +8,12 @@ weights only have to be summed.
 import os
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, distributed
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-NUMBERS_PER_EXCHANGE = 16_000_000
 # The others wait while rank 0 tokenises all names.
 LONGEST_WAIT = timedelta(hours=12)
 
@@ -84,24 +84,15 @@ def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> None:
-    """Sum the gradients of all ranks, many parameters in one exchange.
+    """Sum the gradients of all ranks in one exchange.
 
     The parameters have the same order in all ranks, and the same ones lack a gradient.
     """
-    if ranks.world_size == 1:
-        return
-    waiting: list[Tensor] = []
-    gradients = [each.grad for each in parameters if each.grad is not None]
-    for number, gradient in enumerate(gradients):
-        waiting.append(gradient)
-        last = number + 1 == len(gradients)
-        if last or sum(each.numel() for each in waiting) >= NUMBERS_PER_EXCHANGE:
-            flat = torch.cat([each.reshape(-1) for each in waiting])
-            distributed.all_reduce(flat)
-            sizes = [each.numel() for each in waiting]
-            for each, part in zip(waiting, flat.split(sizes), strict=True):
-                each.copy_(part.view_as(each))
-            waiting = []
+    if ranks.world_size > 1:
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        summed = parameters_to_vector(gradients)
+        distributed.all_reduce(summed)
+        vector_to_parameters(summed, gradients)
 
 
 def any_rank(flags: list[bool], ranks: Ranks) -> list[bool]:
@@ -117,16 +108,14 @@ def gather_states(state: Tensor, ranks: Ranks) -> list[Tensor]:
     """Return the random states of all ranks, uint8 on the CPU."""
     if ranks.world_size == 1:
         return [state]
-    own = state.to(ranks.device)
-    states = [torch.empty_like(own) for _ in range(ranks.world_size)]
-    distributed.all_gather(states, own)
-    return [each.cpu() for each in states]
+    states: list[Any] = [None] * ranks.world_size
+    distributed.all_gather_object(states, state)
+    return states
 
 
-def broadcast_number(number: float, ranks: Ranks) -> float:
-    """Return the number of rank 0, in all ranks."""
-    if ranks.world_size == 1:
-        return number
-    shared = torch.tensor(number, dtype=torch.float64, device=ranks.device)
-    distributed.broadcast(shared, 0)
-    return float(shared.item())
+def broadcast_value(value: Any, ranks: Ranks) -> Any:
+    """Return the value of rank 0, in all ranks."""
+    shared = [value]
+    if ranks.world_size > 1:
+        distributed.broadcast_object_list(shared, 0)
+    return shared[0]

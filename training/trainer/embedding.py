@@ -228,20 +228,3 @@ class NameEmbedder:
         self.pool = None
         self.may_record = False
         self.chunks *= 2
-
-
-def embed_tokens(
-    model: Any, embeddings: Tensor, mask: Tensor, *, pooling: str, precision: str
-) -> Tensor:
-    """Compute the vectors of padded names.
-
-    Args:
-        embeddings: Input embeddings of the tokens. Shape: (n, length, width).
-        mask: 1 for a token, 0 for padding. Shape: (n, length).
-
-    Returns:
-        Unit-length rows in float32. Shape: (n, width).
-    """
-    with autocast(model.device.type, precision):
-        states = model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-    return functional.normalize(POOLINGS[pooling](states.float(), mask), dim=1)

@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+import torch
 from confection import Config
 from tqdm import tqdm
 
@@ -36,7 +37,6 @@ from training.trainer.checkpoints import (
     Progress,
     can_resume,
     check_finite,
-    random_state,
     read_best,
     read_checkpoint,
     write_checkpoint,
@@ -46,7 +46,7 @@ from training.trainer.distributed import (
     Ranks,
     any_rank,
     barrier,
-    broadcast_number,
+    broadcast_value,
     gather_states,
 )
 from training.trainer.model_card import format_model_card, summarize
@@ -57,7 +57,6 @@ from training.trainer.settings import (
     make_settings,
 )
 from training.trainer.step import make_state, train_step
-from training.trainer.tracking import open_tracker
 from training.trainer.validation import read_validation, validate
 
 # Settings that may differ when a run is resumed; those of the first tuple change what
@@ -75,7 +74,6 @@ CHANGING_SETTINGS = (
 OTHER_SETTINGS = (
     "training.checkpoint_every",
     "training.checkpoint_seconds",
-    "training.tracker",
 )
 
 
@@ -129,7 +127,7 @@ def train(
     identity["processes"] = ranks.world_size
     progress, log = Progress(), list[dict[str, Any]]()
     if can_resume(paths.checkpoint, identity, CHANGING_SETTINGS, force=force):
-        progress = read_checkpoint(paths.checkpoint, state, ranks.rank)
+        progress = read_checkpoint(paths.checkpoint, state, ranks)
         log = read_log(paths.log, progress.step)
     paths.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     if not progress.step:  # another run's checkpoint does not fit to the new log
@@ -146,7 +144,7 @@ def train(
 
     def save() -> None:
         check_finite(state.model, progress.step)
-        own = random_state(state.model.device)
+        own = (torch.cuda if ranks.is_gpu else torch).get_rng_state()  # of dropout
         states = gather_states(own, ranks)
         if ranks.is_first:
             write_checkpoint(
@@ -158,12 +156,6 @@ def train(
             )
         barrier(ranks)
 
-    tracker = open_tracker(
-        section.tracker if ranks.is_first else None,
-        paths.encoder.with_name(f"{paths.encoder.name}-tracking"),
-        made_of,
-        step=progress.step,
-    )
     batches = iter_batches(
         sources,
         settings,
@@ -180,7 +172,6 @@ def train(
     with (
         closing(batches),
         bar,
-        tracker as track,
         open(own_log, "a", buffering=1) as log_file,
     ):
         while not (stopping or is_finished()):
@@ -208,13 +199,12 @@ def train(
                 progress.step == total or progress.step % every == 0
             ):
                 accuracy = validate(state.model, tokenizer, validation, settings, ranks)
-                accuracy = broadcast_number(accuracy, ranks)
+                accuracy = broadcast_value(accuracy, ranks)
                 entry["accuracy"] = accuracy
                 progress.record_validation(accuracy)
 
             log.append(entry)
             log_file.write(json.dumps(entry) + "\n")
-            track(entry)
             bar.update()
             bar.set_postfix_str(
                 f"loss {result.loss:.4f}, mined {result.mined:.0%}, "

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self
 from warnings import warn
 
 from catalogue import RegistryError
@@ -24,17 +24,13 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     read_own_settings,
 )
-from spacy_sapbert.errors import SapbertError, check_range
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.writing import check_name
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
-Precision = Literal["auto", "bf16", "fp16", "float32"]
-Tracker = Literal["tensorboard", "wandb"]
-LARGEST = 1e9  # number in the config of a registered function
 LARGEST_SEED = 2**32 - 1  # of NumPy
-PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 def make_path(value: Any) -> Any:
@@ -48,9 +44,6 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
         return section
     try:
         name = str(info.field_name)
-        for key, value in section.items():
-            if isinstance(value, (int, float)):
-                check_range(f"training.{name}.{key}", value, -LARGEST, LARGEST)
         return load_registry().resolve({name: section})[name]
     except ConfigValidationError as error:
         problems = "; ".join(
@@ -74,22 +67,13 @@ class RunPaths(NamedTuple):
     corpus: Path  # folder of the tokenised pairs
 
     @classmethod
-    def beside(
-        cls, pairs: Path, encoder: Path, checkpoint: Path | None, corpus: Path | None
-    ) -> Self:
-        """Fill in the paths that are not given.
-
-        Raises:
-            SapbertError: If one has no name, beside which others are written.
-        """
-        for path in (checkpoint, corpus):
-            if path is not None:
-                check_name(path)
-        others = (
-            path or encoder.with_name(f"{encoder.name}-{name}")
-            for name, path in (("checkpoint", checkpoint), ("corpus", corpus))
-        )
-        return cls(pairs, encoder, *others)
+    def beside(cls, pairs: Path, encoder: Path, corpus: Path | None) -> Self:
+        """Fill in the paths beside the encoder; `corpus` must have a name."""
+        if corpus is not None:
+            check_name(corpus)
+        names = (f"{encoder.name}-checkpoint", f"{encoder.name}-corpus")
+        beside = [encoder.with_name(name) for name in names]
+        return cls(pairs, encoder, beside[0], corpus or beside[1])
 
     @property
     def log(self) -> Path:
@@ -136,10 +120,9 @@ class TrainingSection(Section):
     epochs: int = Field(ge=1)
     steps: int = Field(ge=0)
     chunks: Literal["auto"] | Annotated[int, Field(ge=1)]
-    precision: Precision
+    precision: Literal["auto", "bf16", "fp16", "float32"]
     checkpoint_every: int = Field(ge=1)
     checkpoint_seconds: int = Field(ge=1)
-    tracker: Tracker | None
     relations: OptionalPath
     optimizer: OptimizerSection
     schedule: Annotated[Schedule, BeforeValidator(resolve_function)]
@@ -301,11 +284,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         argument = rest.pop(0)
         key, equals, value = argument.removeprefix("--").partition("=")
         if not argument.startswith("--") or "." not in key:
-            raise SapbertError(
-                "E331",
-                "Expected an option of `--help`, or a setting like `--training.seed "
-                f"1`, but got {argument!r}. Correct or remove it.",
-            )
+            raise unknown_argument(argument=argument)
         if not equals:
             if not rest:
                 raise SapbertError(
@@ -329,12 +308,7 @@ def nest_values(values: dict[str, Any]) -> dict[str, Any]:
         for name in sections:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
-                argument = f"--{dotted}"
-                raise SapbertError(
-                    "E331",
-                    "Expected an option of `--help`, or a setting like "
-                    f"`--training.seed 1`, but got {argument!r}. Correct or remove it.",
-                )
+                raise unknown_argument(argument=f"--{dotted}")
         section[key] = value
     return nested
 
@@ -348,6 +322,14 @@ def flatten_config(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def unknown_argument(*, argument: str) -> SapbertError:
+    return SapbertError(
+        "E331",
+        "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
+        f"got {argument!r}. Correct or remove it.",
+    )
 
 
 def wrong_functions(*, problems: object) -> SapbertError:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import combine_parts
 from spacy_sapbert.evaluation.gold_mentions import (
@@ -24,7 +26,7 @@ from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.dictionary import Dictionary, best_answers, read_dictionary
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors
-from training.trainer.embedding import embed_tokens
+from training.trainer.embedding import autocast
 from training.trainer.settings import TrainingSettings
 
 SETTINGS = EvaluationSettings(ks=(1,))
@@ -190,11 +192,11 @@ def embed_texts(
             truncation=True,
             max_length=max_length,
             padding=True,
+            return_token_type_ids=False,
             return_tensors="pt",
         ).to(model.device)
-        embeddings = model.get_input_embeddings()(inputs["input_ids"])
-        mask = inputs["attention_mask"]
-        vectors.append(
-            embed_tokens(model, embeddings, mask, pooling=pooling, precision=precision)
-        )
+        with autocast(model.device.type, precision):
+            states = model(**inputs).last_hidden_state.float()
+        pooled = POOLINGS[pooling](states, inputs["attention_mask"])
+        vectors.append(functional.normalize(pooled, dim=1))
     return torch.cat(vectors)[torch.from_numpy(np.argsort(order)).to(model.device)]

@@ -1,7 +1,6 @@
 """Runs: what they write, resume and refuse, over pairs and over families."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -38,7 +37,6 @@ from training.trainer.settings import (
     flatten_config,
     read_config,
 )
-from training.trainer.tracking import open_tracker
 from training.trainer.validation import embed_texts
 
 MakeConfig = Callable[..., Config]
@@ -271,32 +269,6 @@ def test_train_of_a_published_base_starts_with_its_vectors(
     assert read_settings(encoder) == read_settings(base)
     np.testing.assert_allclose(vectors_of(encoder), vectors_of(base), atol=1e-6)
     assert not [*encoder.glob("*.bin")]
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_open_tracker_that_is_not_installed_is_an_error(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("wandb", "torch.utils.tensorboard", "tensorboard"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with (
-        pytest.raises(SapbertError, match=f"pip install {name}"),
-        open_tracker(name, tmp_path, {}, step=0),
-    ):
-        pass
-
-
-def test_open_tracker_for_tensorboard_writes_every_number(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
-    folder = tmp_path / "tracking"
-    with open_tracker("tensorboard", folder, {"seed": 0}, step=0) as track:
-        track({"step": 1, "source": "pairs", "loss": 0.5, "mined": 0.25})
-    events = list((tmp_path / "tracking").glob("events.*"))
-    assert len(events) == 1
-    assert b"mined" in events[0].read_bytes()
-
-
-MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def test_every_config_file_is_valid(path: Path) -> None:
         (["--training.seed=3"], {"training.seed": 3}),
         (["--encoder.lowercase", "false"], {"encoder.lowercase": False}),
         (["--encoder.base", "models/a b"], {"encoder.base": "models/a b"}),
-        (["--training.tracker", "null"], {"training.tracker": None}),
+        (["--encoder.pooling", "null"], {"encoder.pooling": None}),
         (["--training.x", "-1e-3"], {"training.x": -0.001}),
     ],
 )
@@ -107,7 +107,6 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
         ({"training.schedule.warmup_steps": -1}, "warmup_steps to be at least 0"),
         ({"encoder.pooling": "max"}, "encoder.pooling .*'cls' or 'mean'"),
         ({"training.precision": "int8"}, "training.precision .*'bf16'"),
-        ({"training.tracker": "paper"}, "training.tracker .*'wandb'"),
         (
             {"training.batch_size": 1},
             "batch_size .*greater than or equal to 2",
