@@ -14,8 +14,8 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.filters import GROUPS
 from ..linking.name_index import find_places
+from ..linking.schwartz_hearst import find_long_forms
 from ..linking.text import Piece, describe_name, is_abbreviation, split_pieces
-from ..pipeline.schwartz_hearst import find_long_forms
 
 MAX_WORDS = 6  # of a name that is looked up
 MIN_LETTERS = 3

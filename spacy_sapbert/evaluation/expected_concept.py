@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..formats.gold import NIL
-from ..kb.knowledge_base import KnowledgeBase, relate
+from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
 from ..linking.candidates import SCORE_DIGITS, Entry, round_score
 from ..linking.filters import Filter
@@ -113,7 +113,7 @@ def locate_expected(
         expected.cause = rank_expected(kb, context, options, linked, expected)
     if candidates and candidates[0]["cui"] != concept.cui:
         first = candidates[0]["cui"]
-        (expected.relation,) = relate(kb.store, concept.cui, [first])
+        (expected.relation,) = kb.store.relate(concept.cui, [first])
     if linked.cui == concept.cui:
         expected.cause = None
     return expected

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import too_long
 from ..formats.documents import Document
 from ..formats.entities import NIL, LinkedEntity
+from ..linking.schwartz_hearst import find_long_forms
 from ..pipeline.abbreviation_detector import find_long_form, long_form_text
 from ..pipeline.running import find_linker, link_documents, run_alone
-from ..pipeline.schwartz_hearst import find_long_forms
 from .regression_cases import Case
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ from .indexes.registry import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
 from .search import MentionSearch
 from .store import Store
+from .verification.verify import Verdict, Verifier
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -295,6 +297,37 @@ class KnowledgeBase(Mapping[str, Concept]):
             options,
         )
 
+    @cached_property
+    def verifier(self) -> Verifier:
+        """What verifies ids, made when first used."""
+        return Verifier(self)
+
+    def verify(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[str],
+        *,
+        labels: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> list[Verdict]:
+        """Find out whether ids are the right ones for texts.
+
+        Args:
+            texts: Each one term, as for `link`.
+            ids: The id that somebody gave to each: of a concept, retired, or a code.
+            labels: The names that stand beside the ids; they are verified too.
+            contexts: The document of each text, whose abbreviations are expanded.
+
+        Returns:
+            The verdict on each pair, in their order.
+
+        Examples:
+            >>> right, wrong = kb.verify(["heart attack"] * 2, ["C0027051", "C0018681"])
+            >>> right.verdict, wrong.verdict, wrong.better
+            ('right', 'wrong', 'C0027051')
+        """
+        return self.verifier.verify(texts, ids, labels, contexts)
+
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
         return self.store.concept(cui)
@@ -378,7 +411,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         nearest.pop(cui, None)
         scores = {other: round_score(near.score) for other, near in nearest.items()}
         cuis = sorted(nearest, key=lambda other: (-scores[other], other))[:k]
-        relations = relate(self.store, cui, cuis)
+        relations = self.store.relate(cui, cuis)
         return [
             RelatedConcept(other, nearest[other].entry.name, scores[other], relation)
             for other, relation in zip(cuis, relations, strict=True)
@@ -391,19 +424,3 @@ class KnowledgeBase(Mapping[str, Concept]):
     def codes(self, cui: str, source: str) -> list[str]:
         """Return the codes of a concept in a source, e.g. "ICD10CM"; may be empty."""
         return list(self[cui].codes.get(source, ()))
-
-
-def relate(store: Store, cui: str, others: Sequence[str]) -> list[str | None]:
-    parents = store.parents([cui, *others])
-    parents_of_cui = {*parents.get(cui, ())}
-    relations: list[str | None] = []
-    for other in others:
-        parents_of_other = {*parents.get(other, ())}
-        if other in parents_of_cui:
-            relations.append("parent")
-        elif cui in parents_of_other:
-            relations.append("child")
-        else:
-            is_sibling = not parents_of_cui.isdisjoint(parents_of_other)
-            relations.append("sibling" if is_sibling else None)
-    return relations

@@ -180,6 +180,22 @@ class Store:
         )
         return self.column(sql, cui)
 
+    def relate(self, cui: str, others: Sequence[str]) -> list[str | None]:
+        """Return what each other concept is to a concept: see `RelatedConcept`."""
+        parents = self.parents([cui, *others])
+        parents_of_cui = {*parents.get(cui, ())}
+        relations: list[str | None] = []
+        for other in others:
+            parents_of_other = {*parents.get(other, ())}
+            if other in parents_of_cui:
+                relations.append("parent")
+            elif cui in parents_of_other:
+                relations.append("child")
+            else:
+                is_sibling = not parents_of_cui.isdisjoint(parents_of_other)
+                relations.append("sibling" if is_sibling else None)
+        return relations
+
     def origins(self, kind: str) -> dict[int, list[str]]:
         """Return the values of one of `KINDS` by number of the origin."""
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"

@@ -8,8 +8,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import SapbertError
+from ..linking.schwartz_hearst import LONGEST, find_long_forms
 from ..linking.text import singular_abbreviation
-from .schwartz_hearst import LONGEST, find_long_forms
 
 MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 

@@ -15,12 +15,12 @@ from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
+from ..linking.schwartz_hearst import find_long_forms
 from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form
 from .abbreviation_detector import find_short_forms
 from .kb_component import KbComponent, OpenedKb
 from .linker import SapbertLinker
-from .schwartz_hearst import find_long_forms
 from .stop_names import Place, read_stop_names
 
 if TYPE_CHECKING:

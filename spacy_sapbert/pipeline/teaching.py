@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 
 from ..formats.gold import GoldDocument
 from ..formats.gold_docs import make_gold
+from ..linking.schwartz_hearst import find_long_forms
 from .abbreviation_detector import find_long_form
-from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase

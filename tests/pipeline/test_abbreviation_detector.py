@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.pipeline.abbreviation_detector import (
     SapbertAbbreviations,
     find_short_forms,
     long_form_text,
     set_extensions,
 )
-from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 from tests.pipelines import NLP
 
 DEFINITION = "Ataxia telangiectasia (AT) is rare. "

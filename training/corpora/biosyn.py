@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
+from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.vocabularies.concepts import Concept, change_names
 from training.corpora.mention_text import expand_abbreviations, split_composite
 from training.data.dictionary import read_dictionary

@@ -2,7 +2,7 @@
 
 import re
 
-from spacy_sapbert.pipeline.schwartz_hearst import is_balanced
+from spacy_sapbert.linking.schwartz_hearst import is_balanced
 
 SEPARATOR = re.compile(r",? (?:and/or|and|or) |, | ?/(?!or\b) ?", re.IGNORECASE)
 PREPOSITIONS = frozenset({"of", "in", "on", "to", "from", "with", "for", "at"})

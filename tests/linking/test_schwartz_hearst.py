@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.pipeline.schwartz_hearst import REACH, find_long_forms
+from spacy_sapbert.linking.schwartz_hearst import REACH, find_long_forms
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=60)  # lone surrogates too
 # Short enough an alphabet that definitions come about by chance.

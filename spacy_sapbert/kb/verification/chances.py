@@ -1,0 +1,120 @@
+"""A text and a concept that somebody claims for it → how likely it is the right one.
+
+Two logistic models: right against all others, and right against unrelated ones. Their
+weights were fitted on annotated mentions; `benchmarks/verify.py` fits them again.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ...linking.features import Features
+from ...linking.probability import squash
+from ...linking.schwartz_hearst import find_explanation
+from ...linking.text import is_abbreviation, is_acronym
+
+TABLE = json.loads(Path(__file__).with_name("weights.json").read_text("utf8"))
+LEAST_SPREAD = 0.02  # of cosines with unrelated names
+DIGITS = 4  # of standardised cosines
+NEAR = math.log(4)  # log of one plus the rank
+PAIRED = ("characters", "covered", "name_covered", "head_covered", "unnamed")
+GAPS = ("cosine", "covered", "characters", "name_covered")
+
+
+class Similarity(NamedTuple):
+    """How near the names of a concept are to a text, in deviations of unrelated names.
+
+    Attributes:
+        nearest: Its nearest name, above the mean of unrelated names.
+        mean: The mean of its names, in the same way.
+        spread: The deviation of the cosines of unrelated names.
+        names: Their number.
+    """
+
+    nearest: float
+    mean: float
+    spread: float
+    names: int
+
+
+class Chances(NamedTuple):
+    """Two probabilities of a claim: that it is right, and that it is not unrelated."""
+
+    right: float
+    related: float
+
+
+def compare_cosines(cosines: np.ndarray, others: np.ndarray) -> Similarity:
+    """Compare the cosines of a concept with those of unrelated names. Shape: (n,)."""
+    spread = max(float(others.std()), LEAST_SPREAD)
+    values = (cosines - others.mean()) / spread
+    # Sums of float32 differ after these digits with the batch.
+    nearest, mean = (
+        round(float(values.max()), DIGITS),
+        round(float(values.mean()), DIGITS),
+    )
+    return Similarity(nearest, mean, spread, len(cosines))
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text is an abbreviation."""
+    return is_abbreviation(text) or is_acronym(text)
+
+
+def list_values(
+    text: str,
+    claimed: int,
+    features: Features,
+    similarity: Similarity,
+    names: Sequence[str],
+) -> dict[str, float]:
+    """Return what the models weigh, by name.
+
+    Args:
+        claimed: Place of the claimed concept in `features`.
+        names: Of the claimed concept.
+    """
+    cosines = features["cosine"]
+    rank = math.log1p(min(int((cosines > cosines[claimed] + 1e-6).sum()), 19))
+    short = is_short(text)
+    initials = short and any(find_explanation(n, text, (0, len(n))) for n in names)
+    values = {name: float(features[name][claimed]) for name in PAIRED}
+    values |= {
+        "nearest": similarity.nearest,
+        "mean": similarity.mean,
+        "names": math.log(similarity.names),
+        "rank": rank,
+        "first": float(rank == 0),
+        "among_first": float(rank <= NEAR),
+        "short": float(short),
+        "initials": float(initials),
+    }
+    for name in GAPS:
+        others = np.delete(features[name], claimed)
+        gap = float(features[name][claimed] - others.max(initial=0.0))
+        if name == "cosine":
+            gap = round(gap / similarity.spread, DIGITS)
+        values |= {f"{name}_above": max(gap, 0.0), f"{name}_below": min(gap, 0.0)}
+    return values
+
+
+def weigh(values: Mapping[str, float], model: str) -> float:
+    """Return the probability that one of the models gives."""
+    weights = TABLE[model]["weights"]
+    total = sum(weight * values[name] for name, weight in weights.items())
+    return squash(total + TABLE[model]["intercept"])
+
+
+def compute_chances(values: Mapping[str, float], *, named: bool) -> Chances:
+    """Return the chances of a claim.
+
+    Args:
+        values: From `list_values`.
+        named: Whether the text is a name of another concept, and not of the claimed.
+    """
+    right = weigh(values, "right_named" if named else "right")
+    return Chances(right, weigh(values, "related"))

@@ -1,0 +1,117 @@
+"""An id as somebody wrote it → the concepts that have it, or what may be meant."""
+
+import re
+from collections.abc import Iterable
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from ...vocabularies.ids import rewrite_id
+from ..database import is_encodable
+from ..store import Store
+
+MOST_MEANT = 3
+DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # ICD-10
+SNOMED_ID = re.compile(r"(?:\w+:)?(\d{6,18})")
+# The dihedral group and the permutations of Verhoeff (1969).
+PRODUCTS = (
+    *("0123456789", "1234067895", "2340178956", "3401289567", "4012395678"),
+    *("5987604321", "6598710432", "7659821043", "8765932104", "9876543210"),
+)
+PERMUTED = (
+    *("0123456789", "1576283094", "5803796142", "8916043527"),
+    *("9453126870", "4286573901", "2793806415", "7046913258"),
+)
+
+
+class FoundId(NamedTuple):
+    """What an id is.
+
+    Attributes:
+        cuis: The concepts that have it, as id, retired id or code.
+        replaced: Whether it was retired for the concept.
+        relation: Of a code to the concept: "broader" or "narrower"; "" = it is its own.
+        meant: Known ids or codes that are written almost so, if there is no concept.
+        damaged: Whether it is a SNOMED CT id whose check digit is wrong.
+    """
+
+    cuis: tuple[str, ...] = ()
+    replaced: bool = False
+    relation: str = ""
+    meant: tuple[str, ...] = ()
+    damaged: bool = False
+
+
+def find_id(store: Store, id: str) -> FoundId:
+    """Find the concepts that have an id."""
+    id = id.strip()
+    found = look_up(store, id)
+    if found.cuis:
+        return found
+    number = SNOMED_ID.fullmatch(id)
+    damaged = number is not None and not has_check_digit(number[1])
+    meant = (other for other in list_spellings(store, id) if look_up(store, other).cuis)
+    return FoundId(meant=(*islice(meant, MOST_MEANT),), damaged=damaged)
+
+
+def look_up(store: Store, id: str) -> FoundId:
+    """Find the concepts that have exactly this id or code."""
+    if not id or not is_encodable(id):
+        return FoundId()
+    if store.numbers_of_cuis([id]):
+        return FoundId((id,))
+    if current := store.current_cuis([id]).get(id):
+        return FoundId((current,), replaced=True)
+    prefix, _, code = id.partition(":")
+
+    def choose(known: list[str]) -> tuple[list[str], str]:
+        return ([prefix], code) if prefix in known and code else (known, id)
+
+    if cuis := store.cuis_with_code(*choose(store.sources_of_codes)):
+        return FoundId(tuple(cuis))
+    related = store.find_related_codes(*choose(store.sources_of_related_codes))
+    relation = related[0][1] if related else ""
+    return FoundId(tuple(c for c, r in related if r == relation), relation=relation)
+
+
+def list_spellings(store: Store, id: str) -> dict[str, None]:
+    """Return other ways to write an id: prefix, case, blanks, dot, one wrong digit."""
+    compact = "".join(id.split())
+    like = next(iter(store.preferred_names(1)), ("", ""))[0]
+    prefix = like.rpartition(":")[0]
+    found: list[str] = []
+    for text in (compact, compact.upper(), compact.lower()):
+        bare = text.rpartition(":")[2]
+        found += [text, rewrite_id(text, like), bare, f"{prefix}:{bare}"]
+        if dotless := DOTLESS.fullmatch(text):
+            found.append(f"{dotless[1]}.{dotless[2]}".upper())
+        # without a dot, and a number of a spreadsheet
+        found += [text.replace(".", ""), text.removesuffix(".0")]
+    if number := SNOMED_ID.fullmatch(compact):
+        head = compact[: number.start(1)]
+        found += [head + other for other in repair_digits(number[1])]
+    return dict.fromkeys(found)
+
+
+def has_check_digit(number: str) -> bool:
+    """Return whether the last digit of a SNOMED CT id fits the others.
+
+    Source: Verhoeff, Error detecting decimal codes (1969).
+    """
+    value = 0
+    for place, digit in enumerate(reversed(number)):
+        value = int(PRODUCTS[value][int(PERMUTED[place % 8][int(digit)])])
+    return value == 0
+
+
+def repair_digits(number: str) -> Iterable[str]:
+    """Yield numbers with a right check digit and one digit changed, or two swapped."""
+    swapped = [
+        number[:place] + b + a + number[place + 2 :]
+        for place, (a, b) in enumerate(pairwise(number))
+    ]
+    changed = [
+        number[:place] + digit + number[place + 1 :]
+        for place in range(len(number))
+        for digit in "0123456789"
+    ]
+    return (n for n in (*swapped, *changed) if n != number and has_check_digit(n))

@@ -1,0 +1,347 @@
+"""Texts and the ids that somebody gave them → whether each id is the right one.
+
+ids        the concepts that have an id             .ids
+measure    the claimed concept against all others   .chances
+better     what the text is linked to               kb.search
+judge      one verdict, and one sentence why        here
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...linking.candidates import SORT_DIGITS
+from ...linking.features import EXCLUDED, POOL_ROWS, FoundName, pool_concepts
+from ...linking.filters import Filter
+from ...linking.link import check_mentions
+from ...linking.probability import DIGITS
+from ...linking.ranking import has_text
+from ...linking.schwartz_hearst import find_long_forms
+from ...linking.text import is_same_name, read_mention
+from ..naming import Named
+from ..nearest import bound
+from .chances import Chances, compare_cosines, compute_chances, list_values
+from .ids import FoundId, find_id
+
+if TYPE_CHECKING:
+    from ..knowledge_base import KnowledgeBase
+
+RIGHT, NEAR, WRONG, RETIRED = "right", "near", "wrong", "retired"
+UNKNOWN, UNSURE = "unknown", "unsure"
+VERDICTS = {
+    RIGHT: "the text means the concept",
+    NEAR: "it means a parent, child or sibling, or the code is broader or narrower",
+    WRONG: "it means something else",
+    RETIRED: "it means the concept for which the id was retired",
+    UNKNOWN: "there is no such id",
+    UNSURE: "a person must decide",
+}
+# Chosen on train documents: some 5 % of right ids are called wrong, 1 % of unrelated
+# ones are not, and 15 % of near concepts are called right.
+LIKELY = 0.58  # least probability of a right id
+UNRELATED, UNLIKELY = 0.8, 0.05  # below one of them an id is wrong
+OF_NAME, OF_OTHER_NAME = 0.99, 0.3  # probability if the text is a name
+ANY = Filter()
+PAIRS_AT_ONCE = 256
+BACKGROUND = 2_000  # rows whose names are unrelated to nearly every text
+CONCEPTS_KEPT = 2_000  # about 12 KB each
+
+
+class Verdict(NamedTuple):
+    """Whether an id is the right one for a text.
+
+    Attributes:
+        verdict: One of `VERDICTS`.
+        probability: That the claimed concept is right, of all; None without a concept.
+        cui: The claimed concept; of a retired id, the one that replaced it.
+        relation: Of the claimed concept to the better one: "parent", "child",
+            "sibling"; or of the code to the concept: "broader", "narrower".
+        better: What the text is linked to, if that is another concept.
+        better_probability: Of the link; None if the knowledge base has none.
+        why: One sentence.
+        meant: Ids that may be meant in place of an unknown one.
+        label: The verdict on the id for the label; None without a label.
+        label_text: The verdict on the concept of the label for the text.
+    """
+
+    verdict: str
+    probability: float | None = None
+    cui: str | None = None
+    name: str | None = None
+    relation: str | None = None
+    better: str | None = None
+    better_name: str | None = None
+    better_probability: float | None = None
+    why: str = ""
+    meant: tuple[str, ...] = ()
+    label: str | None = None
+    label_text: str | None = None
+
+
+class Measured(NamedTuple):
+    """A claim, compared with all other concepts."""
+
+    chances: Chances
+    named: bool = False  # the text is a name of the concept
+    excluded: bool = False  # another numeral, an opposite, …
+
+
+class Claim(NamedTuple):
+    """A text, as `read_mention` returns it, and a concept."""
+
+    text: str
+    cui: str
+
+
+class Verifier:
+    """Verifies ids against the concepts of a knowledge base."""
+
+    def __init__(self, kb: "KnowledgeBase") -> None:
+        self.kb, self.store = kb, kb.store
+        self.find_id = lru_cache(CONCEPTS_KEPT)(lambda id: find_id(kb.store, id))
+        rows = np.array(sorted(self.store.rows_by_key(BACKGROUND)), dtype=np.int64)
+        self.background = kb.vectors(rows)
+        self.names_of = lru_cache(CONCEPTS_KEPT)(self.read_names)
+
+    def read_names(self, cui: str) -> tuple[list[Any], np.ndarray]:
+        """Return the entries of a concept, and the vectors of their rows."""
+        entries = self.store.entries_of(cui)
+        rows = np.array([entry.row for entry in entries], dtype=np.int64)
+        return entries, self.kb.vectors(rows)
+
+    def verify(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[str],
+        labels: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> list[Verdict]:
+        """See `KnowledgeBase.verify`."""
+        check_mentions(texts, ids, labels, contexts)
+        given = [*map(read_mention, texts)]
+        if contexts is not None:
+            given = [*map(expand, given, contexts)]
+        verdicts = self.judge_all([*zip(given, ids, strict=True)])
+        if labels is None:
+            return verdicts
+        read = [*map(read_mention, labels)]
+        of_labels = self.judge_all([*zip(read, ids, strict=True)])
+        linked = self.link([label for label in read if has_text(label)])
+        meanings = [linked[x].cui or "" if has_text(x) else "" for x in read]
+        of_texts = self.judge_all([*zip(given, meanings, strict=True)])
+        return [
+            verdict._replace(
+                label=of_label.verdict,
+                label_text=RIGHT
+                if is_same_name(text, label)
+                else of_text.verdict
+                if meaning
+                else UNSURE,
+            )
+            if has_text(label)
+            else verdict
+            for text, label, meaning, verdict, of_label, of_text in zip(
+                given, read, meanings, verdicts, of_labels, of_texts, strict=True
+            )
+        ]
+
+    def link(self, texts: Sequence[str]) -> Mapping[str, Any]:
+        distinct = [*dict.fromkeys(texts)]
+        return dict(zip(distinct, self.kb.link(distinct, k=1), strict=True))
+
+    def judge_all(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
+        judged: dict[tuple[str, str], Verdict] = {}
+        distinct = [*dict.fromkeys(pairs)]
+        for start in range(0, len(distinct), PAIRS_AT_ONCE):
+            judged |= self.judge_batch(distinct[start : start + PAIRS_AT_ONCE])
+        return [judged[pair] for pair in pairs]
+
+    def judge_batch(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Verdict]:
+        found = {id: self.find_id(id) for _, id in pairs}
+        claims = {
+            Claim(text, cui)
+            for text, id in pairs
+            if has_text(text)
+            for cui in found[id].cuis
+        }
+        measured = self.measure(sorted(claims))
+        # Of several concepts with a code, the likeliest is claimed.
+        best: dict[tuple[str, str], Claim] = {}
+        for text, id in pairs:
+            some = [Claim(text, cui) for cui in found[id].cuis if has_text(text)]
+            if some:
+                best[text, id] = max(some, key=lambda c: measured[c].chances.right)
+        doubtful = [c.text for c in best.values() if measured[c].chances.right < LIKELY]
+        linked = self.link(doubtful)
+        cuis = {cui for each in found.values() for cui in each.cuis}
+        names = self.store.names_of_cuis(cuis)
+        verdicts: dict[tuple[str, str], Verdict] = {}
+        for text, id in pairs:
+            claim = best.get((text, id))
+            if claim is None:
+                verdicts[text, id] = judge_missing(found[id])
+                continue
+            verdict = Verdict(
+                UNSURE,
+                measured[claim].chances.right,
+                claim.cui,
+                names.get(claim.cui),
+                found[id].relation or None,
+            )
+            if text in linked and linked[text].accepted:
+                first = linked[text].accepted[0]
+                if first["cui"] != claim.cui:
+                    (relation,) = self.store.relate(first["cui"], [claim.cui])
+                    verdict = verdict._replace(
+                        relation=verdict.relation or relation,
+                        better=first["cui"],
+                        better_name=first["name"],
+                        better_probability=first["probability"],
+                    )
+            verdicts[text, id] = judge(verdict, measured[claim], found[id])
+        return verdicts
+
+    def measure(self, claims: Sequence[Claim]) -> dict[Claim, Measured]:
+        """Compare each claimed concept with all others, for distinct claims."""
+        searcher = self.kb.searcher
+        texts = [*dict.fromkeys(claim.text for claim in claims)]
+        if not texts:
+            return {}
+        named = searcher.names.find_named(texts, "")
+        counts = dict(zip(texts, searcher.count_annotations(texts), strict=True))
+        numbers = self.store.numbers_of_cuis(claim.cui for claim in claims)
+        measured: dict[Claim, Measured] = {}
+        for claim in claims:
+            chance = find_name_chance(named[claim.text], numbers[claim.cui])
+            if chance:
+                measured[claim] = Measured(Chances(chance, 1.0), named=True)
+        left = [claim for claim in claims if claim not in measured]
+        missing = Measured(Chances(0.0, 0.0))
+        measured |= dict.fromkeys(left, missing)
+        for claim, values, excluded in self.compare(left):
+            chances = Chances(0.0, 0.0)
+            if not excluded:
+                chances = compute_chances(values, named=bool(named[claim.text]))
+            measured[claim] = Measured(chances, excluded=excluded)
+        return {
+            claim: each._replace(chances=add_counts(each.chances, counts, claim))
+            for claim, each in measured.items()
+        }
+
+    def compare(
+        self, claims: Sequence[Claim]
+    ) -> Iterator[tuple[Claim, dict[str, float], bool]]:
+        """Compare texts with the concepts claimed for them, and with those near them.
+
+        Yields what the models weigh, and whether the text excludes the concept; nothing
+        for a text without a vector and a concept without names that have one.
+        """
+        searcher = self.kb.searcher
+        texts = [*dict.fromkeys(claim.text for claim in claims)]
+        if not texts:
+            return
+        embedded = self.kb.embed(texts)
+        rows, cosines = self.kb.search(embedded.vectors, POOL_ROWS)
+        cosines = bound(cosines).round(SORT_DIGITS)
+        entries = self.kb.entries(np.unique(rows[rows >= 0]).tolist())
+        unrelated = embedded.vectors @ self.background.T
+        numbers = {text: number for number, text in enumerate(texts)}
+        usable = embedded.usable
+        for claim in claims:
+            number = numbers[claim.text]
+            of_claimed, vectors = self.names_of(claim.cui)
+            if not usable[number] or not of_claimed:
+                continue
+            near = zip(rows[number].tolist(), cosines[number].tolist(), strict=True)
+            found = [
+                FoundName(c, 0.0, e) for row, c in near for e in entries.get(row, ())
+            ]
+            pool = pool_concepts(found, searcher.find_provenance)
+            of_names = bound(vectors @ embedded.vectors[number]).round(SORT_DIGITS)
+            if claim.cui not in pool.near:
+                pairs = zip(of_names.tolist(), of_claimed, strict=True)
+                own = [FoundName(cosine, 0.0, entry) for cosine, entry in pairs]
+                added = pool_concepts(own, searcher.find_provenance)
+                pool = pool._replace(near={**pool.near, **added.near})
+            features = searcher.agreement.features(claim.text, pool, ANY)
+            place = pool.cuis.index(claim.cui)
+            similarity = compare_cosines(of_names, unrelated[number])
+            names = [entry.alias for entry in of_claimed]
+            values = list_values(claim.text, place, features, similarity, names)
+            yield claim, values, bool(features[EXCLUDED][place])
+
+
+def expand(text: str, context: str) -> str:
+    """Return the long form of an abbreviation that its context defines, or the text."""
+    return find_long_forms(context).get(text, text)
+
+
+def find_name_chance(named: Sequence[Named], concept: int) -> float:
+    """Return the chance of a concept of which a text is a name; 0 if it is not one."""
+    alike = {each.name.concept: 0 for each in named}
+    for each in named:
+        alike[each.name.concept] = max(alike[each.name.concept], each.likeness)
+    if concept not in alike:
+        return 0.0
+    most = max(alike.values())
+    if alike[concept] < most:
+        return OF_OTHER_NAME
+    return OF_NAME / sum(value == most for value in alike.values())
+
+
+def add_counts(
+    chances: Chances, counts: Mapping[str, Mapping[str, int]], claim: Claim
+) -> Chances:
+    """Return the chances after annotations: the model counts as one more mention."""
+    of_text = counts[claim.text]
+    if not of_text:
+        return chances
+    total = sum(of_text.values())
+    count = of_text.get(claim.cui, 0)
+    right = round((count + chances.right) / (total + 1), DIGITS)
+    return Chances(right, 1.0 if count else chances.related)
+
+
+def judge_missing(found: FoundId) -> Verdict:
+    """Return the verdict on a text without words, or on an id without a concept."""
+    if found.cuis:
+        return Verdict(UNSURE, cui=found.cuis[0], why="There is no text to compare.")
+    why = "The knowledge base has no such id."
+    if found.damaged:
+        why = "Its last digit does not fit the others: an id of SNOMED CT is mistyped."
+    if found.meant:
+        why += f" {found.meant[0]} is written almost so."
+    return Verdict(UNKNOWN, meant=found.meant, why=why)
+
+
+def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
+    """Return the verdict on a claim, of which all other fields are known."""
+    right, related = measured.chances
+    name, better, relation = verdict.name, verdict.better_name, verdict.relation
+    instead = f", rather {better}" if better else ""
+    wrong = related < UNRELATED or right < UNLIKELY
+    if right >= LIKELY and not wrong:
+        if found.relation:
+            how = NEAR, f"The code is {found.relation} than {name}."
+        elif found.replaced:
+            how = RETIRED, f"The id was retired; {name} is now {verdict.cui}."
+        elif measured.named:
+            how = RIGHT, f"The text is a name of {name}."
+        else:
+            how = RIGHT, f"No other concept is as near as {name}."
+    elif relation:
+        of = better if better and not found.relation else "the text"
+        how = NEAR, f"{name} is a {relation} of {of}."
+        if found.relation:
+            how = NEAR, f"The code is {relation} than {name}{instead}."
+    elif measured.excluded:
+        how = WRONG, f"A numeral, letter, side or opposite excludes {name}{instead}."
+    elif wrong:
+        how = WRONG, f"The text does not mean {name}{instead}."
+    else:
+        how = UNSURE, f"The text may mean {name}{instead}."
+    return verdict._replace(verdict=how[0], why=how[1])

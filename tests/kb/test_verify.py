@@ -1,0 +1,230 @@
+"""Whether an id is the right one for a text: ids, names, vetoes, labels, contexts."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.store import Store
+from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.kb.verification.ids import has_check_digit, repair_digits
+from spacy_sapbert.kb.verification.verify import VERDICTS
+from spacy_sapbert.vocabularies.concepts import Concept
+from tests.building import annotated_document, annotated_mention
+from tests.thousand_names import CONDITIONS, ORGANS
+
+EACH = 100  # pairs of each kind
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> KnowledgeBase:
+    return load_kb(sample_kb)
+
+
+@pytest.fixture(scope="module")
+def many(thousand_names_kb: Path) -> KnowledgeBase:
+    return load_kb(thousand_names_kb)
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "verdict", "cui"),
+    [
+        ("Heart attack", "C0000001", "right", "C0000001"),
+        ("(heart attack).", " C0000001 ", "right", "C0000001"),
+        ("Heart attack", "C9999999", "retired", "C0000001"),
+        ("Heart attack", "I21", "right", "C0000001"),
+        ("Heart attack", "ICD10CM:I21", "right", "C0000001"),
+        ("Fever", "C0000001", "wrong", "C0000001"),
+        ("Cardiac disease", "C0000001", "near", "C0000001"),
+        ("Heart attack", "C0000003", "near", "C0000003"),
+        ("Heart attack", "C1234567", "unknown", None),
+        ("Heart attack", "", "unknown", None),
+        ("Heart attack", "\ud800", "unknown", None),
+        ("", "C0000001", "unsure", "C0000001"),
+        ("–", "C0000001", "unsure", "C0000001"),
+        ("MI", "C0000001", "unsure", "C0000001"),  # of two concepts
+    ],
+)
+def test_verdict(
+    kb: KnowledgeBase, text: str, id: str, verdict: str, cui: str | None
+) -> None:
+    (found,) = kb.verify([text], [id])
+    assert (found.verdict, found.cui) == (verdict, cui)
+    assert found.verdict in VERDICTS
+    assert found.why.endswith(".")
+
+
+def test_relation_and_better_concept(kb: KnowledgeBase) -> None:
+    parent, child, other = kb.verify(
+        ["Heart attack", "Heart disease", "Pyrexia"],
+        ["C0000003", "C0000001", "C0000005"],
+    )
+    assert (parent.relation, parent.better) == ("parent", "C0000001")
+    assert parent.why == "Heart disease is a parent of Myocardial infarction."
+    assert (child.relation, child.better_name) == ("child", "Heart disease")
+    assert (other.verdict, other.better) == ("wrong", "C0000004")
+
+
+@pytest.mark.parametrize(
+    ("id", "meant"),
+    [
+        ("c0000001", "C0000001"),
+        ("C 0000001", "C0000001"),
+        ("UMLS:C0000001", "C0000001"),
+        ("C0000001.0", "C0000001"),
+        ("http://linkedlifedata.com/resource/umls/id/C0000001", "C0000001"),
+        ("i21", "I21"),
+        ("I2.1", "I21"),
+    ],
+)
+def test_id_that_may_be_meant(kb: KnowledgeBase, id: str, meant: str) -> None:
+    (found,) = kb.verify(["Heart attack"], [id])
+    assert found.verdict == "unknown"
+    assert found.meant[0] == meant
+
+
+def test_snomed_ids_and_dots(make_kb: Callable[..., Path], tmp_path: Path) -> None:
+    concepts = [
+        Concept("22298006", ["Myocardial infarction"]),
+        Concept("73211009", ["Diabetes mellitus"], codes={"ICD10CM": ["E11.9"]},
+                related_codes={"broader": {"ICD10": ["E14"]}}),
+    ]  # fmt: skip
+    kb = load_kb(make_kb(tmp_path, concepts))
+    swapped, dotless, broader = kb.verify(
+        ["Myocardial infarction", "Diabetes mellitus", "Diabetes mellitus"],
+        ["22289006", "E119", "E14"],
+    )
+    assert swapped.meant == ("22298006",)
+    assert "mistyped" in swapped.why
+    assert dotless.meant == ("E11.9",)
+    assert (broader.verdict, broader.relation) == ("near", "broader")
+
+
+def test_check_digit_of_published_ids() -> None:
+    # SOURCE: SNOMED CT Technical Implementation Guide, and common concepts
+    for number in ("22298006", "73211009", "38341003", "404684003", "138875005"):
+        assert has_check_digit(number)
+        assert not any(map(has_check_digit, change_last(number)))
+        assert number not in repair_digits(number)
+        assert all(map(has_check_digit, repair_digits(number)))
+
+
+def change_last(number: str) -> list[str]:
+    return [number[:-1] + d for d in "0123456789" if d != number[-1]]
+
+
+KINDS = {
+    "sides": ("left {}", "right {}"),
+    "opposites": ("acute {}", "chronic {}"),
+    "numerals": ("{} type 2", "{} type IV"),
+    "letters": ("{} type A", "{} type B"),
+}
+
+
+def list_pairs(kind: str, count: int) -> Iterator[tuple[str, str, str]]:
+    """Yield two names that exclude each other, and the id of the first."""
+    things = (f"{o.english} {c.english}" for o in ORGANS for c in CONDITIONS)
+    first, second = KINDS[kind]
+    for number, thing in enumerate(islice(things, count)):
+        yield first.format(thing), second.format(thing), f"{kind}-{number}"
+
+
+@pytest.fixture(scope="module")
+def opposed(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+    """Names of which another one excludes each; every other of those is missing."""
+    concepts = [
+        Concept(cui + end, [name])
+        for kind in KINDS
+        for number, (first, second, cui) in enumerate(list_pairs(kind, EACH // 2))
+        for end, name in (("", first), ("b", second))
+        if not end or number % 2
+    ]
+    return load_kb(make_kb(tmp_path_factory.mktemp("opposed"), concepts))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_excludes_a_concept_is_never_right(
+    opposed: KnowledgeBase, kind: str
+) -> None:
+    pairs = [(second, cui) for _, second, cui in list_pairs(kind, EACH // 2)]
+    pairs += [(f"{text} today", cui) for text, cui in pairs]
+    verdicts = opposed.verify([t for t, _ in pairs], [cui for _, cui in pairs])
+    assert len(pairs) == EACH
+    assert {verdict.verdict for verdict in verdicts} <= {"wrong", "near"}
+
+
+def test_names_are_right(many: KnowledgeBase) -> None:
+    pairs = [*islice(many.store.preferred_names(EACH), EACH)]
+    verdicts = many.verify([name for _, name in pairs], [cui for cui, _ in pairs])
+    assert sum(verdict.verdict == "right" for verdict in verdicts) > 0.95 * len(pairs)
+
+
+def test_a_verdict_does_not_depend_on_the_batch(many: KnowledgeBase) -> None:
+    names = [*islice(many.store.preferred_names(EACH), 30)]
+    texts = [f"{name} today" for _, name in names]
+    ids = [cui for cui, _ in reversed(names)]
+    together = many.verify(texts, ids)
+    alone = [many.verify([t], [c])[0] for t, c in zip(texts, ids, strict=True)]
+    assert together == alone
+
+
+def test_label_is_compared_with_id_and_text(kb: KnowledgeBase) -> None:
+    texts = ["Heart attack", "Heart attack", "Fever", "Fever"]
+    ids = ["C0000001"] * 4
+    labels = ["Myocardial infarction", "Fever", "Myocardial infarction", ""]
+    answers = [
+        (v.verdict, v.label, v.label_text) for v in kb.verify(texts, ids, labels=labels)
+    ]
+    assert answers == [
+        ("right", "right", "right"),
+        ("right", "wrong", "wrong"),
+        ("wrong", "right", "wrong"),
+        ("wrong", None, None),
+    ]
+
+
+def test_context_explains_an_abbreviation(kb: KnowledgeBase) -> None:
+    context = "Heart disease (HD) is common."
+    alone, explained = (
+        kb.verify(["HD"], ["C0000003"], contexts=given)[0]
+        for given in (None, [context])
+    )
+    assert explained.verdict == "right"
+    assert alone.probability is not None
+    assert explained.probability is not None
+    assert alone.probability < explained.probability
+
+
+def test_taught_mentions_count(own_kb: Path) -> None:
+    mention = annotated_mention("MI", [["C0000002"]])
+    documents = [annotated_document(f"{n}.txt", "MI", [mention]) for n in range(3)]
+    kb = load_kb(own_kb)
+    before = kb.verify(["MI", "MI"], ["C0000002", "C0000001"])
+    taught, _ = teach_documents(kb, documents, force=True)
+    after = taught.verify(["MI", "MI"], ["C0000002", "C0000001"])
+    assert [v.verdict for v in before] == ["unsure", "unsure"]
+    assert after[0].verdict == "right"
+    assert after[1].probability < before[1].probability
+
+
+def test_lists_of_other_lengths_are_an_error(kb: KnowledgeBase) -> None:
+    with pytest.raises(SapbertError, match="E359"):
+        kb.verify(["fever", "pain"], ["C0000001"])
+
+
+def test_ids_are_looked_up_once(kb: KnowledgeBase, monkeypatch: Any) -> None:
+    asked: list[str] = []
+    known = Store.numbers_of_cuis
+
+    def count(store: Store, cuis: Iterable[str]) -> dict[str, int]:
+        cuis = [*cuis]
+        asked.extend(cuis)
+        return known(store, cuis)
+
+    monkeypatch.setattr(Store, "numbers_of_cuis", count)
+    kb.verify(["fever"] * 1_000, ["C0000008"] * 1_000)
+    assert asked.count("C0000008") <= 3
