@@ -19,6 +19,7 @@ from . import (  # noqa: A004, F401
     serve,
     stop_names,
     teach,
+    verify,
 )
 from .kb import build, edit, search, show, versions  # noqa: F401
 from .kb import info as kb_info  # noqa: F401

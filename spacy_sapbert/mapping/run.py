@@ -19,13 +19,12 @@ from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .lookup import STATUSES, Found, Query, map_queries
-from .tables import find_columns, find_kind, read_rows, write_table
+from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
 from .terms import split_terms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
-SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
 PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
 FIRST = (
     *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),

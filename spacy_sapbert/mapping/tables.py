@@ -1,10 +1,11 @@
-"""Tables with a column of terms: CSV, TSV, Excel and Parquet, read and written."""
+"""Tables of terms: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written."""
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,13 +14,16 @@ from ..io.excel import ENDINGS as SPREADSHEETS
 from ..io.excel import Cell, read_cells, text_of
 from ..io.formulas import defuse, undefuse
 from ..io.plugins import require
-from ..io.reading import wrong_content
+from ..io.reading import read_lines, wrong_content
 from ..io.tables import describe_header
 from ..io.writing import write_atomically
+from ..vocabularies.readers.sssom import COMMENT
 from ..vocabularies.report import Report
+from ..vocabularies.tables.delimited import read_rows as read_delimited
 from ..vocabularies.tables.table import read_text
 
-CSV, TSV, EXCEL, PARQUET = "csv", "tsv", "xlsx", "parquet"
+CSV, TSV, EXCEL, PARQUET, JSONL = "csv", "tsv", "xlsx", "parquet", "jsonl"
+SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
 WRITTEN = {
     ".csv": CSV,
     ".csv.gz": CSV,
@@ -28,6 +32,8 @@ WRITTEN = {
     ".txt": TSV,
     ".xlsx": EXCEL,
     ".parquet": PARQUET,
+    ".jsonl": JSONL,
+    ".jsonl.gz": JSONL,
 }
 ENDINGS = {**WRITTEN, **dict.fromkeys(SPREADSHEETS, EXCEL)}
 ROWS_AT_ONCE = 1_000
@@ -59,10 +65,18 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
     if kind == PARQUET:
         yield from read_parquet(path)
         return
+    if kind == JSONL:
+        yield from read_json_lines(path)
+        return
     is_excel = kind == EXCEL
-    rows: Iterable[tuple[int, list[Any]]] = (
-        read_cells(path) if is_excel else read_text(path, encoding, Report())
-    )
+    rows: Iterable[tuple[int, list[Any]]]
+    if is_excel:
+        rows = read_cells(path)
+    elif path.name.lower().endswith(SSSOM_ENDINGS):
+        every = read_delimited(path, "\t", Report(), quoted=True, encoding=encoding)
+        rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), every)
+    else:
+        rows = read_text(path, encoding, Report())
     width = 0
     for number, cells in rows:
         if not width:
@@ -77,6 +91,32 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
         if not is_excel:
             cells = [undefuse(cell) for cell in cells]  # `write_table` adds it again
         yield [*cells[:width], *[""] * (width - len(cells))]
+
+
+def read_json_lines(path: Path) -> Iterator[list[Cell]]:
+    """Yield the members of objects; the first object names the columns.
+
+    A list or an object in one of them is a text of JSON.
+    """
+    header: list[str] = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or (header and not row.keys() <= {*header}):
+            expected = "an object with the members of the first line"
+            raise unexpected_line(path=path, line=number, expected=expected)
+        if not header:
+            header = [*row]
+            yield [*header]
+        cells = (row.get(name) for name in header)
+        yield [
+            "" if c is None else c if isinstance(c, Cell) else json.dumps(c)
+            for c in cells
+        ]
 
 
 def read_parquet(path: Path) -> Iterator[list[Cell]]:
@@ -126,6 +166,12 @@ def write_table(
         write_workbook(path, header, rows)
     elif kind == PARQUET:
         write_parquet(path, header, rows)
+    elif kind == JSONL:
+        with write_atomically(path) as file:
+            for row in rows:
+                values = dict(zip(header, row, strict=True))
+                line = json.dumps(values, ensure_ascii=False, default=str)
+                file.write(line.encode("utf8", "replace") + b"\n")
     else:
         with write_atomically(path) as file:
             write_text(file, [header], kind)

@@ -12,6 +12,7 @@ from ..store import Store
 MOST_MEANT = 3
 DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # ICD-10
 SNOMED_ID = re.compile(r"(?:\w+:)?(\d{6,18})")
+PARTS = re.compile(r"[|;,+\s]+")
 # The dihedral group and the permutations of Verhoeff (1969).
 PRODUCTS = (
     *("0123456789", "1234067895", "2340178956", "3401289567", "4012395678"),
@@ -89,7 +90,9 @@ def list_spellings(store: Store, id: str) -> dict[str, None]:
     if number := SNOMED_ID.fullmatch(compact):
         head = compact[: number.start(1)]
         found += [head + other for other in repair_digits(number[1])]
-    return dict.fromkeys(found)
+    if len(parts := PARTS.split(id)) > 1:  # two ids
+        found += parts
+    return dict.fromkeys(filter(None, found))
 
 
 def has_check_digit(number: str) -> bool:

@@ -1,0 +1,75 @@
+"""`spacy sapbert verify`: a table of texts and ids → the verdict on each id."""
+
+from pathlib import Path
+
+import typer
+
+from ..errors import check_choice
+from ..io.terminal import msg
+from .app import app, check_outputs
+from .options import INPUT, Force, KbName, Quiet, split_values
+
+FAILED = 1  # exit code
+
+
+@app.command("verify")
+def verify(
+    kb: KbName,
+    table: Path = typer.Argument(
+        ..., help="CSV, TSV, .sssom.tsv, Excel, .ods, .parquet or .jsonl."
+    ),
+    text: str | None = typer.Option(None, help="Name of the column of texts."),
+    id: str | None = typer.Option(None, help="Name of the column of ids."),
+    label: str | None = typer.Option(
+        None, help="Column with the names that stand beside the ids."
+    ),
+    context: str | None = typer.Option(
+        None, help="Column with the documents, whose abbreviations are expanded."
+    ),
+    output: Path = typer.Option(
+        ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet, .jsonl or .html."
+    ),
+    fail_on: str | None = typer.Option(
+        None,
+        help="Verdicts with which the exit code is 1, e.g. wrong,unknown,retired.",
+    ),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """kb/ + table of texts and ids -> the table with a verdict on each id
+
+    All columns are kept, and columns `verify_…` added: the verdict, the probability
+    that the id is right, the better concept, and a sentence why. The same command
+    continues a run that was stopped.
+
+    Example: spacy sapbert verify models/kb codes.xlsx --text term --id code -o
+    checked.xlsx
+
+    Example: spacy sapbert verify models/kb mappings.sssom.tsv -o wrong.html --fail-on
+    wrong,unknown,retired
+
+    Exit code: 0 = written; 1 = a verdict of --fail-on, or an error, printed in one
+    line; 2 = wrong options.
+    """
+    from ..kb.knowledge_base import load_kb
+    from ..kb.verification.verify import VERDICTS
+    from ..mapping.verify import check_verified, choose_columns, verify_table
+
+    chosen = split_values(fail_on) or []
+    for verdict in chosen:
+        check_choice("fail-on", [*VERDICTS], verdict)
+    check_outputs(output, force=force)
+    check_verified(output)
+    columns = choose_columns(table, text, id, label, context)
+    counts = verify_table(
+        load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet
+    )
+    if not quiet:
+        rows = [(v, f"{counts[v]:,}", meaning) for v, meaning in VERDICTS.items()]
+        msg.table(rows, header=("Ids", "", ""), aligns=("l", "r", "l"))
+        if counts["empty"]:
+            msg.info(f"{counts['empty']:,} rows have no id")
+        msg.good(f"Wrote {output}")
+    if any(counts[verdict] for verdict in chosen):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,224 @@
+"""A table of texts and ids → the same table with the verdict on each id.
+
+What was verified is kept beside the output until that is written, so that a stopped
+run continues, and equal rows cost nothing. Memory does not grow with the rows.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import SapbertError
+from ..io.excel import Cell, text_of
+from ..io.html import load_templates
+from ..io.progress import show_progress
+from ..io.reading import check_file
+from ..io.writing import write_atomically
+from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
+from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
+from .terms import is_term
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+
+PREFIX = "verify_"  # of all columns that are added
+FIELDS = (
+    *("verdict", "probability", "why", "cui", "name", "relation"),
+    *("better", "better_name", "better_probability", "meant", "label", "label_text"),
+)
+HTML = ".html"
+ROWS_AT_ONCE = 1_000
+MOST_SHOWN = 2_000  # rows of a page
+KEPT = ".verified"  # ending of the file of what was verified
+
+
+class PairColumns(NamedTuple):
+    """Which columns of a table are what."""
+
+    text: str
+    id: str
+    label: str | None = None
+    context: str | None = None
+
+
+SSSOM = PairColumns("subject_label", "object_id", "object_label")
+Pair = tuple[str, str, str, str]  # text, id, label and context; "" = none
+
+
+def check_verified(output: Path) -> None:
+    """Raise an error if the ending of an output is not known."""
+    if output.suffix.lower() != HTML:
+        find_kind(output)
+
+
+def choose_columns(
+    path: Path, text: str | None, id: str | None, label: str | None, context: str | None
+) -> PairColumns:
+    """Return the columns; those that SSSOM has need not be named."""
+    usual = SSSOM if path.name.lower().endswith(SSSOM_ENDINGS) else None
+    if usual and text is None and id is None:
+        return usual._replace(label=label or usual.label, context=context)
+    if text is None or id is None:
+        raise SapbertError(
+            "E410",
+            f"{path}: Expected the names of the columns of texts and of ids, but got "
+            "none for one of them. Pass `--text` and `--id`.",
+        )
+    return PairColumns(text, id, label, context)
+
+
+def verify_table(
+    kb: "KnowledgeBase",
+    path: Path,
+    output: Path,
+    columns: PairColumns,
+    *,
+    encoding: str = "utf-8",
+    progress: bool = False,
+) -> Counter[str]:
+    """Write a table with the verdicts on its ids, and count the rows by verdict.
+
+    A row without an id is counted as "empty". A table of columns of an earlier run
+    loses them.
+    """
+    check_file(path)
+    counts = Counter[str](dict.fromkeys(VERDICTS, 0))
+    with open_kept(output) as database:
+        header, rows = verify_rows(kb, path, columns, encoding, database)
+        bar = show_progress(rows, unit="rows", quiet=not progress)
+        counted = count_rows(bar, counts)
+        if output.suffix.lower() == HTML:
+            write_page(output, path.name, columns, header, counted, counts)
+        else:
+            added = [f"{PREFIX}{name}" for name in FIELDS]
+            cells = (row + list_cells(verdict) for row, verdict in counted)
+            write_table(output, [*header, *added], cells)
+    return counts
+
+
+Judged = tuple[list[Cell], Verdict | None]
+
+
+def verify_rows(
+    kb: "KnowledgeBase",
+    path: Path,
+    columns: PairColumns,
+    encoding: str,
+    database: sqlite3.Connection,
+) -> tuple[list[str], Iterator[Judged]]:
+    """Return the columns, and each row with its verdict; None = it has no id."""
+    rows = read_rows(path, encoding=encoding)
+    header = [*map(text_of, next(rows, []))]
+    places = find_columns(path, header, columns)
+    kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
+
+    def read(row: Sequence[Cell]) -> Pair:
+        cells = ("" if p is None else text_of(row[p]).strip() for p in places)
+        text, id, label, context = cells
+        return text if is_term(text) else "", id, label, context
+
+    def judge() -> Iterator[Judged]:
+        while batch := list(islice(rows, ROWS_AT_ONCE)):
+            pairs = [read(row) for row in batch]
+            verdicts = verify_kept(kb, [p for p in pairs if p[1]], database)
+            for row, pair in zip(batch, pairs, strict=True):
+                yield [row[place] for place in kept], verdicts.get(pair)
+
+    return [header[place] for place in kept], judge()
+
+
+def verify_kept(
+    kb: "KnowledgeBase", pairs: Sequence[Pair], database: sqlite3.Connection
+) -> dict[Pair, Verdict]:
+    """Return the verdicts on pairs, those that are kept from before or new."""
+    keys = {pair: make_key(kb.manifest.digest, pair) for pair in dict.fromkeys(pairs)}
+    sql = "SELECT verdict FROM verified WHERE key = ?"
+    verdicts: dict[Pair, Verdict] = {}
+    for pair, key in keys.items():
+        for (line,) in database.execute(sql, (key,)):
+            values = json.loads(line)
+            verdicts[pair] = Verdict(**values | {"meant": tuple(values["meant"])})
+    new = [pair for pair in keys if pair not in verdicts]
+    if new:
+        texts, ids, labels, contexts = zip(*new, strict=True)
+        found = kb.verify(
+            texts,
+            ids,
+            labels=labels if any(labels) else None,
+            contexts=contexts if any(contexts) else None,
+        )
+        verdicts |= zip(new, found, strict=True)
+        rows = [(keys[p], json.dumps(verdicts[p]._asdict())) for p in new]
+        with database:
+            database.executemany("INSERT INTO verified VALUES (?, ?)", rows)
+    return verdicts
+
+
+def make_key(digest: str, pair: Pair) -> bytes:
+    return blake2b(json.dumps([digest, *pair]).encode(), digest_size=16).digest()
+
+
+@contextmanager
+def open_kept(output: Path) -> Iterator[sqlite3.Connection]:
+    """Open what was verified for an output; it is removed when that is written."""
+    path = output.with_name(output.name + KEPT)
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            sql = "verified (key PRIMARY KEY, verdict) WITHOUT ROWID"
+            database.execute(f"CREATE TABLE IF NOT EXISTS {sql}")
+            yield database
+    except sqlite3.Error as error:
+        raise SapbertError(
+            "E004",
+            f"Expected a folder in which {path.name} can be written and read, but got: "
+            f"{error}. Remove the file, or choose another folder.",
+        ) from None
+    path.unlink(missing_ok=True)
+
+
+def count_rows(rows: Iterator[Judged], counts: Counter[str]) -> Iterator[Judged]:
+    for row, verdict in rows:
+        counts["empty" if verdict is None else verdict.verdict] += 1
+        yield row, verdict
+
+
+def list_cells(verdict: Verdict | None) -> list[Cell]:
+    """Return the cells of `FIELDS`."""
+    if verdict is None:
+        return [None] * len(FIELDS)
+    values: dict[str, Any] = verdict._asdict()
+    values["meant"] = " ".join(verdict.meant) or None
+    return [values[name] for name in FIELDS]
+
+
+def write_page(
+    output: Path,
+    name: str,
+    columns: PairColumns,
+    header: Sequence[str],
+    rows: Iterator[Judged],
+    counts: Counter[str],
+) -> None:
+    """Write a page: the counts, and the first rows whose id is not right."""
+    places = find_columns(output, header, columns[:3])
+    shown: list[list[Any]] = []
+    for number, (row, verdict) in enumerate(rows, 2):
+        if verdict is None or verdict.verdict == RIGHT or len(shown) == MOST_SHOWN:
+            continue
+        cells = ["" if p is None else text_of(row[p]) for p in places]
+        better = f"{verdict.better} {verdict.better_name}" if verdict.better else ""
+        chance = "" if verdict.probability is None else f"{verdict.probability:.2f}"
+        meant = better or " ".join(verdict.meant)
+        shown.append([number, verdict.verdict, *cells, meant, chance, verdict.why])
+    totals = [(v, f"{counts[v]:,}", meaning) for v, meaning in VERDICTS.items()]
+    template = load_templates(__package__).get_template("verify.html")
+    page = template.generate(name=name, totals=totals, rows=shown, most=MOST_SHOWN)
+    with write_atomically(output) as file:
+        for part in page:
+            file.write(part.encode("utf8", "replace"))

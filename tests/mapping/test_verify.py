@@ -1,0 +1,224 @@
+"""Tables of texts and ids: formats, verdicts, planted errors, a stop, large tables."""
+
+import json
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.excel import Cell, text_of
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.mapping import verify
+from spacy_sapbert.mapping.tables import read_rows, write_table
+from spacy_sapbert.mapping.verify import PairColumns, choose_columns, verify_table
+from tests.commands import invoke
+
+HEADER = ["nr", "term", "code", "label"]
+ROWS: list[list[Cell]] = [
+    ["1", "Heart attack", "C0000001", "Myocardial infarction"],
+    ["2", "Fever", "C0000001", "Fever"],
+    ["3", "Heart attack", "C9999999", ""],
+    ["4", "Fever", "c0000004", ""],
+    ["5", "Fever", "", ""],
+    ["6", "n/a", "C0000004", ""],
+    ["7", "Fever", "C0000004; C0000007", ""],
+    ["8", "Heart attack", "C0000003", ""],
+]
+VERDICTS = ["right", "wrong", "retired", "unknown", "", "unsure", "unknown", "near"]
+COLUMNS = PairColumns("term", "code", "label")
+ENDINGS = ["csv", "tsv", "xlsx", "parquet", "jsonl", "jsonl.gz"]
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> KnowledgeBase:
+    return load_kb(sample_kb)
+
+
+def read_dicts(path: Path) -> list[dict[str, str]]:
+    header, *rows = ([*map(text_of, row)] for row in read_rows(path))
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format_is_read_and_written(
+    kb: KnowledgeBase, tmp_path: Path, ending: str
+) -> None:
+    pytest.importorskip("pyarrow" if ending == "parquet" else "openpyxl")
+    table, output = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    write_table(table, HEADER, ROWS)
+    counts = verify_table(kb, table, output, COLUMNS)
+    rows = read_dicts(output)
+    assert [[row[name] for name in HEADER] for row in rows] == ROWS
+    assert [row["verify_verdict"] for row in rows] == VERDICTS
+    assert counts == Counter(filter(None, VERDICTS)) | {"empty": 1}
+    assert rows[1]["verify_better"] == "C0000004"
+    assert float(rows[0]["verify_probability"]) > 0.9
+    assert (rows[1]["verify_label"], rows[1]["verify_label_text"]) == ("wrong", "right")
+    assert rows[3]["verify_meant"] == "C0000004"
+    assert rows[6]["verify_meant"] == "C0000004 C0000007"
+    assert [path.name for path in tmp_path.glob("out*")] == [output.name]
+
+
+def test_verified_table_is_verified_again(kb: KnowledgeBase, tmp_path: Path) -> None:
+    write_table(tmp_path / "in.csv", HEADER, ROWS)
+    verify_table(kb, tmp_path / "in.csv", tmp_path / "one.tsv", COLUMNS)
+    verify_table(kb, tmp_path / "one.tsv", tmp_path / "two.tsv", COLUMNS)
+    assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
+
+
+def test_sssom_needs_no_names_of_columns(kb: KnowledgeBase, tmp_path: Path) -> None:
+    path = tmp_path / "mappings.sssom.tsv"
+    path.write_text(
+        "#curie_map:\n#  UMLS: https://example.org/\n"
+        "subject_id\tsubject_label\tpredicate_id\tobject_id\tobject_label\n"
+        "A:1\tHeart attack\tskos:exactMatch\tC0000001\tHeart attack\n"
+        "A:2\tFever\tskos:exactMatch\tUMLS:C0000004\tFever\n",
+        "utf8",
+    )
+    columns = choose_columns(path, None, None, None, None)
+    verify_table(kb, path, tmp_path / "out.csv", columns)
+    first, second = read_dicts(tmp_path / "out.csv")
+    assert (first["verify_verdict"], first["verify_label"]) == ("right", "right")
+    assert (second["verify_verdict"], second["verify_meant"]) == ("unknown", "C0000004")
+
+
+def test_page_has_what_is_not_right(kb: KnowledgeBase, tmp_path: Path) -> None:
+    rows = [*ROWS, ["9", "<b>Fever</b>", "C0000008", ""]]
+    write_table(tmp_path / "in.csv", HEADER, rows)
+    verify_table(kb, tmp_path / "in.csv", tmp_path / "out.html", COLUMNS)
+    page = (tmp_path / "out.html").read_text("utf8")
+    assert page.count("<bdi>wrong</bdi>") >= 2
+    assert "<b>" not in page
+    assert "C0000004 Fever" in page
+
+
+def test_stopped_run_continues(
+    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(tmp_path / "in.csv", HEADER, ROWS)
+    output = tmp_path / "out.csv"
+    monkeypatch.setattr(verify, "ROWS_AT_ONCE", 2)
+    asked: list[str] = []
+    real = KnowledgeBase.verify
+
+    def stop(self: KnowledgeBase, texts: Any, ids: Any, **others: Any) -> Any:
+        if "c0000004" in ids and not asked.count("stopped"):
+            asked.append("stopped")
+            raise KeyboardInterrupt
+        asked.extend(ids)
+        return real(self, texts, ids, **others)
+
+    monkeypatch.setattr(KnowledgeBase, "verify", stop)
+    with pytest.raises(KeyboardInterrupt):
+        verify_table(kb, tmp_path / "in.csv", output, COLUMNS)
+    assert not output.exists()
+    verify_table(kb, tmp_path / "in.csv", output, COLUMNS)
+    assert [row["verify_verdict"] for row in read_dicts(output)] == VERDICTS
+    assert asked.count("C0000003") == asked.index("stopped") / 2 == 1
+
+
+def test_memory_does_not_grow_with_the_rows(kb: KnowledgeBase, tmp_path: Path) -> None:
+    peaks: list[int] = []
+    for count in (3_000, 9_000):
+        table = tmp_path / f"{count}.csv"
+        rows = ([str(n), "Fever", "C0000004", "x"] for n in range(count))
+        write_table(table, HEADER, rows)
+        columns = PairColumns("term", "code")
+        tracemalloc.start()
+        verify_table(kb, table, tmp_path / f"{count}.out.csv", columns)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 6_000 * 100  # the lists of a row have 300 bytes
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "E4"),
+        (b"term,other\nFever,C1\n", "E410"),
+        (b"term,code\n\xff,C1\n", "E009"),
+        (b'term,code\n"Fever,C0000004\n', "E1"),
+    ],
+)
+def test_bad_tables_are_errors(
+    kb: KnowledgeBase, tmp_path: Path, content: bytes, code: str
+) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(content)
+    with pytest.raises(SapbertError, match=code) as caught:
+        verify_table(kb, path, tmp_path / "out.csv", PairColumns("term", "code"))
+    assert "Fever" not in str(caught.value)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("line", ["[1]", "{", '{"term": "Fever", "id": 1}'])
+def test_bad_json_lines_are_errors(
+    kb: KnowledgeBase, tmp_path: Path, line: str
+) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(f'{{"term": "Fever", "code": "C0000004"}}\n{line}\n', "utf8")
+    with pytest.raises(SapbertError, match="2"):
+        verify_table(kb, path, tmp_path / "out.csv", PairColumns("term", "code"))
+
+
+def plant(kb: KnowledgeBase, rows: int, planted: int, seed: int) -> Iterator[list[str]]:
+    """Yield rows of names and ids, with planted errors of ten kinds."""
+    random = Random(seed)
+    names = [*kb.store.preferred_names(1_000)]
+    bad = {*random.sample(range(rows), planted)}
+    kinds = iter(sorted(KINDS) * (planted // len(KINDS)))
+    for row in range(rows):
+        cui, name = random.choice(names)
+        other, other_name = random.choice([p for p in names if p[0] != cui])
+        kind = next(kinds) if row in bad else "right"
+        id, text = cui, name
+        if kind in KINDS:
+            id, text = KINDS[kind](cui, name, other, other_name)
+        yield [kind, text, id]
+
+
+KINDS: dict[str, Any] = {
+    "another id": lambda cui, name, other, alias: (other, name),
+    "another text": lambda cui, name, other, alias: (cui, alias),
+    "lower case": lambda cui, name, other, alias: (cui.lower(), name),
+    "a blank inside": lambda cui, name, other, alias: (f"{cui[:3]} {cui[3:]}", name),
+    "a prefix": lambda cui, name, other, alias: (f"UMLS:{cui}", name),
+    "cut off": lambda cui, name, other, alias: (cui[:-2], name),
+    "two ids": lambda cui, name, other, alias: (f"{cui}|{other}", name),
+    "a number of a spreadsheet": lambda cui, name, other, alias: (f"{cui}.0", name),
+    "the name as id": lambda cui, name, other, alias: (name, name),
+    "no text": lambda cui, name, other, alias: (cui, "–"),
+}
+
+
+def test_planted_errors_are_caught(thousand_names_kb: Path, tmp_path: Path) -> None:
+    kb = load_kb(thousand_names_kb)
+    write_table(tmp_path / "in.csv", ["kind", "term", "code"], plant(kb, 500, 60, 1))
+    columns = PairColumns("term", "code")
+    verify_table(kb, tmp_path / "in.csv", tmp_path / "out.csv", columns)
+    rows = read_dicts(tmp_path / "out.csv")
+    caught = Counter(r["kind"] for r in rows if r["verify_verdict"] != "right")
+    assert len(rows) == 500
+    assert {kind: caught[kind] for kind in KINDS} == dict.fromkeys(KINDS, 6)
+    assert caught["right"] <= 4  # of 440: names that two concepts share
+
+
+def test_command_fails_on_chosen_verdicts(sample_kb: Path, tmp_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    write_table(table, HEADER, ROWS[:2])
+    command = ["verify", sample_kb, table, "--text", "term", "--id", "code", "--force"]
+    for fail_on, code in ((None, 0), ("unknown", 0), ("unknown,wrong", 1)):
+        output = tmp_path / "out.jsonl"
+        chosen = [] if fail_on is None else ["--fail-on", fail_on]
+        result = invoke(*command, "-o", output, *chosen, code=code)
+        assert "wrong" in result.output
+        lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
+        assert [line["verify_verdict"] for line in lines] == ["right", "wrong"]
+    result = invoke(*command, "-o", output, "--fail-on", "bad", code=1)
+    assert "E331" in result.output or "fail-on" in result.output
+    invoke("verify", sample_kb, table, "-o", output, "--force", code=1)
