@@ -19,6 +19,7 @@ import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.order import SETS
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -104,7 +105,7 @@ def share(mask: np.ndarray) -> str:
     return f"{100 * mask.mean():.1f} %"
 
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = make_app(add_completion=False)
 
 
 @app.command()

@@ -33,6 +33,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert link": [[NONE, NONE, "--output", OUT]],
     "sapbert map": [[NONE, NONE, "--column", "a", "--output", OUT]],
     "sapbert regress": [[NONE, NONE, "--output", OUT]],
+    "sapbert verify": [[NONE, NONE, "--output", OUT]],
     "sapbert stop-names": [[NONE, NONE, "--output", OUT]],
     "sapbert teach": [[NONE, NONE, "--output", OUT], [NONE, NONE, "--report", OUT]],
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
@@ -89,6 +90,7 @@ ENDINGS = {
     "sapbert evaluate": ".html",
     "sapbert link": ".jsonl",
     "sapbert map": ".csv",
+    "sapbert verify": ".csv",
     "sapbert convert": ".tsv",
     "training convert-corpus": ".tsv",
 }

@@ -89,7 +89,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
             values = {"path": path, "line": number, "expected": expected}
             raise unexpected_line(**values)
         if not is_excel:
-            cells = [undefuse(cell) for cell in cells]  # `write_table` adds it again
+            cells = [*map(undefuse, cells)]  # `write_table` adds it again
         yield [*cells[:width], *[""] * (width - len(cells))]
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -154,7 +155,7 @@ def verify_kept(
             contexts=contexts if any(contexts) else None,
         )
         verdicts |= zip(new, found, strict=True)
-        rows = [(keys[p], json.dumps(verdicts[p]._asdict())) for p in new]
+        rows = [(keys[p], json.dumps(asdict(verdicts[p]))) for p in new]
         with database:
             database.executemany("INSERT INTO verified VALUES (?, ?)", rows)
     return verdicts
@@ -192,7 +193,7 @@ def list_cells(verdict: Verdict | None) -> list[Cell]:
     """Return the cells of `FIELDS`."""
     if verdict is None:
         return [None] * len(FIELDS)
-    values: dict[str, Any] = verdict._asdict()
+    values: dict[str, Any] = asdict(verdict)
     values["meant"] = " ".join(verdict.meant) or None
     return [values[name] for name in FIELDS]
 

@@ -30,9 +30,10 @@ from .service import Service
 INSTRUCTIONS = (
     "Links biomedical terms to the concepts of one knowledge base on this machine. "
     "Use only ids that a tool has returned, and cite each with its name, as "
-    "[id name]. If a mention has no id, say so; do not guess one. A score is a "
-    "similarity from -1 to 1, not a probability; where `certainty` is not sure, other "
-    "concepts may be meant: say which."
+    "[id name]. Before you keep an id from elsewhere, call verify_id. If a mention has "
+    "no id, say so; do not guess one. A score is a similarity from -1 to 1, not a "
+    "probability; where `certainty` is not sure, other concepts may be meant: say "
+    "which."
 )
 KB_ADDRESS = "sapbert://knowledge-base"
 READS_ONLY = ToolAnnotations(
@@ -41,7 +42,7 @@ READS_ONLY = ToolAnnotations(
     idempotent_hint=True,
     open_world_hint=False,
 )
-TOOLS = ("link_text", "link_terms", "search_concepts", "get_concept")
+TOOLS = ("link_text", "link_terms", "search_concepts", "get_concept", "verify_id")
 
 
 # Each escape of JSON, one of half a surrogate pair in a group.

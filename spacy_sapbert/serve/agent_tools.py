@@ -9,7 +9,13 @@ from starlette.concurrency import run_in_threadpool
 
 from .api import columns, concepts, linking
 from .lookup import ConceptAnswer
-from .requests import LONGEST_VALUE, JudgedEntity, SearchAnswer
+from .requests import (
+    LONGEST_VALUE,
+    JudgedEntity,
+    SearchAnswer,
+    VerifyAnswer,
+    VerifyRequest,
+)
 from .service import Service
 
 LONGEST_NOTE = 200_000  # characters
@@ -155,3 +161,21 @@ class AgentTools:
         return await run_in_threadpool(
             concepts.get_concept, self.service, id, related=MOST_CANDIDATES
         )
+
+    async def verify_id(
+        self,
+        text: Annotated[Short, Field(description="What the id shall stand for.")],
+        id: Annotated[Short, Field(description="The id, or a code of a vocabulary.")],
+        label: Annotated[
+            str, Field(max_length=LONGEST_VALUE, description="The name beside the id.")
+        ] = "",
+        context: Annotated[Note, Field(description="The text around, if any.")] = "",
+    ) -> VerifyAnswer:
+        """Find out whether an id that somebody wrote is the right one for a text.
+
+        `verdict`: right = keep it; retired = write `cui`; near, wrong = `better` is
+        what the text means; unknown = there is no such id, `meant` may be; unsure = ask
+        a person. `label` and `label_text` judge the label against id and text.
+        """
+        body = VerifyRequest(texts=[text], ids=[id], labels=[label], contexts=[context])
+        return await linking.verify_ids(self.service, body)

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
+from ..kb.verification.verify import Verdict
 from ..linking.candidates import Candidate
 from ..linking.certainty import Certainty
 from ..linking.filters import FILTER_FIELDS
@@ -108,6 +109,29 @@ class MentionsAnswer(BaseModel):
 
     kb: str
     mentions: list[LinkedMention]
+
+
+class VerifyRequest(BaseModel):
+    """Pairs of text and id to verify; see `KnowledgeBase.verify`.
+
+    Attributes:
+        labels: The names that stand beside the ids; "" = none.
+        contexts: The document of each text.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    texts: list[str]
+    ids: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
+    labels: list[Annotated[str, Field(max_length=LONGEST_VALUE)]] | None = None
+    contexts: list[str] | None = None
+
+
+class VerifyAnswer(BaseModel):
+    """The verdict on each pair, in order, and the digest of the knowledge base."""
+
+    kb: str
+    verdicts: list[Verdict]
 
 
 class SearchAnswer(BaseModel):

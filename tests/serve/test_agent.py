@@ -150,6 +150,34 @@ def test_concepts_are_searched_and_read(linking: Service) -> None:
     assert card["parents"] == [{"cui": "C0000003", "name": "Heart disease"}]
 
 
+def test_an_agent_verifies_what_it_wrote(linking: Service) -> None:
+    """Of the ids of a model one is right, one of another concept, one made up."""
+    written = {
+        "heart attack": ("C0000001", "Myocardial infarction"),
+        "pyrexia": ("C0000007", "Pyrexia"),
+        "head pain": ("c0000007", "Headache"),
+        "diabetes": ("C1234567", "Diabetes mellitus"),
+    }
+    kept: dict[str, str | None] = {}
+    for text, (id, label) in written.items():
+        found = call(linking, "verify_id", text=text, id=id, label=label)
+        (verdict,) = found["verdicts"]
+        kept[text] = {
+            "right": verdict["cui"],
+            "wrong": verdict["better"],
+            "unknown": next(iter(verdict["meant"]), None),
+        }[verdict["verdict"]]
+    assert kept == {
+        "heart attack": "C0000001",
+        "pyrexia": "C0000004",
+        "head pain": "C0000007",
+        "diabetes": None,
+    }
+    context = "Heart disease (HD) is common."
+    found = call(linking, "verify_id", text="HD", id="C0000003", context=context)
+    assert found["verdicts"][0]["verdict"] == "right"
+
+
 NAME = "Zqxwvut Patientname"
 
 
@@ -171,6 +199,8 @@ NAME = "Zqxwvut Patientname"
         ("search_concepts", {"query": NAME * 99}, "query with at most 1000 characters"),
         ("search_concepts", {"query": "a", "types": [NAME]}, "`filter.types`"),
         ("get_concept", {"id": NAME}, "E463"),
+        ("verify_id", {"text": NAME}, "id, which is required"),
+        ("verify_id", {"text": "a", "id": NAME * 99}, "id with at most 1000"),
     ],
 )
 def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(

@@ -9,7 +9,7 @@ import pytest
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.serve.lookup import find_names
-from spacy_sapbert.serve.requests import LinkAnswer  # noqa: E402
+from spacy_sapbert.serve.requests import LinkAnswer, VerifyAnswer  # noqa: E402
 from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import LocalClient
@@ -203,3 +203,17 @@ def typed_kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Knowledg
 )
 def test_find_names(typed_kb: KnowledgeBase, typed: str, names: list[str]) -> None:
     assert [found["alias"] for found in find_names(typed_kb, typed, 10)] == names
+
+
+def test_verify_says_which_ids_are_right(local: LocalClient, sample_kb: Path) -> None:
+    body = {"texts": ["heart attack", "fever"], "ids": ["C9999999", "C0000001"]}
+    answer = local.post("/verify", {**body, "labels": ["", "Fever"]})
+    verdicts = load_kb(sample_kb).verify(**body, labels=["", "Fever"])
+    assert VerifyAnswer.model_validate_json(answer.body).verdicts == verdicts
+    assert [v["verdict"] for v in answer.json()["verdicts"]] == ["retired", "wrong"]
+    assert answer.json()["verdicts"][1]["better"] == "C0000004"
+    for wrong in ({"ids": ["C1"]}, {"ids": ["C1"] * 3}, {"contexts": ["a"]}):
+        refused = local.post("/verify", {**body, **wrong})
+        assert refused.status == 422
+        assert "as many" in refused.body.decode()
+    assert local.post("/verify", {"texts": [], "ids": []}).json()["verdicts"] == []

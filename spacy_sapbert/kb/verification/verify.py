@@ -7,6 +7,7 @@ judge      one verdict, and one sentence why        here
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,7 +50,8 @@ BACKGROUND = 2_000  # rows whose names are unrelated to nearly every text
 CONCEPTS_KEPT = 2_000  # about 12 KB each
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True)
+class Verdict:
     """Whether an id is the right one for a text.
 
     Attributes:
@@ -132,7 +134,8 @@ class Verifier:
         meanings = [linked[x].cui or "" if has_text(x) else "" for x in read]
         of_texts = self.judge_all([*zip(given, meanings, strict=True)])
         return [
-            verdict._replace(
+            replace(
+                verdict,
                 label=of_label.verdict,
                 label_text=RIGHT
                 if is_same_name(text, label)
@@ -196,7 +199,8 @@ class Verifier:
                 first = linked[text].accepted[0]
                 if first["cui"] != claim.cui:
                     (relation,) = self.store.relate(first["cui"], [claim.cui])
-                    verdict = verdict._replace(
+                    verdict = replace(
+                        verdict,
                         relation=verdict.relation or relation,
                         better=first["cui"],
                         better_name=first["name"],
@@ -344,4 +348,4 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
         how = WRONG, f"The text does not mean {name}{instead}."
     else:
         how = UNSURE, f"The text may mean {name}{instead}."
-    return verdict._replace(verdict=how[0], why=how[1])
+    return replace(verdict, verdict=how[0], why=how[1])

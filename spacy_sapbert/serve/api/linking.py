@@ -1,4 +1,4 @@
-"""/link and /mentions."""
+"""/link, /mentions and /verify."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,8 @@ from ..requests import (
     LinkRequest,
     MentionsAnswer,
     MentionsRequest,
+    VerifyAnswer,
+    VerifyRequest,
     check_texts,
     read_settings,
 )
@@ -80,3 +82,24 @@ async def link_mentions(service: ServiceDep, body: MentionsRequest) -> MentionsA
         for text, (linked, _) in zip(body.mentions, results, strict=True)
     ]
     return MentionsAnswer(kb=kb, mentions=links)
+
+
+@router.post("/verify")
+async def verify_ids(service: ServiceDep, body: VerifyRequest) -> VerifyAnswer:
+    """Find out whether ids are the right ones for texts.
+
+    `verdict`: right, near, wrong, retired, unknown or unsure; `why` says more.
+    """
+    for what, values in body:
+        if values is not None:
+            check_texts(values, service.limits, what)
+            if len(values) != len(body.texts):
+                expected = f"as many `{what}` as `texts`"
+                raise wrong_request(expected)
+
+    def run() -> VerifyAnswer:
+        kb = service.kb
+        verdicts = kb.verify(**dict(body))
+        return VerifyAnswer(kb=kb.manifest.digest, verdicts=verdicts)
+
+    return await service.call(run)
