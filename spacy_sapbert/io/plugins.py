@@ -6,6 +6,7 @@ from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -66,6 +67,28 @@ def find_fault(plugin: Any, kind: Any, *, subclasses: bool) -> str:
         except ValidationError:
             return f"its `{item.name}` has another type"
     return ""
+
+
+TORCH = ("torch", "transformers", "safetensors")  # of the extra `torch`
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # no parent; unusable in `sys.modules`
+        return False
+
+
+def require_torch(otherwise: str = "") -> None:
+    """Raise an error for what a light installation lacks; it may name another way."""
+    if missing := [name for name in TORCH if not is_installed(name)]:
+        raise SapbertError(
+            "E521",
+            f"Expected {' and '.join(missing)} to be installed, but this is a light "
+            f"installation, which only links. Run `pip install {' '.join(TORCH)}`"
+            f"{otherwise}.",
+        )
 
 
 def require(module: str, packages: str) -> Any:

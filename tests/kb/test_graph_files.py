@@ -1,5 +1,6 @@
 """Graphs of damaged or crafted files, and searches that a graph cannot answer."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,6 +169,28 @@ def test_hnsw_map_vectors_equal_those_of_the_library(
     graph = index.graph  # type: ignore[attr-defined]
     np.testing.assert_array_equal(graph.get_items(rows), index.vectors(rows))
     assert index.vectors(rows[:0]).shape == (0, 24)
+
+
+def test_hnsw_without_its_library_compares_all_rows(
+    make_index: MakeIndex,
+    open_index: MakeIndex,
+    unit_rows: UnitRows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors, queries = unit_rows(700, 24, 4), unit_rows(20, 24, 5)
+    make_index(tmp_path, "hnsw", vectors, threads=2)
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    with pytest.warns(UserWarning, match="W560.* 700 names.*pip install hnswlib"):
+        index = open_index(tmp_path, "hnsw", 700, 24)
+    rows, scores = index.search(queries, 5)
+    cosines = queries @ vectors.T
+    np.testing.assert_array_equal(rows, np.argsort(-cosines)[:, :5])
+    np.testing.assert_allclose(scores, -np.sort(-cosines)[:, :5], atol=1e-6)
+    np.testing.assert_array_equal(index.vectors(rows[0]), vectors[rows[0]])
+    monkeypatch.setattr("spacy_sapbert.kb.indexes.hnsw.MOST_EXACT_ROWS", 699)
+    with pytest.raises(SapbertError, match="E521.*pip install hnswlib"):
+        open_index(tmp_path, "hnsw", 700, 24)
 
 
 def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:

@@ -1,6 +1,7 @@
 """What every index backend must do, in each of its forms."""
 
 import os
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from spacy_sapbert.kb.indexes.registry import (
     choose_index,
     index_files,
     make_backend,
+    name_choice,
 )
 from spacy_sapbert.kb.indexes.row_file import (
     RowFile,
@@ -329,6 +331,17 @@ def test_choose_index_by_memory_and_libraries(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_index(rows, width) == make_backend(expected)
+
+
+def test_name_choice_says_how_to_get_hnsw(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, faiss = make_backend("exact"), make_backend("faiss")
+    assert name_choice(faiss, 9_000_000) == "faiss"
+    monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "hnsw")
+    assert name_choice(exact, 20_000) == "exact"  # by the number of rows
+    for index in (exact, faiss):
+        assert re.match(
+            f"{index.name}, .*pip install hnswlib", name_choice(index, 20_001)
+        )
 
 
 def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(

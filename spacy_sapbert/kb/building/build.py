@@ -54,6 +54,7 @@ from ..indexes.registry import (
     check_library,
     choose_index,
     make_backend,
+    name_choice,
 )
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..ngrams import build_ngrams
@@ -191,7 +192,8 @@ def build_kb(
         index = make_backend(**left["index"]) if left else build.index
         index = index or choose_index(counts.rows, opened.width)
         if build.progress:
-            msg.info(f"{counts.rows:,} distinct names; index: {index.name}")
+            named = name_choice(index, counts.rows)
+            msg.info(f"{counts.rows:,} distinct names; index: {named}")
         state = plan | describe_index(index) | {"done": left.get("done", 0)}
         matrix = embed_rows(
             names,

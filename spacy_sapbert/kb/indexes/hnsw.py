@@ -1,6 +1,7 @@
 """Approximate search in a graph of the full vectors, in memory, by hnswlib."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...io.progress import show_progress
-from .registry import Backend, BuildRun, Index, best_first, check_queries, setting
+from .exact import search_rows
+from .registry import (
+    Backend,
+    BuildRun,
+    Index,
+    best_first,
+    check_library,
+    check_queries,
+    is_usable,
+    setting,
+)
 from .row_file import Vectors, check_numbers, damaged_index, name_damage
 
 FILE = "index.hnsw"
+MOST_EXACT_ROWS = 500_000  # compared one by one without hnswlib
 BLOCK_ROWS = 4096
 BLOCK_BYTES = 1 << 23
 # The file has: this header; for each node its links, its vector and its row; and for
@@ -42,6 +54,7 @@ class Hnsw(Backend):
 
     name = "hnsw"
     library = package = "hnswlib"
+    loads_without = True
     M: int = setting(16, 2, 1024)  # links of a node; 1 would give endless levels
     ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
     ef: int = setting(100, 1, 100_000, changeable=True)  # … while searching
@@ -73,10 +86,13 @@ class Hnsw(Backend):
         index.save_index(str(folder / FILE))
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
-        import hnswlib
-
         path = paths[FILE]
         vectors, nodes = read_graph(path, M=self.M, rows=rows, width=width)
+        if not is_usable(self.name):
+            check_exact(self, rows)
+            return GraphVectors(vectors, nodes)
+        import hnswlib
+
         graph = hnswlib.Index(space="ip", dim=width)
         try:
             graph.load_index(str(path), max_elements=rows)
@@ -90,14 +106,43 @@ class Hnsw(Backend):
         return HnswIndex(graph, vectors, nodes)
 
 
-class HnswIndex:
+def check_exact(backend: Backend, rows: int) -> None:
+    """Warn that all rows will be compared; an error if these are too many."""
+    if rows > MOST_EXACT_ROWS:
+        check_library(backend)
+    warnings.warn(
+        f"[W560] Expected hnswlib for the index of {rows:,} names, but it is not "
+        "installed. Every search compares all names, which takes longer. For the "
+        "index, `pip install hnswlib`, which needs a C++ compiler; or `pip install "
+        "faiss-cpu`, and build the knowledge base again with `--backend faiss`.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+class GraphVectors:
+    """The vectors of a graph, all compared where hnswlib is not installed."""
+
+    def __init__(self, vectors: np.ndarray, nodes: np.ndarray) -> None:
+        self.node_vectors = vectors  # (rows, width)
+        self.nodes = nodes  # of each row
+        self.width = vectors.shape[1]
+
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """See `Index.search`."""
+        check_queries(queries, self.width)
+        return search_rows(self.vectors, np.arange(len(self.nodes)), queries, k)
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
+
+
+class HnswIndex(GraphVectors):
     """A graph of hnswlib, whose own functions do not check what they get."""
 
     def __init__(self, graph: Any, vectors: np.ndarray, nodes: np.ndarray) -> None:
+        super().__init__(vectors, nodes)
         self.graph = graph
-        self.node_vectors = vectors  # (rows, width)
-        self.nodes = nodes  # of each row
-        self.width = int(graph.dim)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`; row −1 where the graph reaches no more rows."""
@@ -119,9 +164,6 @@ class HnswIndex:
             else:
                 rows[:, : k // 2], scores[:, : k // 2] = self.search(queries, k // 2)
             return rows, scores
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
 
 
 def read_graph(

@@ -3,14 +3,13 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from ...errors import SapbertError, check_range
-from ...io.plugins import load_object, load_plugins, require
+from ...io.plugins import is_installed, load_object, load_plugins, require
 from .row_file import COMPACT_SUFFIX, Vectors
 
 BACKENDS = {"hnsw": "hnsw:Hnsw", "faiss": "faiss_graph:Faiss", "exact": "exact:Exact"}
@@ -63,11 +62,13 @@ class Backend:
         name: By which users choose it.
         library: The module that it imports; "" = none.
         package: What to install for this module.
+        loads_without: Whether `load` has another way where the module is missing.
     """
 
     name: ClassVar[str]
     library: ClassVar[str] = ""
     package: ClassVar[str] = ""
+    loads_without: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -133,10 +134,7 @@ def make_backend(name: str, settings: Mapping[str, int] | None = None) -> Backen
 
 
 def is_usable(name: str) -> bool:
-    try:
-        return find_spec(make_backend(name).library) is not None
-    except ValueError:  # it was made unusable in `sys.modules`
-        return False
+    return is_installed(make_backend(name).library)
 
 
 def check_library(backend: Backend) -> None:
@@ -168,6 +166,16 @@ def choose_index(rows: int, width: int) -> Backend:
     return make_backend(name)
 
 
+def name_choice(index: Backend, rows: int) -> str:
+    """Return the name of a chosen index, and how to get hnsw if hnswlib is missing."""
+    if rows <= EXACT_ROWS or index.name == "hnsw" or is_usable("hnsw"):
+        return index.name
+    return (
+        f"{index.name}, since hnswlib is not installed; for hnsw, `pip install "
+        "hnswlib`, which needs a C++ compiler, and build again"
+    )
+
+
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
     return make_backend(backend, settings).files
 
@@ -196,7 +204,8 @@ def load_index(
     width: int,
 ) -> Index:
     chosen = make_backend(backend, settings)
-    check_library(chosen)
+    if not chosen.loads_without:
+        check_library(chosen)
     return chosen.load(paths, rows=rows, width=width)
 
 
