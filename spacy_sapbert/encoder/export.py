@@ -3,6 +3,7 @@
 import errno
 import warnings
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,17 @@ def convert_graph(model: Any, folder: Path) -> Any:
     from openvino.frontend import FrontEndManager
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
+    takes_types = "token_type_ids" in signature(model.forward).parameters
+
     class States(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = model
 
         def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            output = self.model(input_ids=ids, attention_mask=mask)
+            # of its own, transformers 5 gathers them, by indices that none checks
+            types = {"token_type_ids": torch.zeros_like(ids)} if takes_types else {}
+            output = self.model(input_ids=ids, attention_mask=mask, **types)
             states: torch.Tensor = output.last_hidden_state
             return states
 

@@ -11,7 +11,7 @@ from warnings import warn
 
 from ..errors import SapbertError, check_choice
 from ..io.forks import ProcessLock
-from ..io.plugins import require
+from ..io.plugins import require, require_torch
 from ..io.writing import FolderKind
 from .adapters import PREFIX as ADAPTER_PREFIX
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
@@ -32,6 +32,12 @@ from .safety import (
 
 LOADING = ProcessLock()
 LONGEST = 1 << 16  # of `max_length`; encoders have fewer positions
+TOKENIZER = "tokenizer.json"
+# The files of tokenizers, of which one is enough
+VOCABULARIES = (
+    *(TOKENIZER, "vocab.txt", "vocab.json", "sentencepiece.bpe.model"),
+    *("spiece.model", "spm.model", "tokenizer.model"),
+)
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")  # that read such a file
 SETTINGS_FILE = "sapbert.json"
 MODULES_FILE = "modules.json"  # of sentence-transformers
@@ -228,19 +234,41 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     The encoder is a folder as `save_encoder` or `save_pretrained` writes it or as it is
     on the hub, or a hub id.
     """
+    require_torch()
     from transformers import AutoTokenizer
 
     folder = locate_encoder(name)
     source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
+    # Without any of them, transformers 5 makes a tokenizer that knows no word.
+    if not any((source / name).is_file() for name in VOCABULARIES):
+        raise encoder_not_loaded(name=name, reason=f"{source} has no tokenizer.")
     # transformers does not name the libraries that it needs without `tokenizer.json`.
-    if not (source / "tokenizer.json").is_file() and any(source.glob("*.model")):
+    if not (source / TOKENIZER).is_file() and any(source.glob("*.model")):
         for library in PIECE_LIBRARIES:
             require(library, "sentencepiece protobuf")
     with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=True
         )
+        if (source / TOKENIZER).is_file():
+            keep_steps(tokenizer, source / TOKENIZER)
     return tokenizer, load_model(folder, find_base(folder))
+
+
+def keep_steps(tokenizer: Any, path: Path) -> None:
+    """Give a tokenizer the steps of its file where transformers 5 replaced them.
+
+    It makes a tokenizer of a class with the vocabulary of the file, and the usual steps
+    of the class. Settings of `BertNormalizer` are in tokenizer_config.json too.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.normalizers import Sequence
+
+    saved, used = Tokenizer.from_file(str(path)), tokenizer.backend_tokenizer
+    for step in ("normalizer", "pre_tokenizer"):
+        own = getattr(saved, step)
+        if type(own) is not type(getattr(used, step)) or isinstance(own, Sequence):
+            setattr(used, step, own)
 
 
 def load_model(folder: Path, base: Path | None = None) -> Any:
@@ -261,7 +289,7 @@ def load_model(folder: Path, base: Path | None = None) -> Any:
             stacklevel=2,
         )
     # transformers changes torch for all threads while it creates a model.
-    with LOADING, name_damage(folder):
+    with LOADING, quiet_transformers(), name_damage(pickled[0] if pickled else folder):
         model, info = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
@@ -283,15 +311,18 @@ def load_model(folder: Path, base: Path | None = None) -> Any:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Show errors of transformers only."""
+    """Show errors of transformers only, and no bars."""
     from transformers.utils import logging
 
-    verbosity = logging.get_verbosity()
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 @contextmanager
@@ -333,7 +364,8 @@ def save_encoder(
             for key, value in model.state_dict().items()
             if not key.startswith(ADAPTER_PREFIX)
         }
-        model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+        with quiet_transformers():
+            model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
     if adapter_base is not None or hasattr(model, "sapbert_adapter"):
         save_adapter(folder, model, base=adapter_base)
     write_settings(folder, settings)

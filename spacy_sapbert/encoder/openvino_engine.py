@@ -31,15 +31,15 @@ OPERATIONS = {
     0: "Const Parameter",
     1: "Abs BitwiseNot Ceiling Convert Cos Erf Exp Floor Gelu HSwish Log LogicalNot "
     "Mish Negative ReLU Result ShapeOf Sigmoid Sin SoftMax SoftPlus Sqrt Swish Tanh",
-    2: "Add Broadcast Convolution CumSum Divide Equal Greater GreaterEqual "
+    2: "Add BitwiseAnd Broadcast Convolution CumSum Divide Equal Greater GreaterEqual "
     "GroupConvolution Less LessEqual LogicalAnd LogicalOr MVN MatMul Maximum Minimum "
-    "Mod Multiply NotEqual Power ReduceMax ReduceMean ReduceSum Reshape Split Squeeze "
-    "Subtract Transpose Unsqueeze",
+    "Mod Multiply NotEqual Power ReduceMax ReduceMean ReduceProd ReduceSum Reshape "
+    "Split Squeeze Subtract Transpose Unsqueeze",
     3: "Gather Range Select VariadicSplit",
     4: "Pad ScaledDotProductAttention",
-    5: "Slice",
+    5: "ScaledDotProductAttention Slice",  # the first with a scale
 }
-INPUTS = {name: n for n, names in OPERATIONS.items() for name in names.split()}
+INPUTS = {(name, n) for n, names in OPERATIONS.items() for name in names.split()}
 SEVERAL = "Concat"  # has any number of inputs
 
 
@@ -108,7 +108,7 @@ def check_layer(layer: ElementTree.Element, weights: int) -> None:
     name = layer.attrib["type"]
     ports = layer.find("input")
     inputs = 0 if ports is None else len(ports.findall("port"))
-    if INPUTS.get(name) != inputs and name != SEVERAL:
+    if (name, inputs) not in INPUTS and name != SEVERAL:
         raise ValueError(f"it has the operation {name!r} with {inputs} inputs")
     if not layer.attrib["version"].startswith("opset"):
         raise ValueError("it has an operation of an extension")
@@ -116,7 +116,8 @@ def check_layer(layer: ElementTree.Element, weights: int) -> None:
         data = {} if (element := layer.find("data")) is None else element.attrib
         shape = [int(size) for size in data["shape"].split(",") if size.strip()]
         begin, size = int(data["offset"]), int(data["size"])
-        whole = size == prod(shape) * BYTES[data["element_type"]]
+        values = prod(shape) * BYTES[data["element_type"]]
+        whole = size == values or (not values and size == 1)  # a byte without values
         if min([begin, *shape]) < 0 or not whole or begin + size > weights:
             raise ValueError("a constant is not inside of encoder.bin")
 

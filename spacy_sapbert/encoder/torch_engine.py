@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .huggingface import EncoderSettings, load_model, quiet_transformers
+from ..io.plugins import require_torch
+from .huggingface import EncoderSettings, load_model
 from .tokenizer import NameTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -17,8 +18,11 @@ def open_engine(
     folder: Path, settings: EncoderSettings, precision: str
 ) -> "TorchEngine":
     """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
-    with quiet_transformers():
-        model = load_model(folder)
+    require_torch(
+        ", or `spacy sapbert kb export-openvino` on the knowledge base where they are "
+        "installed"
+    )
+    model = load_model(folder)
     tokenizer = load_tokenizer(folder, settings.max_length)
     return TorchEngine(model, tokenizer, precision)
 

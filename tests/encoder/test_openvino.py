@@ -13,15 +13,14 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
-from spacy_sapbert.encoder.huggingface import (
-    EncoderSettings,
-)
+from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb
+from spacy_sapbert.pipeline.teaching import teach
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -249,6 +248,18 @@ def test_auto_runs_an_exported_encoder_in_openvino(
         type(load_kb(kb).encoder.engine).__name__ for kb in (exported_kb, sample_kb)
     ]
     assert engines == ["OpenVinoEngine", "TorchEngine"]
+
+
+def test_torch_that_is_missing_is_an_error_that_says_what_to_install(
+    sample_kb: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SapbertError, match="E521.*pip install torch.*export-openvino"):
+        load_kb(sample_kb).link(["fever"])
+    with pytest.raises(SapbertError, match="E521.*pip install torch transformers"):
+        load_encoder(str(tiny_encoder))
+    with pytest.raises(SapbertError, match="E521.*pip install torch transformers"):
+        teach(load_kb(sample_kb), [])
 
 
 def test_auto_without_openvino_runs_torch(

@@ -222,7 +222,7 @@ def make_xlm_roberta(folder: Path) -> tuple[Any, XLMRobertaModel]:
         minloglevel=2,
     )
     (folder / "sentencepiece.bpe.vocab").unlink()
-    tokenizer = XLMRobertaTokenizer(str(folder / "sentencepiece.bpe.model"))
+    tokenizer = XLMRobertaTokenizer.from_pretrained(folder)
     torch.manual_seed(0)
     sizes = {"vocab_size": len(tokenizer), "pad_token_id": 1, **SIZES}
     model = XLMRobertaModel(XLMRobertaConfig(**sizes), add_pooling_layer=False).eval()
