@@ -89,7 +89,7 @@ class LazyGroup(ErrorReportingGroup):
             raise SapbertError(
                 "E521",
                 f"Expected the packages of `{cmd_name}`, but got: {error}. Run `pip "
-                "install -e .`.",
+                'install -e ".[full]"`.',
             ) from None
         single = make_app(add_completion=False)
         # `--training.seed 1` and the like

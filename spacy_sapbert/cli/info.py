@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import typer
 
+from ..io.plugins import TORCH, is_installed
 from ..io.terminal import format_json, msg
 from ..io.version import __version__
 from ..kb.folder.versions import find_kb, read_version
@@ -46,15 +47,22 @@ def info(
 
 
 def describe_machine() -> Iterator[tuple[str, str]]:
-    """Yield rows on Python, system and processors."""
-    import torch
-
+    """Yield rows on the installation, Python, system and processors."""
+    missing = [name for name in TORCH if not is_installed(name)]
     yield "spacy-sapbert", __version__
+    light = (
+        f"light, without {', '.join(missing)}: links; does not train, build or teach"
+    )
+    yield "Installation", light if missing else "full"
     yield "Python", platform.python_version()
     yield "Platform", platform.platform()
-    yield "Processors", f"{os.cpu_count()}, {torch.get_num_threads()} threads of torch"
-    cuda = torch.cuda.is_available()
-    yield "GPU", torch.cuda.get_device_name() if cuda else "none"
+    yield "Processors", str(os.cpu_count())
+    if not missing:
+        import torch
+
+        yield "Threads of torch", str(torch.get_num_threads())
+        cuda = torch.cuda.is_available()
+        yield "GPU", torch.cuda.get_device_name() if cuda else "none"
 
 
 def list_versions() -> Iterator[tuple[str, str]]:

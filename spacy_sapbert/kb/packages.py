@@ -14,8 +14,9 @@ from ..linking.sources import UMLS_LICENCE, Licence, find_licence
 from ..vocabularies.releases import SourceRelease
 from .folder.layout import FILE
 from .folder.publication import ONLY, format_copy
-from .folder.records import Vocabulary
+from .folder.records import Manifest, Vocabulary
 from .folder.versions import ENTRY_POINTS
+from .indexes.hnsw import MOST_EXACT_ROWS
 from .knowledge_base import KnowledgeBase, load_kb
 from .store import Store
 
@@ -34,7 +35,7 @@ METADATA = """Metadata-Version: 2.1
 Name: {project}
 Version: {version}
 Summary: {concepts} concepts for spacy-sapbert, digest {digest}
-Requires-Dist: spacy-sapbert>={minimum}
+Requires-Dist: {requirement}
 """
 
 WHEEL = """Wheel-Version: 1.0
@@ -96,6 +97,18 @@ def package_kb(
     return wheel
 
 
+def format_requirement(manifest: Manifest) -> str:
+    """Return what pip needs to install for a knowledge base: the least that links."""
+    backend, rows = manifest.index.backend, manifest.counts.rows
+    needed = {
+        "faiss": backend == "faiss",
+        "hnsw": backend == "hnsw" and rows > MOST_EXACT_ROWS,
+        "torch": "openvino" not in manifest.engines,
+    }
+    extras = ",".join(extra for extra, is_needed in needed.items() if is_needed)
+    return f"spacy-sapbert{f'[{extras}]' if extras else ''}>={__version__}"
+
+
 def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None:
     """SOURCE: https://packaging.python.org/specifications/binary-distribution-format/"""
     module, digest = f"sapbert_kb_{name}", kb.manifest.digest
@@ -105,7 +118,7 @@ def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None
         version=version,
         concepts=kb.manifest.counts.concepts,
         digest=digest,
-        minimum=__version__,
+        requirement=format_requirement(kb.manifest),
     )
     entry_point = f"[{ENTRY_POINTS}]\n{name} = {module}:folder\n"
     contents = {

@@ -11,7 +11,7 @@ from ..io.writing import (
     write_json,
 )
 from ..kb.knowledge_base import load_kb
-from ..kb.packages import check_package_name, project_name
+from ..kb.packages import check_package_name, format_requirement, project_name
 from .running import ABBREVIATIONS, LINKER, MENTIONS, load_pipeline
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def assemble_pipeline(
         left_out = [LINKER]  # it has nothing but the knowledge base
     elif Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
+        others = nlp.meta.get("requirements", [])
+        nlp.meta["requirements"] = [*others, format_requirement(manifest)]
     with write_folder_atomically(output, kind) as part:
         nlp.to_disk(part, exclude=left_out)
         made_of = None if detector is None else Path(detector).name

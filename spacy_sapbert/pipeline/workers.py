@@ -6,6 +6,7 @@ spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies.
 import multiprocessing
 import os
 import signal
+import sys
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -128,11 +129,10 @@ def start_worker(
     settings: dict[str, Any], reduced_kb: tuple[Any, ...], threads: int
 ) -> None:
     """Prepare this process; the first job opens the pipeline, which may fail."""
-    import torch
-
     started.extend((settings, reduced_kb))
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", str(threads)))
-    torch.set_num_threads(threads)
+    if torch := sys.modules.get("torch"):  # else it reads the variable when imported
+        torch.set_num_threads(threads)
     # Ctrl-C stops the parent, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=end_with_parent, daemon=True).start()

@@ -2,6 +2,7 @@ import csv
 import json
 import platform
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -211,7 +212,7 @@ def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None
 
 
 def test_info_has_what_a_report_needs_and_no_names_of_files(
-    demo_folder: Path, tmp_path: Path
+    demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb, taught = demo_folder / "models" / "sample" / "kb", tmp_path / "taught"
     corrections = Path(__file__).parents[2] / "assets" / "sample" / "corrections.csv"
@@ -221,6 +222,10 @@ def test_info_has_what_a_report_needs_and_no_names_of_files(
     assert found["Python"] == platform.python_version()
     assert found["numpy"] == np.__version__
     assert "GPU" in found
+    assert found["Installation"] == "full"
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    light = json.loads(invoke("info", "--json", code=0).stdout)
+    assert light["Installation"].startswith("light, without transformers")
     assert "pytest" not in found
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest

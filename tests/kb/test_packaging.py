@@ -22,6 +22,7 @@ from spacy_sapbert.kb.packages import (
     check_distribution,
     current_vocabularies,
     describe_vocabulary,
+    format_requirement,
     package_kb,
 )
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -66,6 +67,23 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     (folder / "v1" / "index.f32").write_bytes(b"")
     with pytest.raises(SapbertError, match="index"):
         package_kb(folder, tmp_path, name="x", version="1.0")
+
+
+def test_format_requirement_asks_for_what_linking_needs(sample_kb: Path) -> None:
+    manifest = load_kb(sample_kb).manifest  # a few names, exact, not exported
+    start = "spacy-sapbert"
+    assert format_requirement(manifest).startswith(f"{start}[torch]>=")
+    graph = manifest.files["concepts.db"]
+    exported = {**manifest.files, "encoder/openvino/encoder.xml": graph}
+    for backend, rows, extras in (
+        *(("exact", 10**7, ""), ("faiss", 10, "[faiss]")),
+        *(("hnsw", 500_000, ""), ("hnsw", 500_001, "[hnsw]")),
+    ):
+        index = manifest.index.model_copy(update={"backend": backend})
+        counts = manifest.counts.model_copy(update={"rows": rows})
+        changes = {"index": index, "counts": counts, "files": exported}
+        changed = manifest.model_copy(update=changes)
+        assert format_requirement(changed).startswith(f"{start}{extras}>="), backend
 
 
 def test_find_kb_finds_an_installed_package_by_name(

@@ -45,7 +45,7 @@ def test_command_without_its_packages_names_them(
     monkeypatch.setitem(sys.modules, "training.corpora.convert", None)
     shown = invoke("convert-corpus", app=app, code=1).output
     assert "[E521] Expected the packages of `convert-corpus`" in shown
-    assert "pip install -e ." in shown
+    assert 'pip install -e ".[full]"' in shown
 
 
 SAMPLE = ROOT / "assets" / "sample"
