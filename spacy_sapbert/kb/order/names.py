@@ -218,8 +218,14 @@ def fit_order(examples: Sequence[NameExample], *, folds: int = 1) -> Ranker:
 def make_examples(
     kb: KnowledgeBase, *, progress: bool = False
 ) -> Iterator[NameExample]:
-    """Yield the candidates of mentions that are made of names and words."""
+    """Yield the candidates of mentions that are made of names and words.
+
+    Nothing if the mentions are too few for an order; see `has_enough`.
+    """
     mentions = make_mentions(kb)
+    usable = sum(mention.kind not in (*NILS, LEFT_FAR) for mention in mentions)
+    if usable < min(2 * FEWEST, MANY):
+        return
     by_types = groupby(sorted(mentions, key=lambda m: m.types), key=lambda m: m.types)
     made: dict[NameMention, NameExample] = {}
     bar = show_progress(
