@@ -19,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
+from filelock import FileLock  # noqa: E402
 
 from spacy_sapbert.vocabularies.concepts import (  # noqa: E402
     Concept,
@@ -383,25 +384,52 @@ def cold_kb(
 
 
 @pytest.fixture(scope="session")
-def thousand_names_kb(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
-    """A knowledge base of `tests/thousand_names.py`; not to be changed."""
-    from tests.thousand_names import make_concepts
+def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a folder that all workers of pytest share; not to be changed."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    folder = tmp_path_factory.mktemp("thousand")
-    return make_kb(folder, make_concepts(), backend="exact")
+    def make(name: str, write: Callable[[Path], object]) -> Path:
+        with FileLock(shared / f"{name}.lock"):
+            if not (shared / name).exists():
+                part = shared / f"{name}.part"
+                part.mkdir()
+                write(part)
+                part.rename(shared / name)
+        return shared / name
+
+    return make
 
 
 @pytest.fixture(scope="session")
-def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def thousand_names_kb(
+    make_kb: Callable[..., Path], make_once: Callable[..., Path]
+) -> Path:
+    """A knowledge base of `tests/thousand_names.py`; not to be changed."""
+    from tests.thousand_names import make_concepts
+
+    def build(folder: Path) -> None:
+        make_kb(folder, make_concepts(), backend="exact")
+
+    return make_once("thousand", build) / "kb"
+
+
+@pytest.fixture(scope="session")
+def demo_folder(
+    make_kb: Callable[..., Path],
+    make_once: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
     from spacy_sapbert.vocabularies.registry import read_vocabulary
-    from tests.building import build_small_kb
+
+    def build(folder: Path) -> None:
+        concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
+        make_kb(folder, concepts, backend="exact")
 
     folder = tmp_path_factory.mktemp("demo")
-    concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
-    write_concepts(folder / "concepts.jsonl", concepts)
     kb = folder / "models" / "sample" / "kb"
-    build_small_kb(folder / "concepts.jsonl", kb, tiny_encoder)
+    shutil.copytree(make_once("sample", build) / "kb", kb)
     return folder
 
 
