@@ -33,6 +33,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert link": [[NONE, NONE, "--output", OUT]],
     "sapbert map": [[NONE, NONE, "--column", "a", "--output", OUT]],
     "sapbert regress": [[NONE, NONE, "--output", OUT]],
+    "sapbert update": [
+        [NONE, NONE, NONE, "--output", OUT],
+        [NONE, NONE, NONE, "--output", "new.csv", "--report", OUT],
+    ],
     "sapbert verify": [[NONE, NONE, "--output", OUT]],
     "sapbert stop-names": [[NONE, NONE, "--output", OUT]],
     "sapbert teach": [[NONE, NONE, "--output", OUT], [NONE, NONE, "--report", OUT]],
@@ -90,6 +94,7 @@ ENDINGS = {
     "sapbert evaluate": ".html",
     "sapbert link": ".jsonl",
     "sapbert map": ".csv",
+    "sapbert update": ".csv",
     "sapbert verify": ".csv",
     "sapbert convert": ".tsv",
     "training convert-corpus": ".tsv",

@@ -19,6 +19,7 @@ from . import (  # noqa: A004, F401
     serve,
     stop_names,
     teach,
+    update,
     verify,
 )
 from .kb import build, edit, search, show, versions  # noqa: F401

@@ -24,6 +24,7 @@ from .indexes.registry import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
 from .search import MentionSearch
 from .store import Store
+from .verification.update import Link, Update, Updater
 from .verification.verify import Verdict, Verifier
 
 if TYPE_CHECKING:
@@ -327,6 +328,26 @@ class KnowledgeBase(Mapping[str, Concept]):
             ('right', 'wrong', 'C0027051')
         """
         return self.verifier.verify(texts, ids, labels, contexts)
+
+    def update(self, links: Sequence[Link], *, old: "KnowledgeBase") -> list[Update]:
+        """Return what becomes of links of an older release in this one.
+
+        Args:
+            links: Texts with their ids, and whether a person chose the id: it changes
+                only to the id for which it was retired.
+            old: The knowledge base that they were linked with.
+
+        Returns:
+            One for each link, in their order.
+
+        Examples:
+            >>> [link] = kb.update([Link("heart attack", "C0027051")], old=kb)
+            >>> link.status, link.cui
+            ('kept', 'C0027051')
+        """
+        from .edits.diff import compare_kbs
+
+        return Updater(old, self, compare_kbs(old, self)).update(links)
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""

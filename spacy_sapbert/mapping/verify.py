@@ -14,14 +14,17 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from ..errors import SapbertError
+from ..formats.mention_tables import OWN
 from ..io.excel import Cell, text_of
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
 from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
+from ..vocabularies.ids import rewrite_id
 from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
 from .terms import is_term
 
@@ -117,11 +120,14 @@ def verify_rows(
     rows = read_rows(path, encoding=encoding)
     header = [*map(text_of, next(rows, []))]
     places = find_columns(path, header, columns)
+    is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
+    like = next(iter(kb), "")
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
 
     def read(row: Sequence[Cell]) -> Pair:
         cells = ("" if p is None else text_of(row[p]).strip() for p in places)
         text, id, label, context = cells
+        id = read_curie(id, like) if is_sssom else id
         return text if is_term(text) else "", id, label, context
 
     def judge() -> Iterator[Judged]:
@@ -132,6 +138,11 @@ def verify_rows(
                 yield [row[place] for place in kept], verdicts.get(pair)
 
     return [header[place] for place in kept], judge()
+
+
+def read_curie(id: str, like: str) -> str:
+    """Return an id of SSSOM, which has a prefix, as a knowledge base writes its own."""
+    return unquote(rewrite_id(id.removeprefix(f"{OWN}:"), like))
 
 
 def verify_kept(

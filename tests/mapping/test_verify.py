@@ -84,7 +84,7 @@ def test_sssom_needs_no_names_of_columns(kb: KnowledgeBase, tmp_path: Path) -> N
     verify_table(kb, path, tmp_path / "out.csv", columns)
     first, second = read_dicts(tmp_path / "out.csv")
     assert (first["verify_verdict"], first["verify_label"]) == ("right", "right")
-    assert (second["verify_verdict"], second["verify_meant"]) == ("unknown", "C0000004")
+    assert (second["verify_verdict"], second["verify_cui"]) == ("right", "C0000004")
 
 
 def test_page_has_what_is_not_right(kb: KnowledgeBase, tmp_path: Path) -> None:

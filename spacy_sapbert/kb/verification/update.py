@@ -1,0 +1,198 @@
+"""Links of an old release → the same links with the ids of a new one.
+
+Only those whose answer can change are linked again: those of changed concepts, and
+those whose text shares most of its words with a name that was added or removed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...linking.features import split_words
+from ...linking.ranking import has_text
+from ...linking.text import WORDS_KEPT, read_mention
+from ...vocabularies.compare import Difference
+
+if TYPE_CHECKING:
+    from ..knowledge_base import KnowledgeBase
+
+KEPT, MOVED, RELINKED, REVIEW = "kept", "moved", "relinked", "review"
+STATUSES = {
+    KEPT: "the id is as it was",
+    MOVED: "the new release retired the id for another one",
+    RELINKED: "the text is linked to another concept now",
+    REVIEW: "a person must decide",
+}
+NAMING = ("added", "removed", "retired", "renamed", "names")  # they change answers
+SHARED = 0.5  # of the weight of the words of two texts, from which on they are near
+RAREST = 3  # words of a text by which changed names are looked up
+LINKS_AT_ONCE = 5_000
+
+
+class Link(NamedTuple):
+    """A text and its concept; None = it was linked to none."""
+
+    text: str
+    cui: str | None
+    by_person: bool = False
+
+
+@dataclass(frozen=True)
+class Update:
+    """What becomes of a link.
+
+    Attributes:
+        status: One of `STATUSES`.
+        cui, name: The concept in the new release; of a link by a person whose id is
+            gone, the old one.
+        other, other_name: The other concept, if there are two: what the text is linked
+            to now, or was.
+        why: One sentence; "" = nothing changed.
+        linked: The new link; None = the text was not linked again.
+    """
+
+    status: str
+    cui: str | None
+    name: str | None = None
+    other: str | None = None
+    other_name: str | None = None
+    why: str = ""
+    linked: Any = None
+
+
+class ChangedNames:
+    """Names that were added or removed, found by the words that a text shares."""
+
+    def __init__(self, names: Iterable[str], kb: "KnowledgeBase") -> None:
+        self.weigh = lru_cache(WORDS_KEPT)(
+            lambda word: kb.parts.words.weigh([word], english=False)[word]
+        )
+        self.names: list[frozenset[str]] = []
+        self.places: dict[str, list[int]] = defaultdict(list)
+        for words in {split_words(name).content for name in names}:
+            for word in words:
+                self.places[word].append(len(self.names))
+            self.names.append(words)
+
+    def is_near(self, text: str) -> bool:
+        """Return whether a text has most of its words in common with a name."""
+        words = split_words(text).content
+        rarest = sorted(words, key=lambda word: (-self.weigh(word), word))[:RAREST]
+        near = {place for word in rarest for place in self.places.get(word, ())}
+        return any(self.share(words, self.names[place]) >= SHARED for place in near)
+
+    def share(self, words: frozenset[str], others: frozenset[str]) -> float:
+        total = sum(map(self.weigh, words | others))
+        return sum(map(self.weigh, words & others)) / (total or 1)
+
+
+class Updater:
+    """Updates links of a knowledge base to another one of a later release."""
+
+    def __init__(
+        self,
+        old: "KnowledgeBase",
+        new: "KnowledgeBase",
+        differences: Iterable[Difference],
+    ) -> None:
+        self.old, self.new = old, new
+        self.changed: set[str] = set()
+        self.added: set[str] = set()
+        names: list[str] = []
+        for change, cui, before, after, _ in differences:
+            if change not in NAMING:
+                continue
+            self.changed.add(cui)
+            if change == "names":
+                names += [*before, *after]
+            elif change == "added":
+                self.added.add(cui)
+                names += new[cui].aliases
+            elif change in ("removed", "retired"):
+                names += old[cui].aliases
+        self.names = ChangedNames(names, new)
+        self.is_near = lru_cache(WORDS_KEPT)(self.names.is_near)
+        self.decided: dict[Link, Update] = {}
+        self.linked = 0  # distinct texts
+
+    def update(self, links: Sequence[Link]) -> list[Update]:
+        """See `KnowledgeBase.update`."""
+        for start in range(0, len(links), LINKS_AT_ONCE):
+            some = links[start : start + LINKS_AT_ONCE]
+            missing = [each for each in dict.fromkeys(some) if each not in self.decided]
+            self.decided |= self.decide(missing)
+        return [self.decided[link] for link in links]
+
+    def decide(self, links: Sequence[Link]) -> dict[Link, Update]:
+        cuis = {link.cui for link in links if link.cui}
+        names = self.new.store.names_of_cuis(cuis)
+        current = self.new.store.current_cuis(cuis)
+        names |= self.new.store.names_of_cuis(current.values())
+        again = {
+            link: read_mention(link.text)
+            for link in links
+            if has_text(link.text) and self.can_change(link, names, current)
+        }
+        texts = [*dict.fromkeys(again.values())]
+        self.linked += len(texts)
+        answers = dict(zip(texts, self.new.link(texts), strict=True))
+        return {
+            link: self.judge(
+                link,
+                names,
+                current.get(link.cui or ""),
+                answers[again[link]] if link in again else None,
+            )
+            for link in links
+        }
+
+    def can_change(
+        self, link: Link, names: Mapping[str, str], current: Mapping[str, str]
+    ) -> bool:
+        """Return whether the text of a link must be linked again.
+
+        Not of an id that only the new release has: it was updated before.
+        """
+        if link.cui in self.added or (link.cui in current and link.by_person):
+            return False
+        gone = link.cui is not None and link.cui not in names
+        return gone or link.cui in self.changed or self.is_near(link.text)
+
+    def judge(
+        self, link: Link, names: Mapping[str, str], current: str | None, linked: Any
+    ) -> Update:
+        """Return what becomes of a link; `linked` is the new link of its text, if any.
+
+        A person's id changes only to its official replacement.
+        """
+        known = current or link.cui
+        name = names.get(known or "")
+        first = linked.accepted[0] if linked is not None and linked.accepted else None
+        cui, now = (first["cui"], first["name"]) if first else (None, None)
+        if current is None and link.cui is not None and name is None:
+            why = f"The new release has no {link.cui}."
+            if link.by_person:
+                return Update(REVIEW, link.cui, None, cui, now, why, linked)
+            return Update(REVIEW, cui, now, link.cui, None, why, linked)
+        differs = linked is not None and cui != known
+        if current is not None:
+            other = (cui, now) if differs else (None, None)
+            why = f"The new release retired {link.cui} for {current}."
+            return Update(MOVED, current, name, *other, why, linked)
+        if not differs:
+            return Update(KEPT, link.cui, name, linked=linked)
+        why = f"The text is linked to {cui or 'no concept'} now."
+        if known and self.has_lost(link.text, known):
+            why = f"{known} lost this name. {why}"
+        if link.by_person:
+            return Update(REVIEW, link.cui, name, cui, now, why, linked)
+        return Update(RELINKED, cui, now, link.cui, name, why, linked)
+
+    def has_lost(self, text: str, cui: str) -> bool:
+        """Return whether a text was a name of a concept, and is none now."""
+        before, now = (
+            kb.searcher.names.is_name(text, cui) for kb in (self.old, self.new)
+        )
+        return before and not now
