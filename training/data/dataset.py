@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.format import open_memmap
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from tqdm import tqdm
 
 from spacy_sapbert.errors import SapbertError
@@ -180,36 +180,20 @@ def write_arrays(
     return DatasetMeta(made_of=made_of, pairs=pairs, names=names, concepts=concepts)
 
 
-def read_meta(folder: Path) -> DatasetMeta | None:
-    """Read meta.json of a dataset; None if the folder is missing or empty."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return None
-    try:
-        return DatasetMeta.model_validate_json((folder / META_FILE).read_bytes())
-    except (OSError, ValidationError):
-        raise SapbertError(
-            "E560",
-            f"Expected tokenised pairs or nothing at {folder}, but got something "
-            "else, which is not replaced. Remove it, or name another place.",
-        ) from None
-
-
 def open_dataset(folder: Path) -> PairDataset:
     """Open a folder that `build_dataset` wrote; pairs.tsv is not needed."""
-    meta = read_meta(folder)
-    if meta is None:
-        values = {"path": folder / META_FILE, "reason": "no such file"}
-        raise wrong_tokens(folder=folder, **values)
-    arrays = []
-    for name, count in ((PAIRS_FILE, meta.pairs), (NAMES_FILE, meta.names)):
-        try:
-            arrays.append(np.load(folder / name, mmap_mode="r"))
-            if len(arrays[-1]) != count:
-                raise ValueError(f"it has {len(arrays[-1])} of {count} records")
-        except (OSError, ValueError) as error:
-            values = {"path": folder / name, "reason": error, "folder": folder}
-            raise wrong_tokens(**values) from None
-    return PairDataset(arrays[0], arrays[1], meta)
+    try:
+        meta = DatasetMeta.model_validate_json((folder / META_FILE).read_bytes())
+        pairs, names = (
+            np.load(folder / name, mmap_mode="r") for name in (PAIRS_FILE, NAMES_FILE)
+        )
+    except (OSError, ValueError):
+        raise SapbertError(
+            "E560",
+            f"Expected whole tokenised pairs in {folder}, but a file is missing, cut "
+            "or something else. Remove the folder; the next run makes it again.",
+        ) from None
+    return PairDataset(pairs, names, meta)
 
 
 def build_dataset(
@@ -240,19 +224,10 @@ def build_dataset(
         max_length=max_length,
         lowercase=lowercase,
     )
-    meta = read_meta(folder)
-    if meta is None or meta.made_of != made_of:
+    is_there = (folder / META_FILE).is_file()
+    if not is_there or open_dataset(folder).meta.made_of != made_of:
         with write_folder_atomically(folder, DATASET_FOLDER) as part:
             meta = write_arrays(part, pairs_path, tokenizer, made_of, progress=progress)
             text = meta.model_dump_json(indent=2)
             (part / META_FILE).write_text(text + "\n", "utf8")
     return open_dataset(folder)
-
-
-def wrong_tokens(*, path: object, reason: object, folder: object) -> SapbertError:
-    return SapbertError(
-        "E560",
-        f"Expected whole tokenised pairs, but {path} is missing, cut or changed: "
-        f"{reason}. Remove the folder {folder}; the next run makes it again from the "
-        "pairs.",
-    )

@@ -1,7 +1,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
@@ -151,14 +150,10 @@ def test_open_dataset_refuses_a_file_that_was_cut(
     path = tmp_path / "dataset" / f"{name}.npy"
     content = path.read_bytes()
     path.write_bytes(content[:-1])
-    expected = rf"{name}.npy is missing, cut or changed: .*Remove the folder"
-    with pytest.raises(SapbertError, match=expected):
-        open_dataset(tmp_path / "dataset")
-    np.save(path, np.zeros(1))
-    with pytest.raises(SapbertError, match="it has 1 of"):
+    with pytest.raises(SapbertError, match=r"E560.*Remove the folder"):
         open_dataset(tmp_path / "dataset")
     path.unlink()
-    with pytest.raises(SapbertError, match="E560.*No such file"):
+    with pytest.raises(SapbertError, match=r"E560.*missing"):
         open_dataset(tmp_path / "dataset")
 
 
@@ -169,7 +164,7 @@ def test_build_dataset_leaves_other_folders_and_empty_files_alone(
     (tmp_path / "mine" / "meta.json").write_text('{"format": 1}', "utf8")
     with pytest.raises(SapbertError, match="E560.*something else"):
         build(pairs_path, tmp_path / "mine", tokenizer)
-    with pytest.raises(SapbertError, match=r"E560.*meta\.json is missing"):
+    with pytest.raises(SapbertError, match=r"E560.*missing"):
         open_dataset(tmp_path / "nothing")
     pairs_path.write_text("")
     with pytest.raises(SapbertError, match="E106"):
