@@ -31,6 +31,7 @@ from spacy_sapbert.linking.text import read_mention
 
 RIGHT, NEAR, UNRELATED = "right", "rank 2–10", "unrelated"
 SEED = 5
+NEAR_PAIRS = 3  # of each text, by chance
 DIGITS = 4
 DISEASES = ("ncbi", "bc5cdr-disease")
 PREFIXES = ("", "MESH:", "OMIM:")
@@ -93,9 +94,9 @@ def add_wrong(kb: KnowledgeBase, right: Sequence[Pair]) -> Iterator[Pair]:
         ranked = kb.searcher.nearest.rank(vectors, Filter(), k=10)
         for pair, concepts in zip(some, ranked, strict=True):
             near = [c.entry.cui for c in concepts][:10]
-            for cui in near[1:]:
-                if cui not in meant[pair.text]:
-                    yield pair._replace(cui=cui, kind=NEAR)
+            others = [cui for cui in near[1:] if cui not in meant[pair.text]]
+            for cui in random.sample(others, min(NEAR_PAIRS, len(others))):
+                yield pair._replace(cui=cui, kind=NEAR)
             other = random.choice(cuis)
             if other not in meant[pair.text] and other not in near:
                 yield pair._replace(cui=other, kind=UNRELATED)

@@ -329,25 +329,28 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         return self.verifier.verify(texts, ids, labels, contexts)
 
-    def update(self, links: Sequence[Link], *, old: "KnowledgeBase") -> list[Update]:
+    def update(
+        self, links: Sequence[tuple[Any, ...]], *, old: "KnowledgeBase"
+    ) -> list[Update]:
         """Return what becomes of links of an older release in this one.
 
         Args:
-            links: Texts with their ids, and whether a person chose the id: it changes
-                only to the id for which it was retired.
+            links: Texts with their ids (None = no concept), and maybe True if a person
+                chose the id: it changes only to the id for which it was retired.
             old: The knowledge base that they were linked with.
 
         Returns:
             One for each link, in their order.
 
         Examples:
-            >>> [link] = kb.update([Link("heart attack", "C0027051")], old=kb)
+            >>> [link] = kb.update([("heart attack", "C0027051")], old=kb)
             >>> link.status, link.cui
             ('kept', 'C0027051')
         """
         from .edits.diff import compare_kbs
 
-        return Updater(old, self, compare_kbs(old, self)).update(links)
+        updater = Updater(old, self, compare_kbs(old, self))
+        return updater.update([Link(*link) for link in links])
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""

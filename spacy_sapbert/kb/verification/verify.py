@@ -60,7 +60,7 @@ class Verdict:
         cui: The claimed concept; of a retired id, the one that replaced it.
         relation: Of the claimed concept to the better one: "parent", "child",
             "sibling"; or of the code to the concept: "broader", "narrower".
-        better: What the text is linked to, if that is another concept.
+        better: What the text is linked to, if that is another concept and likelier.
         better_probability: Of the link; None if the knowledge base has none.
         why: One sentence.
         meant: Ids that may be meant in place of an unknown one.
@@ -197,14 +197,16 @@ class Verifier:
             )
             if text in linked and linked[text].accepted:
                 first = linked[text].accepted[0]
-                if first["cui"] != claim.cui:
+                chance = first["probability"]
+                likelier = chance is None or chance > measured[claim].chances.right
+                if first["cui"] != claim.cui and likelier:
                     (relation,) = self.store.relate(first["cui"], [claim.cui])
                     verdict = replace(
                         verdict,
                         relation=verdict.relation or relation,
                         better=first["cui"],
                         better_name=first["name"],
-                        better_probability=first["probability"],
+                        better_probability=chance,
                     )
             verdicts[text, id] = judge(verdict, measured[claim], found[id])
         return verdicts
