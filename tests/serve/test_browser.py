@@ -810,6 +810,21 @@ def test_a_column_is_mapped_corrected_and_downloaded(page: Any, tmp_path: Path) 
     assert "Ada" in texts[1]
 
 
+def test_the_ids_of_a_column_are_verified(page: Any) -> None:
+    table = "code,term\nC0000004,fever\nC0000001,fever\nC9999999,heart attack\n,MI\n"
+    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
+    page.click("nav a[href='#column']")
+    page.wait_for_selector("#table", state="attached")
+    page.set_input_files("#table", files=[file])
+    page.select_option("#which", label="term")
+    page.select_option("#claimed", label="code")
+    page.click("button:has-text('Map it')")
+    cells = page.locator("[aria-label=Terms] tbody td:last-child")
+    playwright.expect(cells).to_have_text(
+        ["C0000004: right, C0000001: wrong", "C9999999: retired", ""]
+    )
+
+
 def test_a_column_is_decided_by_keys_with_relations_and_ids(
     page: Any, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ const SORTS = {
  * @property {any} found what the service said of it
  * @property {number} times
  * @property {string} relation of the term to what is chosen
+ * @property {any[]} verdicts on the ids that its rows have
  */
 
 /** Header and rows, the place of the column of the terms, and the name of that of ids. @type {any} */
@@ -88,7 +89,7 @@ export async function render(main, info) {
     const lines = text.value.split(/\r?\n/).filter((line) => line.trim());
     if (!lines.length) { say("Paste some terms first.", true); return; }
     if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms at a time.`, true); return; }
-    map({ header: ["term"], rows: lines.map((line) => [line]), place: 0, subject: "" });
+    map({ header: ["term"], rows: lines.map((line) => [line]), place: 0, subject: "", claimed: "" });
   };
   const intro = make("details", { class: "intro" }, make("summary", {}, "Terms, one a line, or a table"),
     make("label", { for: "terms" }, "Terms"), text,
@@ -98,7 +99,7 @@ export async function render(main, info) {
       make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays until this page is closed.`)));
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   words.addEventListener("input", () => narrow({ words: words.value }));
-  const list = makeList(bench, ["Term", "Concept", "Certainty", "State"], "Terms", cellsOf);
+  const list = makeList(bench, ["Term", "Concept", "Certainty", "State", "Given id"], "Terms", cellsOf);
   const [ask, facets] = [make("div", { class: "row" }), make("span", { class: "facets" })];
   const tools = make("div", { class: "row" },
     make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure ", make("kbd", {}, "a")),
@@ -130,15 +131,16 @@ async function readFile(one, offered) {
   if (!found.rows.length) { say(`“${one.name}” has no rows.`, true); return; }
   const names = (header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
-  let [place, subject] = ["0", ""];
+  let [place, subject, claimed] = ["0", "", ""];
   const columns = names(found.header).map((name, at) => [String(at), name]);
   fill(view.ask, select("which", "Column of the terms", columns, place, (value) => { place = value; }),
     select("subject", "Column of ids", [["", "none"], ...columns], subject, (value) => { subject = value; }),
+    select("claimed", "Ids to verify", [["", "none"], ...columns], claimed, (value) => { claimed = value; }),
     make("label", {}, first, " the first row is no header"),
     make("button", { class: "main", onclick: () => {
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
       const header = first.checked ? names(found.header.map(() => "")) : found.header;
-      map({ header, rows, place: Number(place), subject: subject && header[Number(subject)] });
+      map({ header, rows, place: Number(place), subject: subject && header[Number(subject)], claimed: claimed && Number(claimed) });
     } }, "Map it"));
   say(`${countOf(found.rows.length, "row")}.`);
 }
@@ -154,14 +156,28 @@ async function map(given) {
     const answer = await attempt("", () => post("column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
     mapped.push(...answer.found.map((found, at) => ({
-      found, mention: newMention({ ...found, text: part[at], start: 0, end: 0 }), times: times.get(part[at])?.length, relation: "",
+      found, mention: newMention({ ...found, text: part[at], start: 0, end: 0 }), times: times.get(part[at])?.length, relation: "", verdicts: [],
     })));
+    if (given.claimed !== "" && !await verify(mapped.slice(-part.length), times, given.claimed)) return;
     kb = answer.kb;
   }
   [table, items, filter, kept] = [given, mapped, ALL, true];
   say(`${countOf(terms.length, "term")} in ${countOf(table.rows.length, "row")}.`);
   if (view) fill(view.ask);
   show();
+}
+
+/** Asks whether the ids that rows of terms have are right, and returns whether it was answered. */
+async function verify(some, times, claimed) {
+  const pairs = some.flatMap((item) => [...new Set(times.get(item.mention.text).map((row) => textOf(row[claimed]).trim()))]
+    .filter(Boolean).map((id) => ({ item, id })));
+  for (let place = 0; place < pairs.length; place += AT_ONCE) {
+    const part = pairs.slice(place, place + AT_ONCE);
+    const answer = await attempt("", () => post("verify", { texts: part.map(({ item }) => item.mention.text), ids: part.map(({ id }) => id) }));
+    if (!answer) return false;
+    answer.verdicts.forEach((verdict, at) => part[at].item.verdicts.push({ id: part[at].id, ...verdict }));
+  }
+  return true;
 }
 
 function show() {
@@ -194,13 +210,14 @@ function draw(changed) {
 }
 
 function cellsOf(item) {
-  const { mention, found: { candidates: [first] }, times, relation } = item;
+  const { mention, found: { candidates: [first] }, times, relation, verdicts } = item;
   const cui = mention.chosen ?? mention.cui;
   return [
     make("span", { dir: "auto" }, mention.text, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
     cui ? make("span", { dir: "auto" }, nameOf(cui, mention)) : first && make("span", { dir: "auto", class: "dim" }, `${first.name} ?`),
     mention.certainty === "tied" ? "several fit" : first ? strength(first) : "",
     `${STATES[stateOf(item)] ?? stateOf(item)}${relation && relation !== "exact" ? `, ${relation}` : ""}`,
+    verdicts.length ? make("span", { title: verdicts.map(({ why }) => why).join(" ") }, verdicts.map(({ id, verdict }) => `${id}: ${verdict}`).join(", ")) : "",
   ];
 }
 
