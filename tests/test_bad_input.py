@@ -73,7 +73,6 @@ LINES = [
     ("E106", "evaluate-hierarchy ENCODER EMPTY CONCEPTS out"),
     ("E331", f"{TRAIN} --device klingon"),
     ("E003", f"{TRAIN} --corpus ."),
-    (USAGE, f"{TRAIN} --threads {HUGE}"),
     ("E331", f"{TRAIN} --encoder.max_length {HUGE}"),
     ("E331", f"{TRAIN} --training.seed {HUGE}"),
     ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),

@@ -54,9 +54,6 @@ def train_command(
         None, "--config", help="Settings that differ from training/configs/default.cfg."
     ),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
-    threads: int = typer.Option(
-        0, min=0, max=1024, help="CPU threads; 0 = torch's choice."
-    ),
     corpus: Path | None = typer.Option(
         None, help="Keep the tokenised names in this folder, for other runs."
     ),
@@ -87,8 +84,6 @@ def train_command(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     paths = RunPaths.beside(pairs_path, output, corpus)
-    if threads:
-        torch.set_num_threads(threads)
     progress_bar = sys.stderr.isatty() and not quiet
     if not progress_bar:
         logging.disable_progress_bar()  # of transformers 5, for the weights

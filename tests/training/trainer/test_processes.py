@@ -38,7 +38,7 @@ def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[s
     for key, value in settings.items():
         command += [f"--{key}", str(value)]
     # so that a run that was quicker than its kill is repeated
-    return [*command, "--threads", "1", "--force"]
+    return [*command, "--force"]
 
 
 def weights_of(encoder: Path) -> dict[str, torch.Tensor]:
