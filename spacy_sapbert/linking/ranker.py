@@ -1,4 +1,4 @@
-"""A learned order of candidates: a linear model over `features`."""
+"""A learned order of candidates over `features`: a linear model, or boosted trees."""
 
 from functools import cached_property
 from typing import Annotated
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from .features import EXCLUDED, FEATURES, MISSPELLED, REAL, Features
 from .probability import squash
+from .trees import Trees
 
 CLIP = 4.0  # standard deviations: one odd value does not decide alone
 DIGITS = 6
@@ -23,6 +24,8 @@ MARGIN = "margin"  # log-odds of the first candidate among all
 DOUBT, DOUBT_BY_CHARACTERS = "doubt", "doubt_by_characters"
 OF_NAME = (DOUBT, DOUBT_BY_CHARACTERS, *OF_FIRST)
 CHANCES = (MARGIN, *OF_NAME)
+BEHIND_FIRST = "behind_first"  # score in the order of names, less the highest one
+OF_TREES = (*FEATURES, MISSPELLED, REAL, BEHIND_FIRST)  # what trees may ask for
 
 Weight = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
@@ -82,7 +85,8 @@ class Ranker(BaseModel):
             those with new words that are no misspelled words.
         unknown: Learned from names: for mentions with other words, of which one may be
             a misspelled word of a candidate (`MISSPELLED`).
-        taught: Learned from annotated mentions; is added to the others.
+        taught: Learned from annotated mentions; orders all mentions instead of the
+            others, whose order is one of its features.
         chance: The probability is the logistic function of the sum of these weights of
             `CHANCES` and `intercept`.
         threshold: Probability below which a mention has no concept, 0 to 1.
@@ -92,33 +96,44 @@ class Ranker(BaseModel):
 
     known: Weights | None = None
     unknown: Weights | None = None
-    taught: Weights | None = None
+    taught: Trees | None = None
     chance: dict[str, Weight] = {MARGIN: 1.0}
     intercept: Weight = 0.0
     threshold: Share = 0.0
 
     @model_validator(mode="after")
-    def check_chance(self) -> "Ranker":
-        """Check that what the probability depends on is known."""
+    def check_features(self) -> "Ranker":
+        """Check that this version has what the order and its probability depend on."""
         if not self.chance.keys() <= {*CHANCES}:
             raise ValueError("its probability depends on what this version has not")
+        if self.taught is not None and not {*self.taught.names} <= {*OF_TREES}:
+            raise ValueError("its trees depend on what this version has not")
         return self
-
-    def parts(self, features: Features) -> list[Weights]:
-        """Return the weights that count for a mention; see `scores`."""
-        as_known = features[REAL].all() or not features[MISSPELLED].any()
-        parts = (self.known if as_known else self.unknown, self.taught)
-        return [weights for weights in parts if weights is not None]
 
     def scores(self, features: Features) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
 
         Excluded candidates come after all others. Shape: (candidates,).
         """
+        if self.taught is None:
+            return self.scores_of_names(features)
+        scores = self.taught.scores(self.with_order(features))
+        rounded: np.ndarray = (scores - BEHIND * features[EXCLUDED]).round(DIGITS)
+        return rounded
+
+    def scores_of_names(self, features: Features) -> np.ndarray:
+        """Return `scores` as learned from names alone."""
         scores: np.ndarray = -BEHIND * features[EXCLUDED]
-        for weights in self.parts(features):
+        as_known = features[REAL].all() or not features[MISSPELLED].any()
+        weights = self.known if as_known else self.unknown
+        if weights is not None:
             scores = scores + weights.scores(features)
         return scores.round(DIGITS)
+
+    def with_order(self, features: Features) -> Features:
+        """Return features with `BEHIND_FIRST`."""
+        scores = self.scores_of_names(features)
+        return {**features, BEHIND_FIRST: scores - scores.max(initial=-np.inf)}
 
     def probability(self, features: Features, scores: np.ndarray) -> float:
         """Return the probability that the candidate with the highest score is right.

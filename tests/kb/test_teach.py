@@ -34,7 +34,6 @@ from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import resolve_documents
 from spacy_sapbert.kb.teaching.examples import make_examples
 from spacy_sapbert.kb.teaching.teach import teach_documents
-from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -487,10 +486,10 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
 @pytest.mark.parametrize(
     "change",
     [
-        {"weight": {}},
+        {"taught": {"trees": []}},
+        {"taught": {"trees": ["unheard_of>0: 0 1"]}},
         {"threshold": 2.0},
-        {"scale": dict.fromkeys(FEATURES, 0.0)},
-        {"weight": dict.fromkeys(FEATURES, 1e300)},
+        {"chance": {"margin": 1e300}},
         {"code": "import os"},
     ],
 )
@@ -500,9 +499,7 @@ def test_load_kb_with_a_crafted_order_is_an_error(
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
     path = kb / read_current(kb) / FILE
     data = json.loads(path.read_text("utf8"))
-    ranker = data["overlay"]["ranker"]
-    ranker["taught"] |= {n: v for n, v in change.items() if n in ranker["taught"]}
-    ranker |= {n: v for n, v in change.items() if n not in ranker["taught"]}
+    data["overlay"]["ranker"] |= change
     data["digest"] = compute_digest(data)
     path.write_text(json.dumps(data), "utf8")
     with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):

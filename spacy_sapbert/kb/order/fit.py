@@ -36,15 +36,13 @@ def fit_weights(
     names: Sequence[str],
     *,
     penalty: float,
-    prior: Ranker | None = None,
     temperature: bool = False,
 ) -> Weights:
     """Fit weights of features; the right candidate of one example must be known.
 
     The loss is the cross-entropy of the right candidate, a convex problem, so that
-    equal input gives equal weights. The weights are added to the scores of `prior`,
-    whose order stays without examples that say otherwise. `penalty` is of squared
-    weights. `temperature` = a weight of the cosine is fitted first, without penalty.
+    equal input gives equal weights. `penalty` is of squared weights. `temperature` = a
+    weight of the cosine is fitted first, without penalty.
     """
     import torch
 
@@ -61,9 +59,6 @@ def fit_weights(
     cosines, offsets = np.zeros(shape), np.zeros(shape)
     cosines[cells] = np.concatenate([e.features["cosine"] for e in usable])
     offsets[cells] = -BEHIND * np.concatenate([e.features[EXCLUDED] for e in usable])
-    if prior is not None:
-        scores = [prior.scores(e.features) for e in usable]
-        offsets[cells] = np.concatenate(scores)
     values, masked = torch.from_numpy(inputs), torch.from_numpy(~cells)
     targets = torch.tensor([example.right for example in usable])
     cosine = torch.from_numpy(cosines.astype(np.float32))

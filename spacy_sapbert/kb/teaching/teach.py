@@ -15,15 +15,15 @@ from pydantic import TypeAdapter
 from ...formats.gold import GoldDocument
 from ...io.version import __version__
 from ...io.writing import check_folder_output
-from ...linking.features import FEATURES
-from ...linking.ranker import Ranker
+from ...linking.ranker import BEHIND_FIRST, OF_TREES, Ranker
 from ..edits.change import Edits, read_edits, write_overlay
 from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
 from ..folder.records import Manifest, TaughtFile, Teaching
 from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from ..order.fit import check_right, compute_chances, fit_probability, fit_weights
+from ..order.boost import Candidates, fit_trees
+from ..order.fit import check_right, compute_chances, fit_probability
 from .documents import (
     AnnotationCounts,
     Contradiction,
@@ -35,7 +35,6 @@ from .examples import FOLDS, TaughtExample, make_examples
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
 FEWEST = 50  # mentions with candidates, from which an order is learned
-PENALTY = 3e-3  # of squared weights, as in ridge regression
 LEFT_OUT_COUNT = 0.2  # times another example: mentions whose concept is left out
 DIGITS = 4  # of a share
 THRESHOLD_DIGITS = 6
@@ -278,9 +277,19 @@ def count_usable(examples: Sequence[TaughtExample]) -> int:
 
 
 def fit_ranker(examples: Sequence[TaughtExample], prior: Ranker) -> Ranker:
-    """Fit weights that are added to a ranker; its probability is not calibrated yet."""
-    taught = fit_weights(examples, FEATURES, penalty=PENALTY, prior=prior)
-    return prior.model_copy(update={"taught": taught})
+    """Fit trees that correct an order; its probability is not calibrated yet."""
+    counts = Counter(id(example) for example in examples)  # one for equal mentions
+    usable = [*{id(e): e for e in examples if e.right is not None}.values()]
+    features = [prior.with_order(example.features) for example in usable]
+    sizes = [len(of_mention[BEHIND_FIRST]) for of_mention in features]
+    first = np.cumsum([0, *sizes[:-1]])
+    candidates = Candidates(
+        {name: np.concatenate([f[name] for f in features]) for name in OF_TREES},
+        np.repeat(np.arange(len(usable)), sizes),
+        first + np.array([example.right for example in usable]),
+        np.array([counts[id(example)] for example in usable]),
+    )
+    return prior.model_copy(update={"taught": fit_trees(candidates, OF_TREES)})
 
 
 def rank_unseen(examples: Sequence[TaughtExample], prior: Ranker) -> list[np.ndarray]:

@@ -1,0 +1,105 @@
+"""Boosted trees over features: they score the candidates of a mention."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MOST_TREES = 1_000
+MOST_QUESTIONS = 8
+
+
+class Question(NamedTuple):
+    """Whether a feature is larger than a threshold."""
+
+    feature: str
+    threshold: float
+
+
+class Tree(NamedTuple):
+    """Questions, which all candidates are asked, and a value for all their answers.
+
+    Attributes:
+        questions: In order.
+        values: Of the answers as a binary number, 1 = larger, first question first.
+            Shape: (2 ** questions,).
+    """
+
+    questions: tuple[Question, ...]
+    values: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """Return it as text: "cosine>0.9 slip>0.5: 0.1 -0.2 0.3 0"."""
+        asked = " ".join(
+            f"{name}>{threshold:.9g}" for name, threshold in self.questions
+        )
+        return f"{asked}: {' '.join(f'{value:.6g}' for value in self.values)}"
+
+
+def read_tree(text: str) -> Tree:
+    """Return the tree of a text; a ValueError if it is not one."""
+    asked, _, values = text.partition(": ")
+    pairs = [question.partition(">") for question in asked.split()]
+    tree = Tree(
+        tuple(Question(name, float(threshold)) for name, _, threshold in pairs),
+        tuple(float(value) for value in values.split()),
+    )
+    numbers = [*tree.values, *(threshold for _, threshold in tree.questions)]
+    if (
+        not 0 < len(tree.questions) <= MOST_QUESTIONS
+        or len(tree.values) != 2 ** len(tree.questions)
+        or not np.isfinite(numbers).all()
+    ):
+        raise ValueError("a tree is not complete")
+    return tree
+
+
+class Trees(BaseModel):
+    """Trees, whose values are added; only differences of scores mean something.
+
+    Attributes:
+        trees: One text for each, see `Tree`; all with as many questions.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    trees: Annotated[list[str], Field(min_length=1, max_length=MOST_TREES)]
+
+    @model_validator(mode="after")
+    def check_trees(self) -> "Trees":
+        """Check that all trees can be read."""
+        if len({len(tree.questions) for tree in self.read}) != 1:
+            raise ValueError("its trees have different numbers of questions")
+        return self
+
+    @cached_property
+    def read(self) -> list[Tree]:
+        """The trees."""
+        return [read_tree(text) for text in self.trees]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The features that are asked for."""
+        return sorted({name for tree in self.read for name, _ in tree.questions})
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers in `names`, thresholds, values. Shape: (trees, …) each."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        return (
+            np.array([[numbers[q.feature] for q in t.questions] for t in self.read]),
+            np.array([[q.threshold for q in t.questions] for t in self.read]),
+            np.array([tree.values for tree in self.read]),
+        )
+
+    def scores(self, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return a score of each candidate. Shape: (candidates,)."""
+        asked, thresholds, values = self.arrays
+        columns = np.array([features[name] for name in self.names])
+        larger = columns[asked] > thresholds[:, :, None]
+        powers = 2 ** np.arange(asked.shape[1])[::-1]
+        places = np.einsum("tqc,q->tc", larger, powers)
+        scores: np.ndarray = np.take_along_axis(values, places, axis=1).sum(axis=0)
+        return scores

@@ -1,0 +1,177 @@
+"""Tests of boosted trees: how they are fitted, written, and what they score."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from spacy_sapbert.kb.order.boost import (
+    QUESTIONS,
+    Candidates,
+    compute_lambdas,
+    find_edges,
+    fit_trees,
+    grow_tree,
+)
+from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL
+from spacy_sapbert.linking.ranker import BEHIND_FIRST, Ranker, Weights
+from spacy_sapbert.linking.trees import Question, Tree, Trees, read_tree
+
+NUMBERS = st.floats(-1e6, 1e6, width=32)
+
+
+def make_candidates(features: dict[str, np.ndarray], right: np.ndarray) -> Candidates:
+    """Return mentions with two candidates each; `right` = 0 or 1."""
+    mentions = np.arange(len(right))
+    return Candidates(
+        features, mentions.repeat(2), 2 * mentions + right, np.ones(len(right))
+    )
+
+
+def test_scores_by_hand() -> None:
+    trees = Trees(trees=["cosine>0.5 slip>0: 1 2 3 4", "slip>0 slip>1: 0 0 10 20"])
+    features = {
+        "cosine": np.array([0.5, 0.6, 0.5, 0.6]),
+        "slip": np.array([0.0, 0.0, 1.0, 2.0]),
+    }
+    assert trees.names == ["cosine", "slip"]
+    assert trees.scores(features).tolist() == [1, 3, 2 + 10, 4 + 20]
+    nothing = {name: values[:0] for name, values in features.items()}
+    assert trees.scores(nothing).shape == (0,)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["cosine", "slip"]), NUMBERS), min_size=1)
+    .filter(lambda questions: len(questions) < 5)
+    .flatmap(
+        lambda questions: st.tuples(
+            st.just(questions),
+            st.lists(
+                NUMBERS, min_size=2 ** len(questions), max_size=2 ** len(questions)
+            ),
+        )
+    )
+)
+def test_a_tree_is_read_as_it_was_written(
+    parts: tuple[list[tuple[str, float]], list[float]],
+) -> None:
+    questions, values = parts
+    tree = Tree(tuple(Question(*each) for each in questions), tuple(values))
+    read = read_tree(str(tree))
+    assert [q.feature for q in read.questions] == [q.feature for q in tree.questions]
+    thresholds = [np.float32(q.threshold) for q in read.questions]
+    assert thresholds == [np.float32(q.threshold) for q in tree.questions]
+    assert read.values == pytest.approx(tree.values, rel=1e-5)
+    assert str(read_tree(str(read))) == str(read)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [
+        [],
+        [""],
+        ["cosine>0.5: 1"],
+        ["cosine>0.5 1 2"],
+        ["cosine>nan: 1 2"],
+        ["cosine>0.5: 1 inf"],
+        ["cosine: 1 2"],
+        ["cosine>0.5: 1 2", "cosine>0.5 slip>0: 1 2 3 4"],
+        [" ".join(["cosine>0"] * 9) + ": " + " ".join(["0"] * 512)],
+        ["cosine>0: 1 2"] * 1_001,
+    ],
+)
+def test_trees_that_cannot_be_read_are_refused(trees: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        Trees(trees=trees)
+
+
+def test_edges_lie_between_values() -> None:
+    assert find_edges(np.array([3.0, 1.0, 1.0, 2.0])).tolist() == [1.5, 2.5]
+    assert find_edges(np.ones(5)).tolist() == []
+    many = find_edges(np.arange(1_000.0))
+    assert len(many) == 64
+    assert np.diff(many).max() < 20
+
+
+def test_lambdas_by_hand() -> None:
+    candidates = make_candidates({}, np.array([0, 1]))._replace(
+        counts=np.array([1.0, 3.0])
+    )
+    slopes, curves = compute_lambdas(candidates, np.array([2.0, 1.0, 2.0, 1.0]))
+    # the right one is a place ahead of the wrong one; then a place behind it
+    for first, ahead, count in ((0, 1.0, 1.0), (2, -1.0, 3.0)):
+        lost = (1 - 1 / np.log2(3)) / 1.01
+        wrong = 1 / (1 + np.exp(ahead))
+        scale = count * np.log2(1 + 2 * lost * wrong) / (2 * lost * wrong)
+        sign = [-1, 1] if first == 0 else [1, -1]
+        expected = np.array(sign) * lost * wrong * scale
+        assert slopes[first : first + 2] == pytest.approx(expected)
+        expected = [lost * wrong * (1 - wrong) * scale] * 2
+        assert curves[first : first + 2] == pytest.approx(expected)
+
+
+def test_the_first_question_equals_that_of_scikit_learn() -> None:
+    tree_of = pytest.importorskip("sklearn.tree").DecisionTreeRegressor
+    random = np.random.default_rng(0)
+    values = random.integers(0, 50, (3, 2_000)).astype(float)
+    target = np.where(values[1] > 30, 1.0, -1.0) + random.normal(size=2_000)
+    edges = [find_edges(each) for each in values]
+    bins = np.array([np.searchsorted(e, v) for e, v in zip(edges, values, strict=True)])
+    tree, leaves = grow_tree(
+        bins,
+        np.arange(2_000),
+        -target,
+        np.ones(2_000),
+        edges,
+        ["a", "b", "c"],
+        np.arange(3),
+    )
+    oracle = tree_of(max_depth=1).fit(values.T, target).tree_
+    assert tree.questions[0] == ("abc"[oracle.feature[0]], oracle.threshold[0])
+    assert len(tree.questions) == QUESTIONS
+    # the leaf of a candidate is the number that its answers make
+    numbers = {name: number for number, name in enumerate("abc")}
+    answers = [values[numbers[q.feature]] > q.threshold for q in tree.questions]
+    assert leaves.tolist() == (np.array([8, 4, 2, 1]) @ np.array(answers)).tolist()
+
+
+def test_trees_learn_what_no_sum_of_features_says() -> None:
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(2, 800))
+    equal = (first > 0) == (second > 0)
+    kept = equal.reshape(-1, 2).sum(axis=1) == 1  # one of two candidates has it
+    chosen = kept.repeat(2)
+    names = ["a", "b", "c", "d"]
+    features = {
+        "a": first[chosen],
+        "b": second[chosen],
+        "c": np.zeros(chosen.sum()),
+        "d": random.normal(size=chosen.sum()),
+    }
+    right = equal[chosen].reshape(-1, 2).argmax(axis=1)
+    candidates = make_candidates(features, right)
+    trees = fit_trees(candidates, names)
+    assert trees == fit_trees(candidates, names)
+    assert trees.names == ["a", "b", "d"]  # nothing is asked about a constant
+    answers = trees.scores(features).reshape(-1, 2).argmax(axis=1)
+    assert (answers == right).mean() > 0.97
+
+
+def test_a_ranker_with_trees_asks_for_the_order_of_names() -> None:
+    cosine = Weights(mean={}, scale={}, weight={}, temperature=10.0)
+    trees = Trees(trees=[f"{BEHIND_FIRST}>-1.5: 0 3", "ngrams>0.5: 0 1"])
+    ranker = Ranker(known=cosine, taught=trees)
+    features = {
+        "cosine": np.array([0.9, 0.8, 0.7]),
+        "ngrams": np.array([0.0, 0.6, 0.6]),
+        MISSPELLED: np.zeros(3),
+        REAL: np.ones(3),
+        EXCLUDED: np.zeros(3),
+    }
+    # the scores of names are 9, 8 and 7
+    assert ranker.scores(features).tolist() == [3.0, 4.0, 1.0]
+    features[EXCLUDED] = np.array([0.0, 1.0, 0.0])
+    assert ranker.scores(features).tolist() == [3.0, 1.0 - 100, 1.0]
+    with pytest.raises(ValidationError, match="trees"):
+        Ranker(taught=Trees(trees=["unheard_of>0: 0 1"]))
