@@ -296,6 +296,9 @@ def test_too_much_is_refused(local: LocalClient, strict: LocalClient) -> None:
     ):
         answer = strict.post(path, body, **BEARER)
         assert (answer.status, answer.code) == (413, "E458")
+    for mentions in (["a"] * 3, ["a" * 400]):
+        asked = strict.post("/mentions", {"mentions": mentions}, **BEARER)
+        assert asked.status == 200
 
 
 def test_other_methods_are_refused(local: LocalClient) -> None:

@@ -96,6 +96,9 @@ def test_check_estimates_what_validation_costs(
     assert "about 6,000 names every 10 steps, which takes 50% of the time" in shown
     shown = " ".join(invoke(*words, "--validation.sample", 998).output.split())
     assert "about 2,000 names every 10 steps, which takes 25% of the time" in shown
+    without = [words.index("--validation.mentions") + n for n in (0, 1)]
+    words = [word for number, word in enumerate(words) if number not in without]
+    assert "Validation embeds" not in invoke(*words).output
 
 
 def test_check_reads_the_settings_of_the_base(

@@ -96,6 +96,7 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
         ({"trainig.seed": 1}, "did you mean training"),
         ({"training.seed": "x"}, "E331.*training.seed .*valid integer"),
         ({"training.seed": True}, "E331.*training.seed .*valid integer"),
+        ({"training.seed": 2**32}, "E331.*training.seed .*4294967295"),
         ({"encoder.lowercase": 1}, "encoder.lowercase .*valid bool"),
         ({"training.optimizer": 1}, "training.optimizer .*OptimizerSection"),
         ({"training.seed.x": 1}, "E331.*training.seed .*valid integer"),
