@@ -28,7 +28,7 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 SEED = 3
 A_DOCUMENT = 10  # links of a document
-SAMPLE = 2_000  # names that are linked with both releases
+SAMPLE = 1_000  # names that are linked with both releases
 
 
 def change_release(kb: KnowledgeBase, folder: Path, share: float) -> KnowledgeBase:

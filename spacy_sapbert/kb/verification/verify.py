@@ -19,7 +19,7 @@ from ...linking.filters import Filter
 from ...linking.link import check_mentions
 from ...linking.probability import DIGITS
 from ...linking.ranking import has_text
-from ...linking.schwartz_hearst import find_long_forms
+from ...linking.schwartz_hearst import find_long_forms, is_short_form
 from ...linking.text import is_same_name, read_mention
 from ..naming import Named
 from ..nearest import bound
@@ -283,7 +283,7 @@ class Verifier:
 
 def expand(text: str, context: str) -> str:
     """Return the long form of an abbreviation that its context defines, or the text."""
-    return find_long_forms(context).get(text, text)
+    return find_long_forms(context).get(text, text) if is_short_form(text) else text
 
 
 def find_name_chance(named: Sequence[Named], concept: int) -> float:
