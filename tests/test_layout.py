@@ -165,6 +165,12 @@ def test_nothing_is_pickled_or_evaluated() -> None:
     assert [path for path, source in read_files().items() if calls.search(source)] == []
 
 
+def test_what_only_some_systems_have_is_in_one_module() -> None:
+    words = re.compile(r"\bos\.fork|fcntl|(?<!\w)/dev/|SIGHUP|\btermios\b")
+    found = {path for path, source in read_files().items() if words.search(source)}
+    assert found == {"spacy_sapbert/io/system.py"}
+
+
 def test_tests_start_processes_through_one_fixture() -> None:
     """So that they have the marker `process`, and end with their test."""
     allowed = {ROOT / "tests" / "conftest.py", ROOT / "tests" / "faults.py"}

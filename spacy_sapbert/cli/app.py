@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
+from ..io.system import END_SIGNALS, HANG_UP
 from ..io.terminal import msg, printable
 from ..io.version import __version__
 
@@ -34,7 +35,6 @@ FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
 REPEAT_SECONDS = 0.05  # after which a signal without effect is sent again
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 # Two threads of torch that wait in a loop take each other's core beside other work.
 # OpenMP reads it when torch is imported: after this, unless spaCy itself runs.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -51,7 +51,7 @@ class Stopped(KeyboardInterrupt):
 def raise_stopped(number: int, _: Any) -> None:
     """Raise `Stopped`, unless a signal before has raised it and files are removed now.
 
-    A terminal that is closed sends SIGHUP twice.
+    A terminal that is closed hangs up twice.
     """
     error = sys.exception()
     while error is not None:
@@ -63,9 +63,9 @@ def raise_stopped(number: int, _: Any) -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP, if they would end the process.
+    """Raise `Stopped` at `END_SIGNALS`, if they would end the process.
 
-    Those that are ignored, e.g. SIGHUP under nohup, are still ignored.
+    Those that are ignored, e.g. of a terminal under nohup, are still ignored.
     """
     old: dict[int, Any] = {}
     old_hook = sys.unraisablehook
@@ -84,19 +84,17 @@ def stop_on_signals() -> Iterator[None]:
             old_hook(lost)
 
     if threading.current_thread() is threading.main_thread():
-        for number in (getattr(signal, name, None) for name in SIGNALS):
-            ending = (signal.SIG_DFL, signal.default_int_handler)
-            if number is not None and signal.getsignal(number) in ending:
+        for number in END_SIGNALS:
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 old[number] = signal.signal(number, raise_stopped)
     # Python drops an exception that is raised while an object is deleted.
     sys.unraisablehook = repeat_signal
     try:
         yield
     except typer.Exit as ended:
-        # A terminal that is closed sends SIGHUP twice, maybe while Python exits.
-        hangup = getattr(signal, "SIGHUP", None)
-        if hangup in old and ended.exit_code == BY_SIGNAL + hangup:
-            old[hangup] = signal.SIG_IGN
+        # A terminal that is closed hangs up twice, maybe while Python exits.
+        if HANG_UP in old and ended.exit_code == BY_SIGNAL + HANG_UP:
+            old[HANG_UP] = signal.SIG_IGN
         raise
     finally:
         sys.unraisablehook = old_hook

@@ -16,7 +16,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError, not_written
-from ..io.writing import fcntl, lock_handle, write_atomically, write_json
+from ..io.system import lock_handle, open_folder
+from ..io.writing import write_atomically, write_json
 from .documents import Document
 
 STATE_FILE = "_state.json"
@@ -136,13 +137,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Create a folder, and lock it against other runs, if the system has locks."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
+        handle = open_folder(folder)
     except FileExistsError:
         raise other_files(path=folder) from None
     except OSError as error:
         raise not_written(path=folder, reason=error.strerror) from None
     try:
-        if not lock_handle(handle) and fcntl is not None:
+        if lock_handle(handle) is False:
             raise SapbertError(
                 "E550",
                 f"Expected no other run that writes to {folder}, but there is one. "

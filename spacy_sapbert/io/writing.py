@@ -21,13 +21,9 @@ from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from ..errors import SapbertError, is_folder, not_written, refused_by_system
+from .system import lock_handle, open_folder, sync_path
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of linux/fcntl.h and linux/fs.h
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of headers of Linux
 # A planted pipe must not block, and a planted link must not lead elsewhere.
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 UMASK = os.umask(0o077)  # no function only reads it
@@ -52,15 +48,6 @@ class FolderKind(NamedTuple):
     mark: str
     has: Callable[[str], object]
     nested: bool = True
-
-
-def sync_path(path: Path) -> None:
-    """Flush a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def share_path(path: Path) -> None:
@@ -92,15 +79,13 @@ def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
         if folder:
             part = Path(mkdtemp(**names))
             try:
-                handle = os.open(part, os.O_RDONLY)
+                handle = open_folder(part)
             except FileNotFoundError:
                 continue
         else:
             handle, name = mkstemp(**names)
             part = Path(name)
-        if fcntl:
-            with suppress(OSError):  # not every file system has locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_handle(handle, wait=True)
         # Before the lock, another writer may have removed it as a leftover.
         if part.exists():
             return part, handle
@@ -110,8 +95,9 @@ def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
 def check_replaceable(path: Path) -> None:
     """Raise an error if a path may not be written, whatever is written.
 
-    It is a device, a pipe or a socket, or a link to one: /dev/stdout links to whatever
-    the standard output is, maybe to a file. Or it is in a version of a knowledge base.
+    It is a device, a pipe or a socket, or a link to one: that of the standard output
+    links to whatever this is, maybe to a file. Or it is in a version of a knowledge
+    base.
     """
     with suppress(OSError):
         mode = path.stat().st_mode
@@ -270,20 +256,6 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
     return not_written(path=path, reason=reason)
 
 
-def lock_handle(handle: int) -> bool:
-    """Lock an open file or folder until it is closed or the process ends.
-
-    False = another process has locked it, or the system has no locks.
-    """
-    if not fcntl:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def remove_path(path: Path) -> None:
     """Remove a folder, a file or a link, if it exists and the system allows it."""
     if path.is_dir() and not path.is_symlink():
@@ -437,7 +409,7 @@ def exchange_names(new: Path, old: Path) -> None:
     killed between them would leave no folder of the old name, so Linux's `renameat2`
     is called; other systems do the two renames.
     """
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):
         rename = ctypes.CDLL(None, use_errno=True).renameat2
         arguments = (AT_FDCWD, os.fsencode(new), AT_FDCWD, os.fsencode(old))
         if rename(*arguments, RENAME_EXCHANGE) == 0:

@@ -12,6 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SapbertError
+from ..io.system import HANG_UP
 from .application import make_application
 from .logs import EventLog, redirect_messages
 from .reviews.store import ReviewStore
@@ -114,7 +115,7 @@ def run_server(
     log: EventLog,
     store: ReviewStore | None = None,
 ) -> None:
-    """Answer requests until SIGINT, SIGTERM or SIGHUP.
+    """Answer requests until one of `END_SIGNALS`.
 
     Args:
         service: Started; it is closed at the end.
@@ -141,9 +142,8 @@ def run_server(
     def end(*_: Any) -> None:
         server.should_exit = True
 
-    hang_up = getattr(signal, "SIGHUP", None)
-    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
-        signal.signal(hang_up, end)
+    if HANG_UP is not None and signal.getsignal(HANG_UP) != signal.SIG_IGN:
+        signal.signal(HANG_UP, end)
     bound.listen(BACKLOG)
     started = {"kb": service.kb.manifest.digest, "process": os.getpid()}
     log.write("listening", url=format_address(bound), **started)

@@ -15,11 +15,8 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ..errors import SapbertError
+from ..io.system import END_SIGNALS
 from .logs import EventLog, describe_exception
-
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
-if hasattr(signal, "SIGHUP"):
-    SIGNALS.append(signal.SIGHUP)
 
 
 def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
@@ -54,13 +51,13 @@ def run_workers(count: int, run: Callable[[], None], log: EventLog) -> None:
             worker.terminate()
 
     # A signal that comes between two forks reaches all of them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
     for worker in workers:
         worker.start()
-    for number in SIGNALS:
+    for number in END_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     wait([worker.sentinel for worker in workers])
     failed = not ending
     end()
@@ -88,7 +85,7 @@ def serve(run: Callable[[], None], log: EventLog, pipe: tuple[int, int]) -> None
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, name="parent", daemon=True).start()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     try:
         run()
     except Exception as error:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io import writing
+from spacy_sapbert.formats.parts import lock_folder
+from spacy_sapbert.io import system, writing
 from spacy_sapbert.io.writing import (
     FolderKind,
     check_kind,
@@ -323,3 +324,41 @@ def test_an_edit_is_on_the_disk_before_it_is_used(own_kb: Path, events: Events) 
     assert events[-5:] == [
         "name", *inodes(own_kb, own_kb / "CURRENT"), "name", *inodes(own_kb)
     ]  # fmt: skip
+
+
+def test_files_and_folders_are_written_where_a_folder_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, which flushes only files that are open to be written."""
+    writable: set[int] = set()
+    real_open, real_sync = os.open, os.fsync
+
+    def open_file(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        handle = real_open(path, flags, *more, **named)
+        (writable.add if flags & (os.O_RDWR | os.O_WRONLY) else writable.discard)(
+            handle
+        )
+        return handle
+
+    def sync(handle: int) -> None:
+        if handle not in writable:
+            raise OSError(9, "Bad file descriptor")
+        real_sync(handle)
+
+    monkeypatch.setattr(system, "fcntl", None)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(os, "fsync", sync)
+    for text in ("one", "two"):
+        with write_atomically(tmp_path / "file") as file:
+            file.write(text.encode())
+        with write_folder_atomically(tmp_path / "folder", None) as part:
+            (part / "inner").mkdir()
+            (part / "inner" / "name").write_text(text)
+        with lock_folder(tmp_path / "parts"):
+            pass
+        assert (tmp_path / "file").read_text() == text
+        assert (tmp_path / "folder" / "inner" / "name").read_text() == text
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder", "parts"}
