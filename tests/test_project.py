@@ -227,7 +227,7 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
             archive.writestr("rrf/a.txt", name)
     run("unpack")
     assert (folder / "rxnorm" / "rrf" / "a.txt").read_text("utf8") == "rxnorm"
-    run("open", ".", "--vars.base", tiny_encoder)
+    run("open", ".", "--vars.encoder", tiny_encoder)
     nlp = spacy.load(project / "models" / "open" / "pipeline")
     ids = [ent.kb_id_ for ent in nlp("fever doid and fever mondo, cough, pain").ents]
     assert ids == ["C0000001", "C0000002", "C0000003", "MESH:D000001"]

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import srsly
+
+from spacy_sapbert.io.version import __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
@@ -36,6 +39,14 @@ def test_extra_test_has_the_packages_of_all_features(extra: str) -> None:
 def test_packages_of_extras_are_pinned(extra: str) -> None:
     for package in list_packages(extra):
         assert re.search(rf"^{re.escape(package)}==", PINNED, re.MULTILINE), package
+
+
+def test_conda_recipe_asks_for_the_light_installation_and_hnswlib() -> None:
+    recipe = srsly.yaml_loads((ROOT / "conda" / "meta.yaml").read_text("utf8"))
+    asked = {line.replace(" ", "") for line in recipe["requirements"]["run"]}
+    python = f"python{PROJECT['requires-python']}"
+    assert asked == {*PROJECT["dependencies"], *EXTRAS["hnsw"], python}
+    assert recipe["package"]["version"] == __version__
 
 
 def test_extra_serve_has_the_packages_of_formats_that_the_page_offers() -> None:

@@ -382,6 +382,11 @@ class KnowledgeBase(Mapping[str, Concept]):
     def __contains__(self, cui: object) -> bool:
         return isinstance(cui, str) and self.concept(cui) is not None
 
+    def __repr__(self) -> str:
+        counts, index = self.manifest.counts, self.manifest.index.backend
+        has = f"{counts.concepts:,} concepts, {self.rows:,} names, index {index}"
+        return f"<KnowledgeBase {self.folder}: {has}>"
+
     __hash__ = object.__hash__  # two opened knowledge bases are not compared
     __eq__ = object.__eq__
 

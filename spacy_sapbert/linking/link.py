@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from html import escape
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -65,6 +66,21 @@ class Linked(NamedTuple):
     candidates: list[Candidate]
     note: str | None
     cui: str | None
+
+    def _repr_html_(self) -> str:
+        """Return a table of the candidates, for notebooks."""
+        rows = [
+            (one["cui"], one["name"], one["alias"], one["score"], one["probability"])
+            for one in self.candidates
+        ]
+        header = ("concept", "name", "found by", "score", "probability")
+        cells = "".join(
+            "".join(["<tr>", *(f"<td>{escape(str(cell))}" for cell in row)])
+            for row in (header, *rows)
+        )
+        return (
+            f"<b>{escape(self.cui or f'NIL ({self.note})')}</b><table>{cells}</table>"
+        )
 
     @property
     def accepted(self) -> list[Candidate]:

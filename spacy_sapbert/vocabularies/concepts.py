@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from operator import lt
 from pathlib import Path
 from typing import Annotated, Any, Required
@@ -21,6 +22,7 @@ from ..io.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..io.writing import write_atomically
 
 PLACES = ("languages", "sources")
+SHOWN_NAMES = 10  # in a notebook
 # What a code of another vocabulary is that does not mean the same as the concept
 BROADER, NARROWER, RELATED = "broader", "narrower", "related"
 RELATIONS = (BROADER, NARROWER, RELATED)
@@ -93,6 +95,18 @@ class Concept:
     def name(self) -> str:
         """The preferred name."""
         return self.aliases[0]
+
+    def _repr_html_(self) -> str:
+        """Return what it is, for notebooks: id, names, types and definition."""
+        names = "; ".join(self.aliases[1:SHOWN_NAMES])
+        more = len(self.aliases) - SHOWN_NAMES
+        parts = [
+            f"<b>{escape(self.cui)} {escape(self.name)}</b>",
+            escape(names) + (f" and {more} more" if more > 0 else ""),
+            escape(", ".join(self.types)),
+            escape(self.definition or ""),
+        ]
+        return "<br>".join(filter(None, parts))
 
     @property
     def canonical_name(self) -> str:

@@ -255,3 +255,22 @@ def test_link_result_may_be_changed_by_its_caller(sample_kb: Path) -> None:
     again = kb.link(["heart atack"])[0].candidates[0]
     assert again["codes"] == before["codes"]
     assert "changed" not in again["types"]
+
+
+def test_notebooks_show_what_a_knowledge_base_a_concept_and_a_link_are(
+    sample_kb: Path,
+) -> None:
+    kb = load_kb(sample_kb)
+    has = f"{len(kb)} concepts, {kb.rows} names, index hnsw"
+    assert repr(kb) == f"<KnowledgeBase {kb.folder}: {has}>"
+    names = ["A & B", *(f"n{number}" for number in range(12))]
+    concept = Concept("C<1>", names, types=["T047"], definition="x > y")
+    expected = "; ".join(names[1:10])
+    assert concept._repr_html_() == (
+        f"<b>C&lt;1&gt; A &amp; B</b><br>{expected} and 3 more<br>T047<br>x &gt; y"
+    )
+    linked, nothing = kb.link(["fever", ""])
+    assert linked.cui is not None
+    assert f"<b>{linked.cui}</b><table><tr><td>concept" in linked._repr_html_()
+    assert linked._repr_html_().count("<tr>") == 1 + len(linked.candidates)
+    assert nothing._repr_html_().startswith("<b>NIL (empty)</b>")
