@@ -149,7 +149,8 @@ def refuse(path: Path, reason: str) -> NoReturn:
 
 def is_needed(name: str) -> bool:
     """Return whether a weight is used: not the pooler, nor old numbers of positions."""
-    return not name.startswith("pooler.") and not name.endswith("position_ids")
+    # transformers 4.40 names it with a prefix, as in `bert.pooler.dense.bias`
+    return "pooler" not in name.split(".")[:2] and not name.endswith("position_ids")
 
 
 def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
