@@ -103,7 +103,7 @@ def add_wrong(kb: KnowledgeBase, right: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def share(mask: np.ndarray) -> str:
-    return f"{100 * mask.mean():.1f} %"
+    return f"{100 * mask.mean():.1f} %" if len(mask) else "–"
 
 
 app = make_app(add_completion=False)
