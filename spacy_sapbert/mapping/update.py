@@ -149,12 +149,13 @@ def read_document(path: Path, number: int, line: str) -> dict[str, Any]:
 
 def read_entity(document: dict[str, Any], entity: dict[str, Any]) -> Link:
     """Return the text that was linked, and its concept."""
-    text = document.get("text") or ""
+    text = str(document.get("text") or "")
     start, end = entity.get("start"), entity.get("end")
     mention = entity.get("text")
     if mention is None and isinstance(start, int) and isinstance(end, int):
         mention = text[start:end]
-    return Link(expand(str(mention or ""), str(text)), entity.get("cui") or None)
+    mention = str(mention or "")
+    return Link(expand(mention, text) if text else mention, entity.get("cui") or None)
 
 
 def change_entity(entity: dict[str, Any], update: Update) -> None:

@@ -153,9 +153,10 @@ class Updater:
     ) -> bool:
         """Return whether the text of a link must be linked again.
 
-        Not of an id that only the new release has: it was updated before.
+        Not of a retired id, whose replacement holds, nor of an id that only the new
+        release has: it was updated before.
         """
-        if link.cui in self.added or (link.cui in current and link.by_person):
+        if link.cui in self.added or link.cui in current:
             return False
         gone = link.cui is not None and link.cui not in names
         return gone or link.cui in self.changed or self.is_near(link.text)
@@ -167,25 +168,22 @@ class Updater:
 
         A person's id changes only to its official replacement.
         """
-        known = current or link.cui
-        name = names.get(known or "")
+        if current is not None:
+            why = f"The new release retired {link.cui} for {current}."
+            return Update(MOVED, current, names.get(current), why=why)
+        name = names.get(link.cui or "")
         first = linked.accepted[0] if linked is not None and linked.accepted else None
         cui, now = (first["cui"], first["name"]) if first else (None, None)
-        if current is None and link.cui is not None and name is None:
+        if link.cui is not None and name is None:
             why = f"The new release has no {link.cui}."
             if link.by_person:
                 return Update(REVIEW, link.cui, None, cui, now, why, linked)
             return Update(REVIEW, cui, now, link.cui, None, why, linked)
-        differs = linked is not None and cui != known
-        if current is not None:
-            other = (cui, now) if differs else (None, None)
-            why = f"The new release retired {link.cui} for {current}."
-            return Update(MOVED, current, name, *other, why, linked)
-        if not differs:
+        if linked is None or cui == link.cui:
             return Update(KEPT, link.cui, name, linked=linked)
         why = f"The text is linked to {cui or 'no concept'} now."
-        if known and self.has_lost(link.text, known):
-            why = f"{known} lost this name. {why}"
+        if link.cui and self.has_lost(link.text, link.cui):
+            why = f"{link.cui} lost this name. {why}"
         if link.by_person:
             return Update(REVIEW, link.cui, name, cui, now, why, linked)
         return Update(RELINKED, cui, now, link.cui, name, why, linked)
