@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...linking.features import split_words
+from ...linking.features import LITTLE
 from ...linking.ranking import has_text
-from ...linking.text import WORDS_KEPT, read_mention
+from ...linking.text import WORDS_KEPT, list_words, read_mention
 from ...vocabularies.compare import Difference
 
 if TYPE_CHECKING:
@@ -71,21 +71,29 @@ class ChangedNames:
         )
         self.names: list[frozenset[str]] = []
         self.places: dict[str, list[int]] = defaultdict(list)
-        for words in {split_words(name).content for name in names}:
+        for words in {list_content(name) for name in names}:
             for word in words:
                 self.places[word].append(len(self.names))
             self.names.append(words)
 
     def is_near(self, text: str) -> bool:
         """Return whether a text has most of its words in common with a name."""
-        words = split_words(text).content
+        words = list_content(text)
         rarest = sorted(words, key=lambda word: (-self.weigh(word), word))[:RAREST]
         near = {place for word in rarest for place in self.places.get(word, ())}
         return any(self.share(words, self.names[place]) >= SHARED for place in near)
 
     def share(self, words: frozenset[str], others: frozenset[str]) -> float:
-        total = sum(map(self.weigh, words | others))
-        return sum(map(self.weigh, words & others)) / (total or 1)
+        shared, mine, its = (
+            sum(map(self.weigh, some)) for some in (words & others, words, others)
+        )
+        return shared / (mine + its - shared or 1)
+
+
+def list_content(text: str) -> frozenset[str]:
+    """Return the words of a text with a meaning of their own, folded as in English."""
+    words = frozenset(list_words(text, "english"))
+    return words - LITTLE or words
 
 
 class Updater:
