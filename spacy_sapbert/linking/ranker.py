@@ -85,8 +85,10 @@ class Ranker(BaseModel):
             those with new words that are no misspelled words.
         unknown: Learned from names: for mentions with other words, of which one may be
             a misspelled word of a candidate (`MISSPELLED`).
-        taught: Learned from annotated mentions; orders all mentions instead of the
-            others, whose order is one of its features.
+        general: Learned from annotated mentions of other vocabularies: corrects
+            `known`, whose order is one of its features.
+        taught: Learned from annotated mentions; corrects `known` and `unknown` for all
+            mentions, likewise.
         chance: The probability is the logistic function of the sum of these weights of
             `CHANCES` and `intercept`.
         threshold: Probability below which a mention has no concept, 0 to 1.
@@ -96,6 +98,7 @@ class Ranker(BaseModel):
 
     known: Weights | None = None
     unknown: Weights | None = None
+    general: Trees | None = None
     taught: Trees | None = None
     chance: dict[str, Weight] = {MARGIN: 1.0}
     intercept: Weight = 0.0
@@ -106,8 +109,9 @@ class Ranker(BaseModel):
         """Check that this version has what the order and its probability depend on."""
         if not self.chance.keys() <= {*CHANCES}:
             raise ValueError("its probability depends on what this version has not")
-        if self.taught is not None and not {*self.taught.names} <= {*OF_TREES}:
-            raise ValueError("its trees depend on what this version has not")
+        for trees in (self.general, self.taught):
+            if trees is not None and not {*trees.names} <= {*OF_TREES}:
+                raise ValueError("its trees depend on what this version has not")
         return self
 
     def scores(self, features: Features) -> np.ndarray:
@@ -115,24 +119,26 @@ class Ranker(BaseModel):
 
         Excluded candidates come after all others. Shape: (candidates,).
         """
-        if self.taught is None:
-            return self.scores_of_names(features)
-        scores = self.taught.scores(self.with_order(features))
+        trees = self.taught
+        if trees is None and is_known(features):
+            trees = self.general
+        if trees is None:
+            return self.linear_scores(features)
+        scores = trees.scores(self.with_order(features))
         rounded: np.ndarray = (scores - BEHIND * features[EXCLUDED]).round(DIGITS)
         return rounded
 
-    def scores_of_names(self, features: Features) -> np.ndarray:
-        """Return `scores` as learned from names alone."""
+    def linear_scores(self, features: Features) -> np.ndarray:
+        """Return the `scores` of `known` or `unknown`."""
         scores: np.ndarray = -BEHIND * features[EXCLUDED]
-        as_known = features[REAL].all() or not features[MISSPELLED].any()
-        weights = self.known if as_known else self.unknown
+        weights = self.known if is_known(features) else self.unknown
         if weights is not None:
             scores = scores + weights.scores(features)
         return scores.round(DIGITS)
 
     def with_order(self, features: Features) -> Features:
         """Return features with `BEHIND_FIRST`."""
-        scores = self.scores_of_names(features)
+        scores = self.linear_scores(features)
         return {**features, BEHIND_FIRST: scores - scores.max(initial=-np.inf)}
 
     def probability(self, features: Features, scores: np.ndarray) -> float:
@@ -150,13 +156,12 @@ class Ranker(BaseModel):
     @property
     def correction(self) -> "Ranker":
         """What was taught, without what was learned from names; see `corrects`."""
-        return self.model_copy(update={"known": None, "unknown": None})
+        return self.model_copy(update=dict.fromkeys(("known", "unknown", "general")))
 
     def corrects(self, of_names: "Ranker") -> "Ranker":
         """Return an order learned from names with this correction of it."""
-        return self.model_copy(
-            update={"known": of_names.known, "unknown": of_names.unknown}
-        )
+        names = ("known", "unknown", "general")
+        return self.model_copy(update={name: getattr(of_names, name) for name in names})
 
     def recalibrated(
         self, *, slope: float, intercept: float, threshold: float
@@ -184,6 +189,11 @@ class Ranker(BaseModel):
         }
         scores = (self.known.temperature * cosines).round(DIGITS)
         return self.probability(features, scores)
+
+
+def is_known(features: Features) -> bool:
+    """Return whether no word of the mention may be a misspelled one of a candidate."""
+    return bool(features[REAL].all() or not features[MISSPELLED].any())
 
 
 def confidence(features: Features, scores: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """An order of candidates that is learned from the names of a knowledge base."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,9 @@ def test_noise_turns_and_joins_words() -> None:
     for kind, texts in expected.items():
         made = {KINDS[kind][0]("heart failure", random.Random(n)) for n in range(20)}
         assert made == texts
+    for n in range(20):
+        joined = KINDS["joined or split"][0]("acute renal failure", random.Random(n))
+        assert re.sub("[ -]", "", joined) == "acuterenalfailure"
 
 
 def entry(row: int, cui: str, alias: str) -> Entry:

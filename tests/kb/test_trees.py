@@ -14,7 +14,8 @@ from spacy_sapbert.kb.order.boost import (
     fit_trees,
     grow_tree,
 )
-from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL
+from spacy_sapbert.kb.order.names import load_general
+from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, OF_NAMES, REAL
 from spacy_sapbert.linking.ranker import BEHIND_FIRST, Ranker, Weights
 from spacy_sapbert.linking.trees import Question, Tree, Trees, read_tree
 
@@ -173,5 +174,22 @@ def test_a_ranker_with_trees_asks_for_the_order_of_names() -> None:
     assert ranker.scores(features).tolist() == [3.0, 4.0, 1.0]
     features[EXCLUDED] = np.array([0.0, 1.0, 0.0])
     assert ranker.scores(features).tolist() == [3.0, 1.0 - 100, 1.0]
+    # those of other vocabularies are for mentions without a misspelled word
+    general = Ranker(known=cosine, unknown=cosine, general=trees)
+    features[EXCLUDED] = np.zeros(3)
+    assert general.scores(features).tolist() == [3.0, 4.0, 1.0]
+    features |= {MISSPELLED: np.ones(3), REAL: np.zeros(3)}
+    assert general.scores(features) == pytest.approx([9.0, 8.0, 7.0])
+    # what was taught corrects the order of names that a knowledge base has
+    assert ranker.correction.corrects(general) == general.model_copy(
+        update={"taught": trees}
+    )
     with pytest.raises(ValidationError, match="trees"):
         Ranker(taught=Trees(trees=["unheard_of>0: 0 1"]))
+
+
+def test_the_shipped_order_sees_how_names_are_alike_and_no_annotation() -> None:
+    trees = load_general()
+    assert len(trees.trees) == 200
+    assert {*trees.names} <= {*OF_NAMES, BEHIND_FIRST}
+    assert Ranker(general=trees).general == trees

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery
 from spacy_sapbert.serve.settings import read_public_url
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -234,6 +235,12 @@ def test_each_query_has_a_result(local: LocalClient) -> None:
     address = urlencode({"queries": json.dumps({"a": {"query": "fever"}})})
     inside = local.get(f"/reconcile?{address}").json()
     assert inside["a"]["result"][0]["id"] == "C0000004"
+
+
+def test_a_query_has_one_to_a_hundred_candidates() -> None:
+    limits = (None, 0, -3.0, 2.9, 100, 1e9)
+    queries = [ReconcileQuery(query="fever", limit=limit) for limit in limits]
+    assert [query.k for query in queries] == [5, 1, 1, 2, 100, 100]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...linking.features import Features
 from ...linking.trees import Question, Tree, Trees
 
 TREES = 200
@@ -36,6 +37,23 @@ class Candidates(NamedTuple):
     mentions: np.ndarray
     right: np.ndarray
     counts: np.ndarray
+
+
+def join_candidates(
+    features: Sequence[Features],
+    right: Sequence[int],
+    counts: Sequence[float],
+    names: Sequence[str],
+) -> Candidates:
+    """Return the candidates of mentions, each with the number of its right one."""
+    sizes = [len(of_mention[names[0]]) for of_mention in features]
+    first = np.cumsum([0, *sizes[:-1]])
+    return Candidates(
+        {name: np.concatenate([f[name] for f in features]) for name in names},
+        np.repeat(np.arange(len(sizes)), sizes),
+        first + np.array(right),
+        np.array(counts, dtype=np.float64),
+    )
 
 
 def fit_trees(candidates: Candidates, names: Sequence[str]) -> Trees:

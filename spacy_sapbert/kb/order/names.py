@@ -6,8 +6,9 @@ Mentions are names that are left out or disturbed; others have no concept.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from ...linking.filters import GROUPS, UNTYPED, Filter
 from ...linking.probability import TopScores
 from ...linking.ranker import OF_NAME, Ranker
 from ...linking.text import fold_piece, hash_word
+from ...linking.trees import Trees
 from ..agreement import Without
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
@@ -44,6 +46,7 @@ from .fit import (
 )
 from .noise import KINDS, disturb_names
 
+GENERAL_FILE = Path(__file__).with_name("general_order.json")
 SEED = 1
 MOST_NAMES = 5_000  # that are left out, and as many that are disturbed
 MOST_OTHERS = 1_000  # mentions of each kind without a concept
@@ -111,16 +114,17 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
     examples = list(make_examples(kb, progress=progress))
     if not has_enough(examples):
         return None
+    general = load_general() if language_of(kb) == "en" else None
     scores: list[np.ndarray] = [np.zeros(0)] * len(examples)
     for fold in range(FOLDS):
         others = [e for number, e in enumerate(examples) if number % FOLDS != fold]
         if not has_enough(others, folds=FOLDS):
             return None
-        fitted = fit_order(others, folds=FOLDS)
+        fitted = fit_order(others, general, folds=FOLDS)
         for number in range(fold, len(examples), FOLDS):
             scores[number] = fitted.scores(examples[number].features)
     ranker = fit_probability(
-        fit_order(examples),
+        fit_order(examples, general),
         examples,
         scores,
         names=OF_NAME,
@@ -201,7 +205,9 @@ def choose_examples(
     return some if usable >= FEWEST // folds else examples
 
 
-def fit_order(examples: Sequence[NameExample], *, folds: int = 1) -> Ranker:
+def fit_order(
+    examples: Sequence[NameExample], general: Trees | None, *, folds: int = 1
+) -> Ranker:
     """Fit the weights of an order, without its probability; see `has_enough`."""
     weights = {
         known: fit_weights(
@@ -212,7 +218,13 @@ def fit_order(examples: Sequence[NameExample], *, folds: int = 1) -> Ranker:
         )
         for known in (True, False)
     }
-    return Ranker(known=weights[True], unknown=weights[False])
+    return Ranker(known=weights[True], unknown=weights[False], general=general)
+
+
+@cache
+def load_general() -> Trees:
+    """Load the trees that are shipped; `benchmarks.general_order` makes them."""
+    return Trees.model_validate_json(GENERAL_FILE.read_bytes())
 
 
 def make_examples(

@@ -15,14 +15,14 @@ from pydantic import TypeAdapter
 from ...formats.gold import GoldDocument
 from ...io.version import __version__
 from ...io.writing import check_folder_output
-from ...linking.ranker import BEHIND_FIRST, OF_TREES, Ranker
+from ...linking.ranker import OF_TREES, Ranker
 from ..edits.change import Edits, read_edits, write_overlay
 from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
 from ..folder.records import Manifest, TaughtFile, Teaching
 from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from ..order.boost import Candidates, fit_trees
+from ..order.boost import fit_trees, join_candidates
 from ..order.fit import check_right, compute_chances, fit_probability
 from .documents import (
     AnnotationCounts,
@@ -280,14 +280,11 @@ def fit_ranker(examples: Sequence[TaughtExample], prior: Ranker) -> Ranker:
     """Fit trees that correct an order; its probability is not calibrated yet."""
     counts = Counter(id(example) for example in examples)  # one for equal mentions
     usable = [*{id(e): e for e in examples if e.right is not None}.values()]
-    features = [prior.with_order(example.features) for example in usable]
-    sizes = [len(of_mention[BEHIND_FIRST]) for of_mention in features]
-    first = np.cumsum([0, *sizes[:-1]])
-    candidates = Candidates(
-        {name: np.concatenate([f[name] for f in features]) for name in OF_TREES},
-        np.repeat(np.arange(len(usable)), sizes),
-        first + np.array([example.right for example in usable]),
-        np.array([counts[id(example)] for example in usable]),
+    candidates = join_candidates(
+        [prior.with_order(example.features) for example in usable],
+        [example.right for example in usable if example.right is not None],
+        [counts[id(example)] for example in usable],
+        OF_TREES,
     )
     return prior.model_copy(update={"taught": fit_trees(candidates, OF_TREES)})
 
