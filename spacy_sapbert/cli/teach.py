@@ -10,7 +10,6 @@ import typer
 from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.gold import NIL, GoldDocument
-from ..io.plugins import require_torch
 from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
@@ -124,7 +123,6 @@ def teach(
     from ..kb.teaching.teach import teach_documents
     from ..pipeline.teaching import annotate
 
-    require_torch()
     check_apart(output, report, lost, contradictions)
     check_outputs(report, lost, contradictions, force=force)
     if output is not None:

@@ -20,7 +20,6 @@ from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
 from ..io.forks import TemporaryFolder
-from ..io.plugins import require_torch
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from ..linking.parts import in_parts
 from ..linking.settings import describe_values
@@ -272,7 +271,6 @@ class SapbertLinker(KbComponent):
         from ..kb.teaching.teach import teach_documents
         from .teaching import annotate
 
-        require_torch()
         golds = (make_gold(doc, spans_key=self.spans_key) for doc in docs)
         documents = [annotate(gold) for gold in golds if gold.mentions]
         if not documents:

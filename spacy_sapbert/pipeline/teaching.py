@@ -8,7 +8,6 @@ from spacy.tokens import Doc
 
 from ..formats.gold import GoldDocument
 from ..formats.gold_docs import make_gold
-from ..io.plugins import require_torch
 from ..linking.schwartz_hearst import find_long_forms
 from .abbreviation_detector import find_long_form
 
@@ -65,7 +64,6 @@ def teach(
     """
     from ..kb.teaching.teach import teach_documents
 
-    require_torch()
     documents = (annotate(make_gold(doc, spans_key=spans_key)) for doc in docs)
     return teach_documents(
         kb, documents, output=output, add=add, force=force, progress=progress
