@@ -79,7 +79,7 @@ LACKING = {
     "pains in the right ear": "SIDE-ear",
     "hypozincemia": "LAB-zinc",
     "hypozincaemia": "LAB-zinc",
-    "tolanine 15 mg tablet": "DRUG-tolanine",
+    "tolanine 15 mg tablet": "DRUG-tolanine-",
     "nonmalignant Adair tumor": "ADA",
 }
 

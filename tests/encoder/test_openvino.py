@@ -20,7 +20,6 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb
-from spacy_sapbert.pipeline.teaching import teach
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -258,8 +257,6 @@ def test_torch_that_is_missing_is_an_error_that_says_what_to_install(
         load_kb(sample_kb).link(["fever"])
     with pytest.raises(SapbertError, match="E521.*pip install torch transformers"):
         load_encoder(str(tiny_encoder))
-    with pytest.raises(SapbertError, match="E521.*pip install torch transformers"):
-        teach(load_kb(sample_kb), [])
 
 
 def test_auto_without_openvino_runs_torch(

@@ -400,7 +400,7 @@ def listen() -> Iterator[Listen]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(server.SWITCH_SECONDS)  # as in a process that serves
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "signal", None)
+        patch.setattr(server, "HANG_UP", None)
         patch.setattr(server.uvicorn, "Server", Server)
         for of_process in ("redirect_messages", "let_threads_share"):
             patch.setattr(server, of_process, lambda *_: None)

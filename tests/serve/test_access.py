@@ -27,6 +27,7 @@ OPEN = {"/", "/openapi.json", "/healthz", "/readyz", "/page/page.css"}
 # What a release adds for readers has to be added here.
 READ = (
     *("/metrics", "/access", "/link", "/mentions", "/concepts", "/search", "/roots"),
+    "/verify",
     *("/kb", "/column", "/reconcile", "/inception", "/fhir", "/page-data"),
 )
 MANAGE = {

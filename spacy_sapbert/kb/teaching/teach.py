@@ -127,7 +127,10 @@ def teach_documents(
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
+    # Of its own names alone: the shipped trees have learned from public documents, with
+    # which people may teach, and would be right too often.
     prior = kb.manifest.order.ranker if kb.manifest.order is not None else Ranker()
+    prior = prior.model_copy(update={"general": None})
     try:
         with (
             lock_place(kb, output) as root,
