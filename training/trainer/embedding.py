@@ -211,7 +211,7 @@ class NameEmbedder:
         if self.pool is None:
             # They run one after another, so they can share their memory.
             self.pool = torch.cuda.graph_pool_handle()
-            # Gradients are added in the stream of the recording, and torch waits for it.
+            # Gradients are added in the stream of a recording; torch waits for it.
             expect = "set_warn_on_accumulate_grad_stream_mismatch"
             getattr(torch.autograd.graph, expect, bool)(False)
         table, *others = arguments
