@@ -69,7 +69,7 @@ def verify(
         rows = [(v, f"{counts[v]:,}", meaning) for v, meaning in VERDICTS.items()]
         msg.table(rows, header=("Ids", "", ""), aligns=("l", "r", "l"))
         if counts["empty"]:
-            msg.info(f"{counts['empty']:,} rows have no id")
+            msg.info(f"Rows without an id: {counts['empty']:,}")
         msg.good(f"Wrote {output}")
     if any(counts[verdict] for verdict in chosen):
         raise typer.Exit(FAILED)
