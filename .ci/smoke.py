@@ -86,7 +86,10 @@ def type_commands() -> None:
     cui = FOUND["heart attack"]
     place = {"start": NOTE.index("heart attack"), "cui": cui}
     place["end"] = place["start"] + len("heart attack")
-    lines = [{"id": f"{n}", "text": NOTE, "entities": [place]} for n in range(60)]
+    lines = [
+        {"id": n, "text": f"{NOTE} {n}", "entities": [place]}
+        for n in map(str, range(60))
+    ]
     Path("taught.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf8")
     call("teach", kb, "taught.jsonl", "--output", "taught", "--force")
     assert load_kb("taught").manifest.taught.mentions == 60
