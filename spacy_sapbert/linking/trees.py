@@ -1,5 +1,6 @@
 """Boosted trees over features: they score the candidates of a mention."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, NamedTuple
@@ -46,11 +47,11 @@ def read_tree(text: str) -> Tree:
         tuple(Question(name, float(threshold)) for name, _, threshold in pairs),
         tuple(float(value) for value in values.split()),
     )
-    numbers = [*tree.values, *(threshold for _, threshold in tree.questions)]
+    numbers = (*tree.values, *(threshold for _, threshold in tree.questions))
     if (
         not 0 < len(tree.questions) <= MOST_QUESTIONS
         or len(tree.values) != 2 ** len(tree.questions)
-        or not np.isfinite(numbers).all()
+        or not all(map(math.isfinite, numbers))
     ):
         raise ValueError("a tree is not complete")
     return tree

@@ -159,6 +159,12 @@ def test_trees_learn_what_no_sum_of_features_says() -> None:
     assert (answers == right).mean() > 0.97
 
 
+def test_candidates_that_are_all_alike_get_one_score() -> None:
+    features = {"a": np.ones(4), "b": np.zeros(4)}
+    trees = fit_trees(make_candidates(features, np.array([0, 1])), ["a", "b"])
+    assert {*trees.scores(features).tolist()} == {0.0}
+
+
 def test_a_ranker_with_trees_asks_for_the_order_of_names() -> None:
     cosine = Weights(mean={}, scale={}, weight={}, temperature=10.0)
     trees = Trees(trees=[f"{BEHIND_FIRST}>-1.5: 0 3", "ngrams>0.5: 0 1"])

@@ -67,9 +67,11 @@ def fit_trees(candidates: Candidates, names: Sequence[str]) -> Trees:
         ]
     )
     usable = np.array([len(between) > 0 for between in edges]).nonzero()[0]
+    if not len(usable):  # nothing tells the candidates apart
+        return Trees(trees=[str(Tree((Question(names[0], 0.0),), (0.0, 0.0)))])
     scores = np.zeros(len(candidates.mentions))
     trees: list[Tree] = []
-    for _ in range(TREES if len(usable) else 0):
+    for _ in range(TREES):
         slopes, curves = compute_lambdas(candidates, scores)
         taken = random.random(len(candidates.right)) < MENTIONS_SHARE
         chosen = taken[candidates.mentions].nonzero()[0]
