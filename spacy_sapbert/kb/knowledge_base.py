@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -151,6 +150,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
         self.store = self.parts.store
         self.searcher = MentionSearch(self.parts)
+        self.verifier: Verifier | None = None  # made when first used
 
     def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
         """Return the version of the folder that is used now, loaded; may be this one.
@@ -298,11 +298,6 @@ class KnowledgeBase(Mapping[str, Concept]):
             options,
         )
 
-    @cached_property
-    def verifier(self) -> Verifier:
-        """What verifies ids, made when first used."""
-        return Verifier(self)
-
     def verify(
         self,
         texts: Sequence[str],
@@ -327,6 +322,8 @@ class KnowledgeBase(Mapping[str, Concept]):
             >>> right.verdict, wrong.verdict, wrong.better
             ('right', 'wrong', 'C0027051')
         """
+        if self.verifier is None:
+            self.verifier = Verifier(self)
         return self.verifier.verify(texts, ids, labels, contexts)
 
     def update(
