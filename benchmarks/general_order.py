@@ -70,12 +70,12 @@ def main(
     encoder: Annotated[str, typer.Option(help="Folder or hub id.")],
 ) -> None:
     """Write the order that the package ships."""
+    sets = [SETS[name] for name in LEARNED_FROM]  # of one vocabulary
+    path = build(sets[0], data, folder, encoder, SEED, raw=False)
+    kb = load_kb(path)
+    known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"))
     annotated: list[Example] = []
-    for name in LEARNED_FROM:
-        gold = SETS[name]
-        path = build(gold, data, folder, encoder, SEED, raw=False)
-        kb = load_kb(path)
-        known = KnownConcepts(read_concepts(path.parent / "concepts.jsonl"))
+    for gold in sets:
         read = map(leave_out_composites, read_documents(data / gold.train, gold))
         documents, _ = resolve_documents(
             preprocess_documents(read, known), partial(find_cui, kb), [], add=False

@@ -50,9 +50,7 @@ def describe_machine() -> Iterator[tuple[str, str]]:
     """Yield rows on the installation, Python, system and processors."""
     missing = [name for name in TORCH if not is_installed(name)]
     yield "spacy-sapbert", __version__
-    light = (
-        f"light, without {', '.join(missing)}: links; does not train, build or teach"
-    )
+    light = f"light, without {', '.join(missing)}: does not train or build"
     yield "Installation", light if missing else "full"
     yield "Python", platform.python_version()
     yield "Platform", platform.platform()

@@ -6,10 +6,8 @@ import typer
 
 from ..errors import check_choice
 from ..io.terminal import msg
-from .app import app, check_outputs
+from .app import FAILED, app, check_outputs
 from .options import INPUT, Force, KbName, Quiet, split_values
-
-FAILED = 1  # exit code
 
 
 @app.command("verify")

@@ -256,10 +256,11 @@ def load_encoder(name: str) -> tuple[Any, Any]:
 
 
 def keep_steps(tokenizer: Any, path: Path) -> None:
-    """Give a tokenizer the steps of its file where transformers 5 replaced them.
+    """Set the steps of a tokenizer to those of its file, if transformers replaced them.
 
-    It makes a tokenizer of a class with the vocabulary of the file, and the usual steps
-    of the class. Settings of `BertNormalizer` are in tokenizer_config.json too.
+    Version 5 makes a tokenizer of a class with the vocabulary of the file, but with the
+    usual steps of the class. Settings of `BertNormalizer` are in tokenizer_config.json
+    too.
     """
     from tokenizers import Tokenizer
     from tokenizers.normalizers import Sequence

@@ -86,8 +86,8 @@ def require_torch(otherwise: str = "") -> None:
         raise SapbertError(
             "E521",
             f"Expected {' and '.join(missing)} to be installed, but this is a light "
-            f"installation, which only links. Run `pip install {' '.join(TORCH)}`"
-            f"{otherwise}.",
+            "installation, which does not train or build. Run `pip install "
+            f"{' '.join(TORCH)}`{otherwise}.",
         )
 
 
