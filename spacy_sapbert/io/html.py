@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 @cache
 def load_templates(package: str) -> Environment:
-    """Return the templates of a package; they may extend `base.html` of this one."""
+    """Return the templates of a package; they may use those of this one."""
     loaders = [PackageLoader(name, "") for name in (package, __package__)]
     templates = Environment(
         loader=ChoiceLoader(loaders),
