@@ -15,6 +15,7 @@ from random import Random
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
+from benchmarks.linking_side import peak_megabytes
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
@@ -93,6 +94,7 @@ def main(
     new = change_release(old, folder / "new", share)
     names = [*list_links(old)]
     write_links(folder / "links.jsonl", names, links)
+    before_megabytes = peak_megabytes()
     start = time.process_time()
     result = update_file(old, new, folder / "links.jsonl", folder / "moved.jsonl")
     seconds = time.process_time() - start
@@ -108,10 +110,12 @@ def main(
     msg.text(f"{machine_line()}; {old.rows:,} names, {share:.0%} of concepts changed.")
     rows = [
         ["seconds of one core", f"{seconds:.0f}"],
+        ["peak memory, MB", f"{peak_megabytes():,.0f}"],
+        ["of which before", f"{before_megabytes:,.0f}"],
         ["links", f"{links:,}"],
         *([status, f"{count:,}"] for status, count in sorted(result.counts.items())),
         ["links of ids with a replacement", f"{of_retired:,}"],
-        ["distinct texts linked again", f"{result.linked:,} of {len(names):,}"],
+        ["texts linked again", f"{result.linked:,} of {len(names):,}"],
         ["as linking all again", f"{equal:,} of {len(texts):,}"],
     ]
     print_table(["", ""], rows)

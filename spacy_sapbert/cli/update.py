@@ -5,7 +5,8 @@ from pathlib import Path
 import typer
 
 from ..io.terminal import msg
-from .app import app, check_outputs
+from ..io.writing import check_existing
+from .app import app, check_outputs, keep_inputs
 from .options import INPUT, Force, Quiet
 
 
@@ -16,10 +17,10 @@ def update(
     ),
     new: str = typer.Argument(..., help="Knowledge base of the new release."),
     links: Path = typer.Argument(
-        ..., help="JSONL or table of `link`, of `map`, .sssom.tsv, or another table."
+        ..., help="Of `link` or `map`, .sssom.tsv, .spacy, or another table."
     ),
     output: Path = typer.Option(
-        ..., "--output", "-o", help="The same with the new ids, of the same kind."
+        ..., "--output", "-o", help="The same with the new ids, in the same format."
     ),
     report: Path | None = typer.Option(
         None, help="Table to write: each link that changed or must be decided, and why."
@@ -27,6 +28,9 @@ def update(
     text: str | None = typer.Option(None, help="Column of texts of another table."),
     id: str | None = typer.Option(None, help="Column of ids of another table."),
     label: str | None = typer.Option(None, help="Column of the names of the ids."),
+    by_people: bool = typer.Option(
+        False, help="People chose all ids: only retired ones change."
+    ),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
     force: Force = False,
     quiet: Quiet = False,
@@ -35,7 +39,8 @@ def update(
 
     An id that was retired for another one becomes that. What else can change is linked
     again: a link of the software gets the new answer, a decision of a person (chosen in
-    `map`, curated in SSSOM, or a column that you name) stays and is marked `review`.
+    `map`, curated in SSSOM, a column that you name, or with --by-people) stays and is
+    marked `review`.
 
     Example: spacy sapbert update models/umls-2024AA models/umls-2024AB linked.jsonl -o
     moved.jsonl --report changes.csv
@@ -44,23 +49,33 @@ def update(
     """
     from ..kb.knowledge_base import load_kb
     from ..kb.verification.update import STATUSES
-    from ..mapping.tables import find_kind, write_table
-    from ..mapping.update import REPORT, update_file
+    from ..mapping.tables import find_kind
+    from ..mapping.update import update_file
     from ..mapping.verify import choose_columns
 
-    check_outputs(output, report, force=force)
-    for path in filter(None, (output, report)):
-        find_kind(path)
+    if links.is_dir():  # so is the output
+        check_existing(output, force=force)
+        keep_inputs(output, report)
+        check_outputs(report, force=force)
+    else:
+        check_outputs(output, report, force=force)
+    if report is not None:
+        find_kind(report)
     named = text is not None or id is not None
     columns = choose_columns(links, text, id, label, None) if named else None
     opened = load_kb(old), load_kb(new)
     result = update_file(
-        *opened, links, output, columns, encoding=encoding, progress=not quiet
+        *opened,
+        links,
+        output,
+        columns,
+        by_people=by_people,
+        report=report,
+        encoding=encoding,
+        progress=not quiet,
     )
-    if report is not None:
-        write_table(report, REPORT, result.rows)
     if not quiet:
         rows = [(s, f"{result.counts[s]:,}", text) for s, text in STATUSES.items()]
         msg.table(rows, header=("Links", "", ""), aligns=("l", "r", "l"))
-        msg.info(f"{result.linked:,} distinct texts were linked again")
+        msg.info(f"{result.linked:,} texts were linked again")
         msg.good(f"Wrote {output}")

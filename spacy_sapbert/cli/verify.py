@@ -25,7 +25,10 @@ def verify(
         None, help="Column with the documents, whose abbreviations are expanded."
     ),
     output: Path = typer.Option(
-        ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet, .jsonl or .html."
+        ...,
+        "--output",
+        "-o",
+        help="CSV, TSV, .xlsx, .parquet, .jsonl, .html; .sssom.tsv of SSSOM.",
     ),
     fail_on: str | None = typer.Option(
         None,
@@ -58,7 +61,7 @@ def verify(
     for verdict in chosen:
         check_choice("fail-on", [*VERDICTS], verdict)
     check_outputs(output, force=force)
-    check_verified(output)
+    check_verified(table, output)
     columns = choose_columns(table, text, id, label, context)
     counts = verify_table(
         load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet

@@ -34,7 +34,7 @@ def detect_corpus(path: Path) -> str:
         format = detect_format(path)
     if format not in (None, TEXT, "csv", "excel", "parquet"):
         return str(format)
-    columns = read_columns(path)
+    columns = {*read_columns(path)}
     if {TERM, CHOSEN} <= columns:
         return "mapped"
     if {*LINKED} <= columns or format in ("excel", "parquet"):
@@ -44,20 +44,20 @@ def detect_corpus(path: Path) -> str:
     return "csv" if file_ending(path) == ".csv" else "tsv"
 
 
-def read_columns(path: Path) -> set[str]:
+def read_columns(path: Path) -> list[str]:
     """Return the cells of the first row of a table."""
     format = find_rows(path)
     if format == "parquet":
         from .inputs.parquet_rows import read_names
 
-        return {*read_names(path)}
+        return read_names(path)
     if format == "excel":
         from ..io.excel import read_workbook
 
-        return {*next(read_workbook(path), (1, list[str]()))[1]}
+        return next(read_workbook(path), (1, list[str]()))[1]
     lines = read_head(path).decode("utf8", "replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
-    return {cell.strip('" ') for cell in re.split(f"[{DELIMITERS}]", first)}
+    return [cell.strip('" ') for cell in re.split(f"[{DELIMITERS}]", first)]
 
 
 def corpus_digest(path: Path) -> str:

@@ -139,6 +139,27 @@ def read_attribute(
     return [span._.get(name) for span in spans]
 
 
+def describe_mention(
+    start: int, end: int, text: str, label: str, cui: str | None
+) -> LinkedEntity:
+    """Return a mention with a concept of which nothing else is known."""
+    return {
+        "start": start,
+        "end": end,
+        "text": text,
+        "label": label,
+        "cui": cui,
+        "name": None,
+        "score": None,
+        "probability": None,
+        "types": [],
+        "codes": {},
+        "candidates": [],
+        "note": None,
+        "tie": None,
+    }
+
+
 def describe_entities(
     doc: Doc,
     *,

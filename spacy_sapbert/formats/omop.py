@@ -4,14 +4,14 @@ SOURCE: https://ohdsi.github.io/CommonDataModel/cdm54.html#note_nlp
 """
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import IO, Any
 
 from ..errors import SapbertError
 from ..io.version import __version__
-from .entities import LinkedDoc, LinkedEntity, blank_breaks, needs_text
+from .entities import LinkedDoc, blank_breaks, needs_text
 
 COLUMNS = (
     "note_nlp_id",
@@ -29,6 +29,9 @@ COLUMNS = (
     "term_temporal",
     "term_modifiers",
 )
+MODIFIERS = ("cui", "score", "probability")  # that have no column
+CONCEPT = "note_nlp_concept_id"
+TERM = "lexical_variant"  # the column of mentions
 SOURCE = "OMOP"  # of the codes that are ids of OMOP concepts
 NO_CONCEPT = "0"  # as everywhere in OMOP
 LONGEST = 250  # characters of a snippet, a term and the name of the system
@@ -61,6 +64,7 @@ def write_docs(
                 continue
             note = parse_note_id(doc.id)
             for entity in doc.entities:
+                fields: Mapping[str, Any] = entity
                 if first_id > MAX_ROW:
                     raise SapbertError(
                         "E007",
@@ -76,14 +80,14 @@ def write_docs(
                         cut_snippet(doc.text, entity["start"]),
                         entity["start"],
                         clean_text(entity.get("text", "")),
-                        find_concept_id(entity),
+                        find_concept_id(entity["codes"]),
                         NO_CONCEPT,
                         system[:LONGEST],
                         now.date().isoformat(),
                         now.strftime("%Y-%m-%d %H:%M:%S"),
                         "",
                         "",
-                        format_modifiers(entity),
+                        format_modifiers({n: fields[n] for n in MODIFIERS}),
                     ]
                 )
                 first_id += 1
@@ -113,16 +117,30 @@ def clean_text(text: str) -> str:
     return blank_breaks(text[:LONGEST]).replace("\0", " ")
 
 
-def find_concept_id(entity: LinkedEntity) -> str:
-    codes = entity["codes"].get(SOURCE) or [NO_CONCEPT]
-    return codes[0] if codes[0].isdecimal() else NO_CONCEPT
+def find_concept_id(codes: Mapping[str, Sequence[str]]) -> str:
+    known = codes.get(SOURCE) or [NO_CONCEPT]
+    return known[0] if known[0].isdecimal() else NO_CONCEPT
 
 
-def format_modifiers(entity: LinkedEntity) -> str:
-    """Return what has no column of its own: id, score and probability."""
-    names = ("cui", "score", "probability")
-    values = {name: entity[name] for name in names}  # type: ignore[literal-required]
-    return ",".join(f"{k}={v}" for k, v in values.items() if v is not None)
+def format_modifiers(values: Mapping[str, Any]) -> str:
+    """Return values as they are written in `term_modifiers`, without empty ones."""
+    return ",".join(f"{k}={v}" for k, v in values.items() if v not in (None, ""))
+
+
+def read_modifiers(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return what `format_modifiers` wrote."""
+    pairs = (pair.partition("=") for pair in row[COLUMNS[-1]].split(","))
+    return {name: value for name, equal, value in pairs if equal}
+
+
+def change_row(
+    row: dict[str, str],
+    codes: Mapping[str, Sequence[str]],
+    modifiers: Mapping[str, Any],
+) -> None:
+    """Give a row another concept, in place."""
+    row[CONCEPT] = find_concept_id(codes)
+    row[COLUMNS[-1]] = format_modifiers(modifiers)
 
 
 def wrong_note_id(*, limit: int) -> SapbertError:

@@ -6,18 +6,22 @@ SOURCE: https://mapping-commons.github.io/sssom, slots of a mapping.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from ..errors import SapbertError
 from ..formats.mention_tables import OWN
 from ..io.excel import Cell
+from ..io.reading import read_lines
 from ..io.tables import column_key
 from ..io.version import __version__
+from ..io.writing import write_atomically
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
-from ..vocabularies.readers.sssom import NOTHING
+from ..vocabularies.readers.sssom import COMMENT, NOTHING
 from .lookup import EXACT, LINKED, Found
-from .tables import TSV, write_text
+from .tables import SSSOM_ENDINGS, TSV, write_table, write_text
 
 COLUMNS = (
     *("subject_id", "subject_label", "subject_type"),
@@ -154,3 +158,30 @@ def write_sssom(
         file.write(f"{line}\n".encode())
     write_text(file, [COLUMNS], TSV)
     write_text(file, mappings, TSV)
+
+
+def check_sssom(path: Path, output: Path) -> None:
+    """Raise an error if an output is SSSOM, and the table that it is made of is not."""
+    names = (output.name.lower(), path.name.lower())
+    if names[0].endswith(SSSOM_ENDINGS) and not names[1].endswith(SSSOM_ENDINGS):
+        raise SapbertError(
+            "E110",
+            f"Expected an input that is SSSOM, for its metadata, but got {path}. Name "
+            "an output with another ending.",
+        )
+
+
+def write_again(
+    path: Path, output: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a table; SSSOM with the metadata of the file that it was made of."""
+    if not output.name.lower().endswith(SSSOM_ENDINGS):
+        write_table(output, header, rows)
+        return
+    with write_atomically(output) as file:
+        for _, line in read_lines(path):
+            if not line.startswith(COMMENT):
+                break
+            file.write(f"{line}\n".encode())
+        write_text(file, [header], TSV)
+        write_text(file, rows, TSV)

@@ -1,39 +1,42 @@
 """Linked files of an old release → the same files with the ids of a new one.
 
-Files are the documents of `link` as JSON lines, and tables: of `link`, `map` and
-`verify`, SSSOM, and those whose columns are named.
+documents   of any format that `link` writes, and `.spacy`     formats.linked_docs
+OMOP        the rows of `note_nlp`
+tables      of `map` and `verify`, SSSOM, and those whose columns are named
 """
 
+import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import lru_cache
+from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from tempfile import TemporaryFile
+from typing import IO, Any, TypeVar
 
-from ..errors import SapbertError, unexpected_line
+from ..errors import SapbertError
+from ..formats import omop
+from ..formats.docbin import read_docbin
+from ..formats.documents import raise_error
+from ..formats.entities import LinkedDoc, LinkedEntity, describe_entities
 from ..formats.gold import NIL
+from ..formats.inputs.rows import Columns, read_csv_rows
+from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
+from ..formats.registry import file_ending, list_formats, load_writer, open_target
 from ..io.excel import Cell, text_of
 from ..io.progress import show_progress
-from ..io.reading import check_file, read_lines
 from ..io.writing import write_atomically
 from ..kb.edits.diff import compare_kbs
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.verification.update import KEPT, Link, Update, Updater
 from ..kb.verification.verify import expand
-from ..vocabularies.readers.sssom import COMMENT, NOTHING
-from .sssom import PERSON, make_curie
-from .tables import (
-    SSSOM_ENDINGS,
-    TSV,
-    find_columns,
-    find_kind,
-    read_rows,
-    write_table,
-    write_text,
-)
+from ..vocabularies.readers.sssom import NOTHING
+from .sssom import PERSON, check_sssom, make_curie, write_again
+from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
 from .verify import PairColumns, read_curie
 
 STATUS = "update"  # the column, or the member of an entity, with the status
@@ -41,29 +44,31 @@ MADE_BY = "mapping_justification"
 REPORT = ("place", "text", "old", "old_name", "status", "new", "new_name", "other",
           "other_name", "why")  # fmt: skip
 AT_ONCE = 1_000  # rows, or documents
+CONCEPTS_KEPT = 10_000  # whose types and codes are kept, about 1 KB each
+SCORED = ("score", "probability")
 # Columns of texts, ids and names of tables that this package writes
 USUAL = (
     PairColumns(TERM, "match_id", "match_name"),
     PairColumns("subject_label", "object_id", "object_label"),
     PairColumns("text", "cui", "name"),
 )
+# Data of a Doc, by the attributes of the linker
+OF_DOCS = {
+    "cui": "cui",
+    "candidates": "candidates",
+    "link_note": "note",
+    "codes": "codes",
+}
+
+Item = TypeVar("Item")
 
 
 @dataclass
 class UpdateResult:
-    """What was done: links by status, and rows of the report."""
+    """What was done: links by status, and how many texts were linked again."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    rows: list[list[Cell]] = field(default_factory=list)
-    linked: int = 0  # distinct texts that were linked again
-
-    def add(self, place: object, link: Link, old: str | None, update: Update) -> None:
-        """Count a link, and report it if there is something to say."""
-        self.counts[update.status] += 1
-        if update.why:
-            new = (update.cui, update.name, update.other, update.other_name)
-            row: list[Cell] = [str(place), link.text, link.cui, old, update.status]
-            self.rows.append([*row, *new, update.why])
+    linked: int = 0
 
 
 def update_file(
@@ -73,179 +78,288 @@ def update_file(
     output: Path,
     columns: PairColumns | None = None,
     *,
+    by_people: bool = False,
+    report: Path | None = None,
     encoding: str = "utf-8",
     progress: bool = False,
 ) -> UpdateResult:
     """Write a linked file with the ids of a new release, and return what changed.
 
     Args:
-        columns: Of texts, ids and their names in a table that people wrote: its ids
-            change only to those for which they were retired. None = a file of `link`,
-            `map` or SSSOM.
+        columns: Of texts, ids and their names in a table that people wrote. None = a
+            file of `link`, `map` or SSSOM.
+        by_people: People chose all ids: they change only to those for which they were
+            retired.
+        report: A table to write, of what changed or must be decided.
     """
-    check_file(path)
+    format = detect_linked(path) if columns is None else None
+    check_output(path, output, format)
     updater = Updater(old, new, compare_kbs(old, new))
-    result = UpdateResult()
-    if columns is None and has_documents(path):
-        lines = update_documents(updater, path, result)
-        bar = show_progress(lines, unit="documents", quiet=not progress)
-        with write_atomically(output) as file:
-            for line in bar:
-                file.write(line.encode("utf8", "replace"))
-    else:
-        header, rows = update_rows(updater, path, columns, encoding, result)
-        bar = show_progress(rows, unit="rows", quiet=not progress)
-        if output.name.lower().endswith(SSSOM_ENDINGS):
-            with write_atomically(output) as file:
-                write_sssom(file, path, [header], bar)
+    with TemporaryFile("w+", encoding="ascii") as rows:
+        update = FileUpdate(updater, rows, by_people or columns is not None)
+        if format == DOCBIN:
+            update.update_docbin(path, output)
+        elif format is not None:
+            update.update_documents(path, output, format, encoding, progress)
         else:
-            write_table(output, header, bar)
-    result.linked = updater.linked
-    return result
+            update.update_table(path, output, columns, encoding, progress)
+        if report is not None:
+            rows.seek(0)
+            write_table(report, REPORT, map(json.loads, rows))
+    update.result.linked = updater.linked
+    return update.result
 
 
-def has_documents(path: Path) -> bool:
-    """Return whether a file has documents with entities, as `link` writes JSONL."""
-    if ".jsonl" not in path.name.lower():
-        find_kind(path)
-        return False
-    first = next((line for _, line in read_lines(path) if line.strip()), "")
-    return '"entities"' in first
-
-
-def update_documents(
-    updater: Updater, path: Path, result: UpdateResult
-) -> Iterator[str]:
-    """Yield the lines of documents with updated entities."""
-    lines = (pair for pair in read_lines(path) if pair[1].strip())
-    while batch := [*islice(lines, AT_ONCE)]:
-        documents = [read_document(path, *pair) for pair in batch]
-        entities = [
-            (document, entity)
-            for document in documents
-            for entity in document["entities"]
-        ]
-        links = [read_entity(*pair) for pair in entities]
-        for (document, entity), link, update in zip(
-            entities, links, updater.update(links), strict=True
-        ):
-            place = f"{document.get('id')}:{entity.get('start')}"
-            result.add(place, link, entity.get("name"), update)
-            change_entity(entity, update)
-        yield from (json.dumps(one, ensure_ascii=False) + "\n" for one in documents)
-
-
-def read_document(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        document = json.loads(line)
-        entities = document["entities"]
-        if all(isinstance(entity, dict) for entity in entities):
-            return dict(document)
-    except (ValueError, TypeError, KeyError):
-        pass
-    expected = "a document with `entities`, as `link` writes it"
-    raise unexpected_line(path=path, line=number, expected=expected)
-
-
-def read_entity(document: dict[str, Any], entity: dict[str, Any]) -> Link:
-    """Return the text that was linked, and its concept."""
-    text = str(document.get("text") or "")
-    start, end = entity.get("start"), entity.get("end")
-    mention = entity.get("text")
-    if mention is None and isinstance(start, int) and isinstance(end, int):
-        mention = text[start:end]
-    mention = str(mention or "")
-    return Link(expand(mention, text) if text else mention, entity.get("cui") or None)
-
-
-def change_entity(entity: dict[str, Any], update: Update) -> None:
-    """Write the new link to an entity; one that is as it was stays whole."""
-    if update.status == KEPT:
-        return
-    entity[STATUS] = update.status
-    linked = update.linked
-    entity |= {"cui": update.cui, "name": update.name}
-    if linked is not None and linked.cui == update.cui:
-        first = linked.candidates[0] if linked.candidates else {}
-        names = ("score", "probability", "types", "codes", "tie")
-        entity |= {name: first.get(name) for name in names if name in entity}
-        entity |= {"candidates": linked.candidates, "note": linked.note}
-
-
-def update_rows(
-    updater: Updater,
-    path: Path,
-    columns: PairColumns | None,
-    encoding: str,
-    result: UpdateResult,
-) -> tuple[list[str], Iterator[list[Cell]]]:
-    """Return the columns, with one for the status, and the rows of a table."""
-    rows = read_rows(path, encoding=encoding)
-    header = [*map(text_of, next(rows, []))]
-    usual = next((u for u in USUAL if {u.text, u.id} <= {*header}), None)
-    chosen = columns or usual
-    if chosen is None:
+def check_output(path: Path, output: Path, format: str | None) -> None:
+    """Raise an error if an output cannot have the format of the input."""
+    if format is None:
+        find_kind(output)
+        check_sssom(path, output)
+    elif not path.is_dir() and file_ending(path) != file_ending(output):
         raise SapbertError(
-            "E410",
-            f"{path}: Expected a file of `link` or `map`, or SSSOM, but got other "
-            "columns. Pass `--text` and `--id`.",
+            "E110",
+            f"Expected an output that ends with {file_ending(path)}, as the input, but "
+            f"got {output}. Rename it.",
         )
-    text, id, label = find_columns(path, header, chosen[:3])
-    assert text is not None
-    assert id is not None
-    place_of = {name: place for place, name in enumerate(header)}
-    by_hand, status = place_of.get(CHOSEN), place_of.get(STATUS)
-    made_by = place_of.get(MADE_BY)
-    is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
-    like = next(iter(updater.new), "")
 
-    def find_id(row: Sequence[Cell]) -> int:
-        """Return the place of the id that holds: what a person chose comes first."""
-        return id if by_hand is None or not text_of(row[by_hand]).strip() else by_hand
 
-    def read(row: Sequence[Cell]) -> Link:
-        cui = text_of(row[find_id(row)]).strip()
-        if is_sssom:
-            cui = read_curie(cui, like)
-        person = (
-            columns is not None
-            or find_id(row) != id
-            or (made_by is not None and text_of(row[made_by]) == PERSON)
+class FileUpdate:
+    """Updates the links of a file, counts them, and writes the rows of the report."""
+
+    def __init__(self, updater: Updater, rows: IO[str], by_people: bool) -> None:
+        self.updater, self.rows, self.by_people = updater, rows, by_people
+        self.result = UpdateResult()
+        self.describe = lru_cache(CONCEPTS_KEPT)(self.read_concept)
+
+    def read_concept(self, cui: str) -> Mapping[str, Any]:
+        """Return name, types and codes of a concept of the new release."""
+        store = self.updater.new.store
+        return {
+            "name": store.names_of_cuis([cui]).get(cui),
+            "types": store.types([cui]).get(cui, []),
+            "codes": store.codes([cui]).get(cui, {}),
+        }
+
+    def update_all(
+        self, items: Iterator[Item], read: Callable[[Item], Sequence[Link]]
+    ) -> Iterator[tuple[Item, list[tuple[Link, Update]]]]:
+        """Yield items with their links, and what becomes of each."""
+        while batch := [*islice(items, AT_ONCE)]:
+            links = [[*read(item)] for item in batch]
+            updates = iter(self.updater.update([*chain(*links)]))
+            for item, some in zip(batch, links, strict=True):
+                yield item, [(link, next(updates)) for link in some]
+
+    def add(self, place: str, link: Link, name: str | None, update: Update) -> None:
+        """Count a link, and report it if there is something to say."""
+        self.result.counts[update.status] += 1
+        if update.why:
+            row = [place, link.text, link.cui, name, update.status]
+            row += [update.cui, update.name, update.other, update.other_name]
+            self.rows.write(json.dumps([*row, update.why]) + "\n")
+
+    def update_documents(
+        self, path: Path, output: Path, format: str, encoding: str, progress: bool
+    ) -> None:
+        """Write documents in the format that they have."""
+        docs, options = open_linked(path, format, encoding)
+        takes = list_formats()[format].takes
+        whole = bool(options)  # nothing is lost that the format has
+        if whole and format != "jsonl" and STATUS not in options["keep"]:
+            options["keep"].append(STATUS)
+        if "kb_digest" in takes:
+            options["kb_digest"] = self.updater.new.manifest.digest
+        bar = show_progress(docs, unit="documents", quiet=not progress)
+        with open_target(output, format) as target:
+            changed = self.change_documents(iter(bar), whole=whole)
+            load_writer(format)(changed, target, **options)
+
+    def change_documents(
+        self, docs: Iterator[LinkedDoc], *, whole: bool
+    ) -> Iterator[LinkedDoc]:
+        """Yield documents with updated entities; `whole` ones have all their fields."""
+
+        def read(document: LinkedDoc) -> list[Link]:
+            return [self.read_entity(document, each) for each in document.entities]
+
+        for document, links in self.update_all(docs, read):
+            for entity, (link, update) in zip(document.entities, links, strict=True):
+                place = f"{document.id}:{entity.get('start')}"
+                self.add(place, link, entity.get("name"), update)
+                if whole:
+                    self.change_entity(entity, update)
+                elif update.cui is not None or entity["cui"] is not None:
+                    entity["cui"] = update.cui
+                    entity |= self.describe(update.cui or "")  # type: ignore[typeddict-item]
+            yield document
+
+    def read_entity(self, document: LinkedDoc, entity: LinkedEntity) -> Link:
+        """Return the text that was linked, and its concept."""
+        text, mention = document.text, entity.get("text")
+        start, end = entity.get("start"), entity.get("end")
+        if mention is None and isinstance(start, int) and isinstance(end, int):
+            mention = text[start:end]
+        mention = str(mention or "")
+        cui = str(entity.get("cui") or "") or None
+        return Link(expand(mention, text) if text else mention, cui, self.by_people)
+
+    def change_entity(self, entity: Any, update: Update) -> None:
+        """Write the new link to an entity; one that is as it was stays whole."""
+        if update.status == KEPT:
+            return
+        before = entity.get("cui")
+        entity[STATUS] = update.status
+        if update.cui == before:
+            return
+        facts: dict[str, Any] = {"cui": update.cui, "name": None}
+        facts |= {"types": [], "codes": {}}
+        facts |= self.describe(update.cui) if update.cui else {}
+        linked = update.linked
+        if linked is not None and linked.cui == update.cui:
+            first: Mapping[str, Any] = next(iter(linked.accepted), {})
+            facts |= {name: first.get(name) for name in SCORED}
+            facts["tie"] = next((c["tie"] for c in linked.candidates), None)
+            facts |= {"candidates": linked.candidates, "note": linked.note}
+        elif isinstance(candidates := entity.get("candidates"), list):
+            for candidate in candidates:
+                if candidate.get("cui") == before:
+                    candidate |= {name: facts[name] for name in ("cui", "name")}
+        entity |= {name: facts[name] for name in facts if name in entity}
+        entity |= {"cui": update.cui, "name": update.name}
+
+    def update_docbin(self, path: Path, output: Path) -> None:
+        """Write Docs with updated entities, and what the linker said of them."""
+        from spacy.tokens import DocBin, Span
+
+        found = [*read_docbin(path, path.name, None)]
+        bin = DocBin(store_user_data=True)
+        linked = (
+            LinkedDoc(each.id, each.text, describe_entities(each.doc))
+            for each in found
+            if each.doc is not None
         )
-        none = cui in ("", NIL, NOTHING)
-        return Link(text_of(row[text]), None if none else cui, person)
+        for each, changed in zip(
+            found, self.change_documents(linked, whole=True), strict=True
+        ):
+            doc, spans = each.doc, []
+            assert doc is not None
+            data: dict[Any, Any] = doc.user_data
+            for span, entity in zip(doc.ents, changed.entities, strict=True):
+                id = entity["cui"] or (NIL if span.kb_id_ else "")
+                new = Span(doc, span.start, span.end, span.label, kb_id=id)
+                new.id_ = span.id_
+                spans.append(new)
+                for name, known in OF_DOCS.items():
+                    key = ("._.", name, span.start_char, span.end_char)
+                    if key in data and STATUS in entity:
+                        data[key] = entity[known]  # type: ignore[literal-required]
+            doc.set_ents(spans, default="unmodified")
+            bin.add(doc)
+        with write_atomically(output) as file:
+            file.write(bin.to_bytes())
 
-    def change() -> Iterator[list[Cell]]:
-        number = 1
-        while batch := [*islice(rows, AT_ONCE)]:
-            links = [read(row) for row in batch]
-            for row, link, update in zip(
-                batch, links, updater.update(links), strict=True
-            ):
-                number += 1
-                name = None if label is None else text_of(row[label])
-                result.add(number, link, name, update)
-                cells = [*row] if status is not None else [*row, ""]
+    def update_table(
+        self,
+        path: Path,
+        output: Path,
+        columns: PairColumns | None,
+        encoding: str,
+        progress: bool,
+    ) -> None:
+        """Write a table with updated ids, and a column for the status."""
+        rows = read_rows(path, encoding=encoding)
+        header = [*map(text_of, next(rows, []))]
+        if columns is None and header == [*omop.COLUMNS]:
+            self.update_omop(path, output, progress)
+            return
+        changed = self.change_rows(path, header, rows, columns)
+        bar = show_progress(changed, unit="rows", quiet=not progress)
+        columns_written = header if STATUS in header else [*header, STATUS]
+        write_again(path, output, columns_written, bar)
+
+    def update_omop(self, path: Path, output: Path, progress: bool) -> None:
+        """Write rows of `note_nlp`, which has no column for the status."""
+        columns = Columns(omop.TERM, omop.COLUMNS[0])
+        found = read_csv_rows(path, columns, on_error=raise_error)
+        rows = (({**row}, omop.read_modifiers(row)) for _, row in found)
+
+        def read(item: tuple[Any, dict[str, str]]) -> list[Link]:
+            row, modifiers = item
+            return [Link(row[omop.TERM], modifiers.get("cui"), self.by_people)]
+
+        changed = self.update_all(rows, read)
+        bar = show_progress(changed, unit="rows", quiet=not progress)
+        with write_atomically(output) as file:
+            text = TextIOWrapper(file, "utf8", newline="", write_through=True)
+            writer = csv.writer(text)
+            writer.writerow(omop.COLUMNS)
+            for (row, modifiers), ((link, update),) in bar:
+                self.add(row[omop.COLUMNS[0]], link, None, update)
                 if update.status != KEPT:
-                    cells[-1 if status is None else status] = update.status
-                    cui = update.cui or ""
-                    if is_sssom:
-                        cui = make_curie(cui) if cui else NOTHING
-                    cells[find_id(row)] = cui
-                    if label is not None and update.name is not None:
-                        cells[label] = update.name
-                yield cells
+                    codes = self.describe(update.cui)["codes"] if update.cui else {}
+                    linked = update.linked
+                    if linked is not None and linked.cui == update.cui:
+                        first: Any = next(iter(linked.accepted), {})
+                        modifiers |= {name: first.get(name) for name in SCORED}
+                    modifiers |= {"cui": update.cui or "", STATUS: update.status}
+                    omop.change_row(row, codes, modifiers)
+                writer.writerow(row.values())
+            text.detach()
 
-    return header if status is not None else [*header, STATUS], change()
+    def change_rows(
+        self,
+        path: Path,
+        header: list[str],
+        rows: Iterator[list[Cell]],
+        columns: PairColumns | None,
+    ) -> Iterator[list[Cell]]:
+        """Yield the rows of a table with their status."""
+        usual = next((u for u in USUAL if {u.text, u.id} <= {*header}), None)
+        chosen = columns or usual
+        if chosen is None:
+            raise SapbertError(
+                "E410",
+                f"{path}: Expected a file of `link` or `map`, or SSSOM, but got other "
+                "columns. Pass `--text` and `--id`.",
+            )
+        text, id, label = find_columns(path, header, chosen[:3])
+        assert text is not None
+        assert id is not None
+        place_of = {name: place for place, name in enumerate(header)}
+        by_hand, status = place_of.get(CHOSEN), place_of.get(STATUS)
+        made_by = place_of.get(MADE_BY)
+        is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
+        like = next(iter(self.updater.new), "")
 
+        def find_id(row: Sequence[Cell]) -> int:
+            """Return the place of the id that holds: what a person chose is first."""
+            chosen = by_hand is not None and text_of(row[by_hand]).strip()
+            return by_hand if chosen and by_hand is not None else id
 
-def write_sssom(
-    file: IO[bytes], path: Path, header: Iterable[Sequence[Cell]], rows: Iterable[Any]
-) -> None:
-    """Write mappings below the metadata of the file that they are from."""
-    for _, line in read_lines(path):
-        if not line.startswith(COMMENT):
-            break
-        file.write(f"{line}\n".encode())
-    write_text(file, header, TSV)
-    write_text(file, rows, TSV)
+        def read(row: Sequence[Cell]) -> list[Link]:
+            cui = text_of(row[find_id(row)]).strip()
+            if is_sssom:
+                cui = read_curie(cui, like)
+            person = (
+                self.by_people
+                or find_id(row) != id
+                or (made_by is not None and text_of(row[made_by]) == PERSON)
+            )
+            none = cui in ("", NIL, NOTHING)
+            return [Link(text_of(row[text]), None if none else cui, person)]
+
+        for number, (row, ((link, update),)) in enumerate(
+            self.update_all(rows, read), 2
+        ):
+            name = None if label is None else text_of(row[label])
+            self.add(str(number), link, name, update)
+            cells = [*row] if status is not None else [*row, ""]
+            if update.status != KEPT:
+                cells[-1 if status is None else status] = update.status
+                cui = update.cui or ""
+                if is_sssom:
+                    cui = make_curie(cui) if cui else NOTHING
+                cells[find_id(row)] = cui
+                if label is not None and update.name is not None:
+                    cells[label] = update.name
+            yield cells

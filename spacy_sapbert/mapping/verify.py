@@ -25,7 +25,8 @@ from ..io.reading import check_file
 from ..io.writing import write_atomically
 from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
 from ..vocabularies.ids import rewrite_id
-from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
+from .sssom import check_sssom, write_again
+from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows
 from .terms import is_term
 
 if TYPE_CHECKING:
@@ -55,10 +56,11 @@ SSSOM = PairColumns("subject_label", "object_id", "object_label")
 Pair = tuple[str, str, str, str]  # text, id, label and context; "" = none
 
 
-def check_verified(output: Path) -> None:
-    """Raise an error if the ending of an output is not known."""
+def check_verified(path: Path, output: Path) -> None:
+    """Raise an error if an output has no ending that a verified table can have."""
     if output.suffix.lower() != HTML:
         find_kind(output)
+        check_sssom(path, output)
 
 
 def choose_columns(
@@ -102,7 +104,7 @@ def verify_table(
         else:
             added = [f"{PREFIX}{name}" for name in FIELDS]
             cells = (row + list_cells(verdict) for row, verdict in counted)
-            write_table(output, [*header, *added], cells)
+            write_again(path, output, [*header, *added], cells)
     return counts
 
 

@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.registry import list_formats
 from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.edits.diff import compare_kbs
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -22,7 +27,7 @@ from tests.commands import invoke
 from tests.thousand_names import make_concepts
 
 OLD = [
-    Concept("C1", ["Heart attack", "Myocardial infarction"]),
+    Concept("C1", ["Heart attack", "Myocardial infarction"], codes={"OMOP": ["1"]}),
     Concept("C2", ["Fever", "Pyrexia"]),
     Concept("C3", ["Kidney stone", "Renal calculus"]),
     Concept("C4", ["Old illness"]),
@@ -31,7 +36,12 @@ OLD = [
 ]
 # C1 and its earlier id became C11; C4 is gone; C5 was split; C6 is as it was.
 NEW = [
-    Concept("C11", ["Heart attack", "Myocardial infarction"], retired=["C1", "C0"]),
+    Concept(
+        "C11",
+        ["Heart attack", "Myocardial infarction"],
+        codes={"OMOP": ["11"]},
+        retired=["C1", "C0"],
+    ),
     Concept("C2", ["Fever", "Pyrexia"]),
     Concept("C3", ["Kidney stone", "Renal calculus", "Nephrolith"]),
     Concept("C5", ["Asthma"]),
@@ -148,27 +158,143 @@ def read_dicts(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_what_link_writes_is_updated(
-    releases: Releases, tmp_path: Path, ending: str
+WRITTEN = [  # the others are for people
+    name for name in list_formats("write") if name not in ("table", "html")
+]
+TEXT = "Heart attack today.\nThen wheezing, fever."
+FOUND, MOVED = ["C1", "C5", "C2", "C6"], ["C11", "C7", "C2", "C6"]
+
+
+@pytest.fixture(scope="module")
+def written(releases: Releases, tmp_path_factory: Any) -> dict[str, Path]:
+    """What `link` writes in each format with the old release, and a DocBin."""
+    folder = tmp_path_factory.mktemp("written")
+    notes = folder / "notes.csv"
+    notes.write_text(f'id,text\n7,"{TEXT}"\n8,Migraine and nothing else\n', "utf8")
+    nlp = spacy.blank("en")
+    config = {"kb": str(releases.folders[0])}
+    nlp.add_pipe("sapbert_mentions", config=config)
+    nlp.add_pipe("sapbert_linker", config=config)
+    pipeline = folder / "pipeline"
+    nlp.to_disk(pipeline)
+    outputs = {}
+    for name in WRITTEN:
+        ending = {"omop": ".csv", "brat": ""}.get(name)
+        if ending is None:
+            ending = list_formats()[name].suffixes[0]
+        outputs[name] = folder / f"{name}{ending}"
+        link_files(
+            LinkJob((notes,), outputs[name], pipeline=str(pipeline), format=name)
+        )
+    docs = DocBin(store_user_data=True)
+    for doc in (nlp(TEXT), nlp("Migraine and nothing else")):
+        docs.add(doc)
+    outputs["spacy"] = folder / "docs.spacy"
+    docs.to_disk(outputs["spacy"])
+    return outputs
+
+
+def read_cuis(name: str, path: Path) -> list[str]:
+    """Return the ids in a linked file, by another way than `update` reads them."""
+    if name == "omop":
+        cells = [row["term_modifiers"] for row in read_dicts(path)]
+        return [cell.partition("cui=")[2].split(",")[0] for cell in cells]
+    return [
+        "|".join(chain(*mention.parts))
+        for document in read_corpus(path)
+        for mention in document.mentions
+    ]
+
+
+def list_files(path: Path) -> dict[str, bytes]:
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "spacy"])
+def test_every_format_of_link_is_updated(
+    releases: Releases, written: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("Heart attack, then wheezing and fever.", "utf8")
-    linked, moved = tmp_path / f"linked.{ending}", tmp_path / f"moved.{ending}"
-    link_files(LinkJob((note,), linked, kb=str(releases.folders[0]), mentions="names"))
-    result = update_file(releases.old, releases.new, linked, moved)
-    assert result.counts == {"moved": 1, "relinked": 1, "kept": 1}
-    if ending == "jsonl":
-        entities = json.loads(moved.read_text("utf8"))["entities"]
-    else:
-        entities = read_dicts(moved)
-    found = [(e["cui"], e.get("update") or "") for e in entities]
-    assert found == [("C11", "moved"), ("C7", "relinked"), ("C2", "")]
-    assert [row[4] for row in result.rows] == ["moved", "relinked"]
-    again = tmp_path / f"again.{ending}"
+    old, report = written[name], tmp_path / "report.csv"
+    moved, again, same = (
+        tmp_path / folder / old.name for folder in ("moved", "again", "same")
+    )
+    for path in (moved, again, same):
+        path.parent.mkdir()
+    assert read_cuis(name, old) == FOUND
+    result = update_file(releases.old, releases.new, old, moved, report=report)
+    assert read_cuis(name, moved) == MOVED
+    assert result.counts == {"moved": 1, "relinked": 1, "kept": 2}
+    statuses = [row["status"] for row in read_dicts(report)]
+    assert statuses == ["moved", "relinked"]
+    # nothing is lost: the same file without a new release, and with one again
+    update_file(releases.old, releases.old, old, same)
+    if name in ("csv", "parquet"):
+        assert [
+            {k: v for k, v in row.items() if k != "update"} for row in read_dicts(same)
+        ] == read_dicts(old)
+    elif name not in ("brat", "biocjson", "biocxml"):  # their scores are left out
+        assert list_files(same) == list_files(old)
     second = update_file(releases.old, releases.new, moved, again)
-    assert second.counts == {"kept": 3}
-    assert again.read_bytes() == moved.read_bytes()
+    assert second.counts == {"kept": 4}
+    assert list_files(again) == list_files(moved)
+
+
+def test_what_is_moved_has_the_facts_of_the_new_concept(
+    releases: Releases, written: dict[str, Path], tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved.jsonl"
+    update_file(releases.old, releases.new, written["jsonl"], moved)
+    first, wheezing, _ = json.loads(moved.read_text("utf8").splitlines()[0])["entities"]
+    assert (first["name"], first["update"]) == ("Heart attack", "moved")
+    assert (first["codes"], first["candidates"][0]["cui"]) == ({"OMOP": ["11"]}, "C11")
+    assert (wheezing["name"], wheezing["candidates"][0]["cui"]) == ("Wheezing", "C7")
+
+
+def test_ids_that_people_chose_move_only_if_they_were_retired(
+    releases: Releases, written: dict[str, Path], tmp_path: Path
+) -> None:
+    moved, report = tmp_path / "moved.pubtator", tmp_path / "report.csv"
+    words = [*releases.folders, written["pubtator"], "-o", moved, "--report", report]
+    invoke("update", *words, "--by-people", code=0)
+    assert read_cuis("pubtator", moved) == ["C11", "C5", "C2", "C6"]
+    statuses = [(row["status"], row["other"]) for row in read_dicts(report)]
+    assert statuses == [("moved", ""), ("review", "C7")]
+
+
+def test_a_folder_is_written_by_the_command(
+    releases: Releases, written: dict[str, Path], tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    for code, words in ((0, []), (1, []), (0, ["--force"])):
+        invoke(
+            "update", *releases.folders, written["brat"], "-o", moved, *words, code=code
+        )
+        assert read_cuis("brat", moved) == MOVED
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "output", "code"),
+    [
+        ("a.pubtator", "1|t|Fever\n1|a|\n1\t0\t5\tFever\tX\tC2|C3\n", None, "E117"),
+        ("a.pubtator", "1|t|Fever\n1|a|\n", "b.csv", "E110"),
+        ("a.csv", "term,code\nFever,C2\n", "b.sssom.tsv", "E110"),
+        ("a.html", "<p>", None, "E110"),
+    ],
+)
+def test_what_cannot_be_written_again_is_an_error(
+    releases: Releases,
+    tmp_path: Path,
+    name: str,
+    content: str,
+    output: str | None,
+    code: str,
+) -> None:
+    path, moved = tmp_path / name, tmp_path / (output or f"moved-{name}")
+    path.write_text(content, "utf8")
+    with pytest.raises(SapbertError, match=code):
+        update_file(releases.old, releases.new, path, moved)
+    assert not moved.exists()
 
 
 def test_decisions_in_a_mapped_table_stay(releases: Releases, tmp_path: Path) -> None:

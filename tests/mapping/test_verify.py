@@ -87,6 +87,29 @@ def test_sssom_needs_no_names_of_columns(kb: KnowledgeBase, tmp_path: Path) -> N
     assert (second["verify_verdict"], second["verify_cui"]) == ("right", "C0000004")
 
 
+def test_sssom_is_written_with_its_metadata(kb: KnowledgeBase, tmp_path: Path) -> None:
+    path, output, again = (tmp_path / f"{n}.sssom.tsv" for n in ("in", "out", "again"))
+    head = [
+        "#curie_map:",
+        "#  UMLS: https://example.org/",
+        "subject_id\tsubject_label\tobject_id\tobject_label\tconfidence",
+    ]
+    row = "A:1\tFever\tUMLS:C0000001\tFever\t0.9"
+    path.write_text("\n".join([*head, row]) + "\n", "utf8")
+    invoke("verify", kb.folder, path, "-o", output, code=0)
+    written = output.read_text("utf8").splitlines()
+    assert written[:2] == head[:2]
+    assert written[2].startswith(f"{head[2]}\tverify_verdict\t")
+    assert written[3].startswith(f"{row}\twrong\t")
+    assert len(written) == 4
+    invoke("verify", kb.folder, output, "-o", again, code=0)
+    assert again.read_bytes() == output.read_bytes()
+    write_table(tmp_path / "in.csv", HEADER, ROWS)
+    words = ["--text", "term", "--id", "code", "-o", tmp_path / "b.sssom.tsv"]
+    result = invoke("verify", kb.folder, tmp_path / "in.csv", *words, code=1)
+    assert "E110" in result.output
+
+
 def test_page_has_what_is_not_right(kb: KnowledgeBase, tmp_path: Path) -> None:
     rows = [*ROWS, ["9", "<b>Fever</b>", "C0000008", ""]]
     write_table(tmp_path / "in.csv", HEADER, rows)

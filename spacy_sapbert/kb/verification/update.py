@@ -8,12 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...io.cache import LruCache
 from ...linking.features import LITTLE
+from ...linking.link import Linked
 from ...linking.ranking import has_text
 from ...linking.text import WORDS_KEPT, list_words, read_mention
 from ...vocabularies.compare import Difference
+from ..database import is_encodable
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase
@@ -29,6 +32,7 @@ NAMING = ("added", "removed", "retired", "renamed", "names")  # they change answ
 SHARED = 0.5  # of the weight of the words of two texts, from which on they are near
 RAREST = 3  # words of a text by which changed names are looked up
 LINKS_AT_ONCE = 5_000
+ANSWERS_KEPT = 10_000  # texts that were linked again, about 10 KB each
 
 
 class Link(NamedTuple):
@@ -59,7 +63,7 @@ class Update:
     other: str | None = None
     other_name: str | None = None
     why: str = ""
-    linked: Any = None
+    linked: Linked | None = None
 
 
 class ChangedNames:
@@ -122,39 +126,48 @@ class Updater:
                 names += old[cui].aliases
         self.names = ChangedNames(names, new)
         self.is_near = lru_cache(WORDS_KEPT)(self.names.is_near)
-        self.decided: dict[Link, Update] = {}
-        self.linked = 0  # distinct texts
+        self.answers: LruCache[str, Linked] = LruCache(ANSWERS_KEPT)
+        self.linked = 0  # texts; one that comes again after many others counts twice
 
     def update(self, links: Sequence[Link]) -> list[Update]:
         """See `KnowledgeBase.update`."""
-        for start in range(0, len(links), LINKS_AT_ONCE):
-            some = links[start : start + LINKS_AT_ONCE]
-            missing = [each for each in dict.fromkeys(some) if each not in self.decided]
-            self.decided |= self.decide(missing)
-        return [self.decided[link] for link in links]
+        return [
+            update
+            for start in range(0, len(links), LINKS_AT_ONCE)
+            for update in self.decide(links[start : start + LINKS_AT_ONCE])
+        ]
 
-    def decide(self, links: Sequence[Link]) -> dict[Link, Update]:
-        cuis = {link.cui for link in links if link.cui}
+    def decide(self, links: Sequence[Link]) -> list[Update]:
+        distinct = dict.fromkeys(links)
+        cuis = {link.cui for link in distinct if link.cui and is_encodable(link.cui)}
         names = self.new.store.names_of_cuis(cuis)
         current = self.new.store.current_cuis(cuis)
         names |= self.new.store.names_of_cuis(current.values())
         again = {
             link: read_mention(link.text)
-            for link in links
+            for link in distinct
             if has_text(link.text) and self.can_change(link, names, current)
         }
-        texts = [*dict.fromkeys(again.values())]
-        self.linked += len(texts)
-        answers = dict(zip(texts, self.new.link(texts), strict=True))
-        return {
+        answers = self.link(dict.fromkeys(again.values()))
+        decided = {
             link: self.judge(
                 link,
                 names,
                 current.get(link.cui or ""),
                 answers[again[link]] if link in again else None,
             )
-            for link in links
+            for link in distinct
         }
+        return [decided[link] for link in links]
+
+    def link(self, texts: Iterable[str]) -> Mapping[str, Linked]:
+        """Link texts with the new release, those that were not linked before."""
+        answers = self.answers.get_many(texts)
+        missing = [text for text in texts if text not in answers]
+        added = dict(zip(missing, self.new.link(missing), strict=True))
+        self.answers.put_many(added)
+        self.linked += len(missing)
+        return answers | added
 
     def can_change(
         self, link: Link, names: Mapping[str, str], current: Mapping[str, str]
@@ -170,7 +183,11 @@ class Updater:
         return gone or link.cui in self.changed or self.is_near(link.text)
 
     def judge(
-        self, link: Link, names: Mapping[str, str], current: str | None, linked: Any
+        self,
+        link: Link,
+        names: Mapping[str, str],
+        current: str | None,
+        linked: Linked | None,
     ) -> Update:
         """Return what becomes of a link; `linked` is the new link of its text, if any.
 

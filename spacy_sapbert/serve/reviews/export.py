@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ...formats.entities import LinkedDoc, LinkedEntity
+from ...formats.entities import LinkedDoc, LinkedEntity, describe_mention
 from ...formats.gold import NIL, GoldDocument, GoldMention
 from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
@@ -60,21 +60,14 @@ def make_entity(
     """Return a decision as a linked entity."""
     chosen = None if decision.chosen == NIL else decision.chosen
     concept = kb.concept(chosen) if chosen else None
-    return {
-        "start": decision.start,
-        "end": decision.end,
-        "text": document.text[decision.start : decision.end],
-        "label": decision.label,
-        "cui": chosen,
-        "name": concept.name if concept else None,
-        "score": None,
-        "probability": None,
-        "types": concept.types if concept else [],
-        "codes": concept.codes if concept else {},
-        "candidates": [],
-        "note": None if chosen else "reviewed",
-        "tie": None,
-    }
+    text = document.text[decision.start : decision.end]
+    place = decision.start, decision.end, text, decision.label
+    entity = describe_mention(*place, chosen)
+    if concept is not None:
+        entity["name"] = concept.name
+        entity["types"], entity["codes"] = concept.types, concept.codes
+    entity["note"] = None if chosen else "reviewed"
+    return entity
 
 
 def make_docs(
