@@ -135,8 +135,9 @@ def search_blocks(
     for numbers, vectors in blocks:
         cosines = queries @ vectors.T  # (n, m)
         numbers = np.broadcast_to(numbers, cosines.shape)
-        rows = np.concatenate([rows, numbers], axis=1)
-        scores = np.concatenate([scores, cosines], axis=1)
+        best = keep_best(numbers, cosines, k)  # fewer than are copied below
+        rows = np.concatenate([rows, best[0]], axis=1)
+        scores = np.concatenate([scores, best[1]], axis=1)
         rows, scores = keep_best(rows, scores, k)
     return best_first(rows, scores)
 
@@ -150,10 +151,12 @@ def keep_best(
     """
     if scores.shape[1] <= k:
         return rows, scores
-    last = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]  # the k-th, (n, 1)
-    above = scores > last
-    tied = scores == last
-    room = k - above.sum(axis=1, keepdims=True)
-    kept = above | (tied & (tied.cumsum(axis=1) <= room))
+    place = scores.shape[1] - k
+    last = np.partition(scores, place, axis=1)[:, place : place + 1]  # the k-th, (n, 1)
+    kept = scores >= last
+    if np.count_nonzero(kept) > k * len(kept):
+        tied = scores == last
+        room = k - (kept & ~tied).sum(axis=1, keepdims=True)
+        kept &= ~tied | (tied.cumsum(axis=1) <= room)
     shape = (len(rows), k)
     return rows[kept].reshape(shape), scores[kept].reshape(shape)
