@@ -83,9 +83,9 @@ def wait_for_end(process):
 
 @POSIX
 @pytest.mark.parametrize("number", SIGNALS)
-def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_process):
+def test_signal_removes_the_part_of_link(exported_kb, tmp_path, number, new_process):
     output = tmp_path / "out.jsonl"
-    process, part = start_link(new_process, sample_kb, output)
+    process, part = start_link(new_process, exported_kb, output)
     assert SENTINEL in part.read_text("utf8")
     assert part.stat().st_mode & 0o777 == 0o600
     process.send_signal(number)
@@ -99,10 +99,10 @@ def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number, new_proces
 
 @POSIX
 def test_second_hangup_while_python_exits_changes_nothing(
-    sample_kb, tmp_path, new_process
+    exported_kb, tmp_path, new_process
 ):
     """A terminal that is closed sends two."""
-    process, _ = start_link(new_process, sample_kb, tmp_path / "out.jsonl")
+    process, _ = start_link(new_process, exported_kb, tmp_path / "out.jsonl")
     process.send_signal(signal.SIGHUP)
     while b"Stopped" not in process.stderr.readline():
         pass
@@ -115,9 +115,11 @@ def test_second_hangup_while_python_exits_changes_nothing(
 
 
 @POSIX
-def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path, new_process):
+def test_signal_that_is_ignored_stays_ignored(exported_kb, tmp_path, new_process):
     output = tmp_path / "out.jsonl"
-    process, part = start_link(new_process, sample_kb, output, ignored=(signal.SIGHUP,))
+    process, part = start_link(
+        new_process, exported_kb, output, ignored=(signal.SIGHUP,)
+    )
     process.send_signal(signal.SIGHUP)
     time.sleep(0.5)
     assert process.poll() is None
@@ -177,8 +179,8 @@ def lose_signal():
 
 
 @FULL
-def test_full_output_is_an_error_in_one_line(lines, sample_kb, new_process):
-    words = ("spacy", "sapbert", "link", sample_kb, lines)
+def test_full_output_is_an_error_in_one_line(lines, exported_kb, new_process):
+    words = ("spacy", "sapbert", "link", exported_kb, lines)
     code, stderr = run_full(new_process, *words)
     assert code == 1, stderr
     error = next(line for line in stderr.splitlines() if "E004" in line)
@@ -187,7 +189,7 @@ def test_full_output_is_an_error_in_one_line(lines, sample_kb, new_process):
     for unwanted in ("Traceback", "Exception ignored", SENTINEL):
         assert unwanted not in stderr
     # a table is printed without a flush
-    code, stderr = run_full(new_process, "spacy_sapbert", "kb", "info", sample_kb)
+    code, stderr = run_full(new_process, "spacy_sapbert", "kb", "info", exported_kb)
     assert code == 1
     assert re.fullmatch(r"✘ \[E004\] Expected .* the standard output .*\n", stderr)
 
@@ -204,12 +206,12 @@ def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
 
 
 @POSIX
-def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb, new_process):
+def test_pipe_that_is_closed_ends_a_command_without_a_message(exported_kb, new_process):
     words = [sys.executable, "-m", "spacy_sapbert", "kb", "search"]
     reading, writing = os.pipe()
     os.close(reading)
     done = new_process.run(
-        [*words, str(sample_kb), "fever"], stdout=writing, stderr=new_process.PIPE
+        [*words, str(exported_kb), "fever"], stdout=writing, stderr=new_process.PIPE
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")

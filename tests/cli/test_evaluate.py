@@ -18,7 +18,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.probability import log_odds
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
-from tests.faults import DONE, KILLED, REFUSED, stop_at
+from tests.faults import DONE, KILLED, REFUSED, import_once, stop_at
 
 SENTINEL = "xyzzy"
 GOLD = f"""mention\tids
@@ -140,14 +140,13 @@ def test_evaluate_of_ids_in_another_form_is_an_error(
 
 def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
     """Stop an evaluation at many writes: each output is whole, or there is none."""
-    from transformers import AutoModel  # noqa: F401, once and not in each fork
 
     def write_all(folder: Path) -> None:
         outputs = ["--output", folder / "e.json", "--predictions", folder / "p.jsonl"]
         outputs += ["--errors", folder / "e.html", "--errors", folder / "e.jsonl"]
         app([str(word) for word in ("evaluate", kb, gold, "--quiet", *outputs)])
 
-    assert stop_at("kill", 1000, lambda: write_all(work / "whole")) == DONE
+    import_once(lambda: write_all(work / "whole"), work / "modules")
     whole = {path.name: path.read_bytes() for path in (work / "whole").iterdir()}
     assert len(whole) == 4
     few = range(1, 60, 4)

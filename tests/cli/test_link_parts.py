@@ -18,7 +18,7 @@ from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from tests.commands import invoke
-from tests.faults import DONE, KILLED, REFUSED, stop_at
+from tests.faults import DONE, KILLED, REFUSED, import_once, stop_at
 
 SENTINEL = "SENTINELTEXT"
 
@@ -60,14 +60,12 @@ def test_link_parts_run_twice_writes_nothing(lines, sample_kb, tmp_path, whole):
 
 def stop_linking(words, output, whole):
     """Stop the command at many writes; what its state lists is complete."""
-    from transformers import AutoModel  # noqa: F401, once and not in each fork
-
-    spacy.blank("en")
     listed = {}
 
     def link(folder):
         app([*words, "--output", str(folder)])
 
+    import_once(lambda: link(output / "first"), output / "modules")
     for how, few in (("kill", range(1, 1000, 5)), ("full", range(1, 1000, 9))):
         listed[how] = []
         for moment in few:
@@ -259,7 +257,7 @@ def run_script(new_process, script, *parts, timeout=300):
     )
 
 
-def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_process):
+def test_link_processes_write_the_same_bytes(lines, exported_kb, tmp_path, new_process):
     nlp = spacy.blank("en")
     docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]
     docs[0].ents = [docs[0].char_span(10, 17, label="DRUG")]
@@ -269,14 +267,14 @@ def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path, new_pro
     for number in (1, 2):
         output = tmp_path / f"{number}.jsonl"
         more = (tmp_path / "docs.spacy", "--n-process", number)
-        result = link(lines, sample_kb, output, *more)
+        result = link(lines, exported_kb, output, *more)
         assert "10 documents, 8 entities, 8 linked" in result.stderr
         written.append(output.read_bytes())
     assert written[0] == written[1]
     size = ("--shard-size", 3)
-    link(lines, sample_kb, tmp_path / "one", *size)
+    link(lines, exported_kb, tmp_path / "one", *size)
     before = contents(tmp_path / "one")
-    result = link(lines, sample_kb, tmp_path / "one", *size, "--n-process", 2)
+    result = link(lines, exported_kb, tmp_path / "one", *size, "--n-process", 2)
     assert "7 documents" in result.stderr  # it resumes what one process has written
     assert contents(tmp_path / "one") == before
     assert new_process.context().active_children() == []
@@ -306,14 +304,14 @@ def test_link_processes_use_one_version_although_one_is_published_meanwhile(
 
 
 def test_link_processes_failing_component_is_the_same_error(
-    script, lines, sample_kb, tmp_path, make_component, new_process
+    script, lines, exported_kb, tmp_path, make_component, new_process
 ):
     pipeline = make_component("test_processes_failing")
     runpy.run_path(str(script))
     more = ("--pipeline", pipeline, "--shard-size", 1)
-    one = link(lines, sample_kb, tmp_path / "one", *more, code=1)
+    one = link(lines, exported_kb, tmp_path / "one", *more, code=1)
     more = (*more, "--n-process", 2)
-    two = run_script(new_process, script, lines, sample_kb, tmp_path / "two", *more)
+    two = run_script(new_process, script, lines, exported_kb, tmp_path / "two", *more)
     assert two.returncode == 1, two.stderr
     told = [" ".join(text.split()) for text in (one.output, two.stdout + two.stderr)]
     written = [contents(tmp_path / name) for name in ("one", "two")]
@@ -329,16 +327,16 @@ def test_link_processes_failing_component_is_the_same_error(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
 def test_link_processes_dead_worker_is_an_error_with_the_ids(
-    script, lines, sample_kb, tmp_path, make_component, new_process
+    script, lines, exported_kb, tmp_path, make_component, new_process
 ):
     """The parts before it stay, and the same command goes on after them."""
-    link(lines, sample_kb, tmp_path / "expected", "--shard-size", 1)
+    link(lines, exported_kb, tmp_path / "expected", "--shard-size", 1)
     expected = contents(tmp_path / "expected")
     pipeline = make_component("test_processes_dying")
     more = ("--pipeline", pipeline, "--n-process", 2, "--shard-size", 1)
     output = tmp_path / "out"
     (tmp_path / "dies").touch()
-    done = run_script(new_process, script, lines, sample_kb, output, *more)
+    done = run_script(new_process, script, lines, exported_kb, output, *more)
     assert done.returncode == 1, done.stderr
     told = " ".join((done.stdout + done.stderr).split())
     assert "[E748]" in told
@@ -347,7 +345,7 @@ def test_link_processes_dead_worker_is_an_error_with_the_ids(
     assert "heart" not in told
     assert len(contents(output)) < len(expected)
     (tmp_path / "dies").unlink()
-    done = run_script(new_process, script, lines, sample_kb, output, *more)
+    done = run_script(new_process, script, lines, exported_kb, output, *more)
     assert done.returncode == 0, done.stderr
     parts = {name for name in expected if name.startswith("part-")}
     written = contents(output)
@@ -377,7 +375,7 @@ def has_ended(number):
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_link_processes_end_with_their_parent(
-    script, lines, sample_kb, tmp_path, make_component, name, new_process
+    script, lines, exported_kb, tmp_path, make_component, name, new_process
 ):
     """A terminal sends Ctrl-C and SIGHUP to all processes, `kill` to one."""
     number = getattr(signal, name)
@@ -385,7 +383,7 @@ def test_link_processes_end_with_their_parent(
     output = tmp_path / "out.jsonl"
     more = ("--pipeline", pipeline, "--n-process", 2)
     process = new_process.start(
-        [sys.executable, str(script), *list_words(lines, sample_kb, output, *more)],
+        [sys.executable, str(script), *list_words(lines, exported_kb, output, *more)],
         stdout=new_process.PIPE,
         stderr=new_process.PIPE,
         start_new_session=True,
