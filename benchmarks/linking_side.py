@@ -18,14 +18,7 @@ from statistics import quantiles
 from typing import Any
 
 WARM_UP = 20  # first calls of one mention, not measured
-LIBRARIES = (
-    "spacy",
-    "openvino",
-    "spacy-transformers",
-    "transformers",
-    "torch",
-    "numpy",
-)
+LIBRARIES = ("spacy", "openvino", "transformers", "torch", "numpy")
 
 
 def load_linker(config: dict[str, Any]) -> Any:
