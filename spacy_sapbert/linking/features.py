@@ -177,6 +177,18 @@ def excludes(mention: Words, name: Words) -> bool:
     return False
 
 
+def says_more(mention: Words, name: Words) -> bool:
+    """Return whether a mention is a name with more words: a kind of what it names.
+
+    "malignant neoplasm" is one of "neoplasm", also if another name of that concept is
+    "benign neoplasm". What is negated is none.
+    """
+    words = {*name.words}
+    return (
+        mention.head in words and words < {*mention.words} and not mention.negated
+    )
+
+
 class Shared(NamedTuple):
     """What a mention and the concepts of its pool have in common.
 
@@ -185,8 +197,8 @@ class Shared(NamedTuple):
         weights: How rare they are. Shape: (words,).
         real: Which are words of names or of the encoder, bool. Shape: (words,).
         covered: Which are in a name of each concept, bool. Shape: (concepts, words).
-        excluded: Which concepts have no name without a numeral, letter or opposite that
-            excludes the mention, bool. Shape: (concepts,).
+        excluded: Which concepts are none that the mention means, bool; a numeral, a
+            letter or an opposite says so. Shape: (concepts,).
         name_weights: How rare the words of the nearest names are.
         most: The highest weight that there can be.
     """
@@ -396,11 +408,6 @@ def compute_features(
         max((cover_name(shared, doubtful, *pair) for pair in of_concept), default=0.0)
         for of_concept in pairs
     ]
-    excluded = [
-        concept
-        or (bool(of_concept) and all(excludes(m, name) for name, m in of_concept))
-        for concept, of_concept in zip(shared.excluded.tolist(), pairs, strict=True)
-    ]
     rarest = np.where((shares == 0) & shared.real, shared.weights, 0)
     columns: dict[str, Sequence[float]] = {
         "cosine": cosines,
@@ -431,7 +438,7 @@ def compute_features(
         ],
         MISSPELLED: misspelled,
         REAL: [not doubtful] * len(near),
-        EXCLUDED: excluded,
+        EXCLUDED: shared.excluded,
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:

@@ -157,6 +157,22 @@ def test_opposite_of_one_letter_counts_if_the_word_is_real(
         assert find_excluded(kb, "atypical rash") == ({"C6"} if more else set())
 
 
+def test_mention_that_says_more_than_a_name_of_a_concept_may_mean_it(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("C0", ["Neoplasm", "benign neoplasm"]),
+        Concept("C1", ["right knee pain", "pain of right knee"]),
+        Concept("C2", ["foot"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    texts = ["malignant neoplasms", "left knee pain", "right knee pain, severe"]
+    linked = kb.link(texts, threshold=0.0)
+    assert [each.candidates[0]["cui"] == "C1" for each in linked] == [0, 0, 1]
+    assert linked[0].cui == "C0"
+    assert linked[1].candidates[-1]["cui"] == "C1"
+
+
 def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
     store = kb.store
     (concept,) = store.numbers_of_cuis(["C2"]).values()

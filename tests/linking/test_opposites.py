@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from spacy_sapbert.linking.features import excludes, split_words
+from spacy_sapbert.linking.features import excludes, says_more, split_words
 from spacy_sapbert.linking.opposites import (
     OF_WORDS,
     WORDS,
@@ -86,6 +86,22 @@ def test_words_of_the_table_are_opposites_both_ways() -> None:
 def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> None:
     assert excludes(split_words(mention), split_words(name)) is expected
     assert excludes(split_words(name), split_words(mention)) is expected
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("malignant neoplasms", "neoplasm", True),
+        ("type IId von Willebrand disease", "type 2 von Willebrand disease", True),
+        ("deficiency of C2, type 1", "C2 deficiency", True),
+        ("neoplasm", "neoplasms", False),  # no more is said
+        ("deafness gene", "deafness", False),  # a gene
+        ("deaf mutism", "deafness", False),
+        ("no deafness", "deafness", False),
+    ],
+)
+def test_mention_says_more_than_a_name(mention: str, name: str, expected: bool) -> None:
+    assert says_more(split_words(mention), split_words(name)) is expected
 
 
 @pytest.mark.slow
