@@ -18,7 +18,14 @@ from statistics import quantiles
 from typing import Any
 
 WARM_UP = 20  # first calls of one mention, not measured
-LIBRARIES = ("spacy", "openvino", "transformers", "torch", "numpy")
+LIBRARIES = (
+    "spacy",
+    "openvino",
+    "spacy-transformers",
+    "transformers",
+    "torch",
+    "numpy",
+)
 
 
 def load_linker(config: dict[str, Any]) -> Any:

@@ -139,17 +139,10 @@ def check_package(project: Path) -> None:
 def test_annotated_ends_with_a_package(
     demo_folder: Path, project: Path, run: Callable[..., str]
 ) -> None:
-    """Of documents and a knowledge base of the user, as the page sets them."""
-    shutil.copytree(demo_folder / "models" / "sample" / "kb", project / "models" / "kb")
-    (project / "corpus").mkdir()
-    sample = project / "assets" / "sample" / "annotated.txt"
-    sample.rename(project / "corpus" / "mine")
+    shutil.copytree(demo_folder / "models", project / "models")
     detector = project / "experiments" / "annotated" / "cpu.cfg"
     shorten(detector, max_steps=60, eval_frequency=30)
-    values = {"vars.documents": "corpus/mine", "vars.annotated_kb": "models/kb"}
-    assert values.items() <= {*SET}
-    words = [word for key, value in values.items() for word in (f"--{key}", value)]
-    run("annotated", ".", *words)
+    run("annotated", ".")
     scores = read_scores(project)
     assert scores[FOUND]["gold"] == 56
     assert scores[FOUND]["f"]["value"] > 0.6
@@ -157,7 +150,37 @@ def test_annotated_ends_with_a_package(
     low, high = scores[FOUND]["f"]["interval"]
     assert low < scores[FOUND]["f"]["value"] < high
     check_package(project)
-    assert run("annotated", ".", *words).count("nothing changed") == 6
+    assert run("annotated", ".").count("nothing changed") == 6
+
+
+def test_annotated_ends_with_all_that_its_page_sets(
+    demo_folder: Path, project: Path, run: Callable[..., str]
+) -> None:
+    """With the transformer, one label, and documents and knowledge base of the user."""
+    shutil.copytree(demo_folder / "models" / "sample" / "kb", project / "models" / "kb")
+    (project / "corpus").mkdir()
+    sample = project / "assets" / "sample" / "annotated.txt"
+    sample.rename(project / "corpus" / "mine")
+    detector = project / "experiments" / "annotated" / "transformer.cfg"
+    shorten(detector, max_steps=2, eval_frequency=1)
+    # the tiny encoder has 64 positions
+    config = Config().from_disk(detector, interpolate=False)
+    spans = config["components"]["transformer"]["model"]["get_spans"]
+    spans.update(window=6, stride=5)
+    config.to_disk(detector)
+    values = {
+        "documents": "corpus/mine",
+        "annotated_kb": "models/kb",
+        "split_options": " --label Disease",
+        "detector": "experiments/annotated/transformer.cfg",
+        "detector_encoder": "models/kb/v1/encoder",
+    }
+    assert {f"vars.{name}" for name in values} <= {name for name, _ in SET}
+    run("annotated", ".", *(x for k, v in values.items() for x in (f"--vars.{k}", v)))
+    scores = read_scores(project)
+    assert scores[FOUND]["gold"] == 56
+    assert {name.partition(": ")[2] for name in scores} <= {"", "Disease"}
+    check_package(project)
 
 
 def test_all_ends_with_packages(

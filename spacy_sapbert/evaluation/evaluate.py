@@ -36,7 +36,7 @@ from .score_mentions import (
     select_mentions,
 )
 
-LIBRARIES = ("numpy", "spacy", "torch", "transformers")
+LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
 MANY = 10  # mentions without any known id, of which no accuracy says anything
 TOLERANCE = 1e-6  # by which equal cosines in float32 differ
 
