@@ -161,7 +161,7 @@ class WordTable:
             for of_concept in pairs
         ]
         excluded: np.ndarray = shared.excluded | np.array(by_names, dtype=bool)
-        left_out = {concept: rows for concept, rows in without}
+        left_out = {each.concept: each.rows for each in without}
         for number in np.flatnonzero(excluded).tolist():
             rows = left_out.get(concepts[number], frozenset())
             names = [] if rows is None else self.read_names(concepts[number], rows)

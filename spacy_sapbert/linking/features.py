@@ -184,9 +184,7 @@ def says_more(mention: Words, name: Words) -> bool:
     "benign neoplasm". What is negated is none.
     """
     words = {*name.words}
-    return (
-        mention.head in words and words < {*mention.words} and not mention.negated
-    )
+    return mention.head in words and words < {*mention.words} and not mention.negated
 
 
 class Shared(NamedTuple):
