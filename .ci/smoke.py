@@ -1,4 +1,4 @@
-"""What each installation can do with the sample: links, maps, verifies and serves.
+"""What each installation can do with the sample: link, map, verify, evaluate, serve.
 
 Usage: python .ci/smoke.py FOLDER, in which `exact`, `hnsw` and `faiss` are knowledge
 bases of the sample, each with that index, exported for OpenVINO.
@@ -82,6 +82,11 @@ def type_commands() -> None:
     assert FOUND["heart attack"] in Path("mapped.csv").read_text("utf8")
     call("verify", kb, "terms.csv", *ids, "-o", "verified.csv")
     assert FOUND["heart attack"] in Path("verified.csv").read_text("utf8")
+    Path("mentions.tsv").write_text(
+        "mention\tids\n" + "".join(map("{0[0]}\t{0[1]}\n".format, FOUND.items())),
+        "utf8",
+    )
+    assert "one of the first 5 is right 100.0%" in call("evaluate", kb, "mentions.tsv")
     assert ("Installation light" in call("info")) == light
     cui = FOUND["heart attack"]
     place = {"start": NOTE.index("heart attack"), "cui": cui}

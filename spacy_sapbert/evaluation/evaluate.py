@@ -2,8 +2,9 @@
 
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from .score_mentions import (
     select_mentions,
 )
 
-LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
+LIBRARIES = ("numpy", "spacy", "torch", "transformers")
 MANY = 10  # mentions without any known id, of which no accuracy says anything
 TOLERANCE = 1e-6  # by which equal cosines in float32 differ
 
@@ -57,13 +58,13 @@ class Evaluation(NamedTuple):
     answers: dict[str, list[Answer]]
 
 
-def describe_versions(libraries: Sequence[str] = LIBRARIES) -> dict[str, str]:
-    """Return the versions of Python, this package and some installed packages."""
-    return {
-        "python": platform.python_version(),
-        "spacy-sapbert": __version__,
-        **{name: version(name) for name in libraries},
-    }
+def describe_versions() -> dict[str, str]:
+    """Return the versions of Python, this package and the libraries that are there."""
+    versions = {"python": platform.python_version(), "spacy-sapbert": __version__}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):  # a light installation has no torch
+            versions[name] = version(name)
+    return versions
 
 
 def describe_settings(settings: EvaluationSettings) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.evaluation import calibration
+from spacy_sapbert.evaluation import calibration, evaluate
 from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import add_concepts
@@ -94,6 +94,13 @@ def write_predictions(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -
 
 
 OTHER = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
+
+
+def test_evaluate_lists_the_versions_of_what_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evaluate, "LIBRARIES", ("numpy", "not-installed"))
+    assert {*evaluate.describe_versions()} == {"python", "spacy-sapbert", "numpy"}
 
 
 def test_evaluate_compares_with_other_predictions(
