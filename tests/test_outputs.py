@@ -43,7 +43,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
     "sapbert kb diff": [[NONE, NONE, "--output", OUT]],
     "sapbert kb dump": [[NONE, "--output", OUT]],
-    "training fetch-encoder": [[OUT]],
+    "sapbert fetch-encoder": [[OUT]],
     "training pairs": [[NONE, OUT]],
     "training finetune-pairs": [[NONE, "--concepts", NONE, "--output", OUT]],
     "training translation-pairs": [[NONE, "--output", OUT]],
@@ -86,7 +86,7 @@ FOLDERS = {
     "sapbert assemble": "assembled.json",
     "sapbert kb build": "CURRENT",
     "sapbert teach": "CURRENT",
-    "training fetch-encoder": "sapbert.json",
+    "sapbert fetch-encoder": "sapbert.json",
     "training train": "sapbert.json",
 }
 CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]
@@ -135,7 +135,7 @@ def test_existing_output_is_an_error_without_force(
     forced = invoke(*command, "--force", app=APPS[app])
     assert "exists already" not in forced.output
     assert "No such option" not in forced.output
-    if name != "training fetch-encoder":  # it has no input that is missing
+    if name != "sapbert fetch-encoder":  # it has no input that is missing
         assert forced.exit_code in (1, 2)
         assert output.read_bytes() == b"of hours"
 

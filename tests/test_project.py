@@ -25,9 +25,10 @@ from spacy.cli._util import parse_config_overrides
 from thinc.api import Config
 from weasel.util import load_project_config
 
-from training.encoders.fetch import MODULE, PACKAGE
+from spacy_sapbert.encoder.minilm import MODULE, PACKAGE
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf8")
 PAGES = [ROOT / "README.md", ROOT / "project.yml", *sorted((ROOT / "docs").glob("*.*"))]
 TEXT = "\n".join(path.read_text("utf8") for path in PAGES if path.is_file())
 # variables that the pages set, with their values
@@ -35,7 +36,7 @@ SET = re.findall(r"""--(vars\.\w+) (\\?"[^"]*"|[^\s`'"\\]+)""", TEXT)
 TYPED = {*re.findall(r"spacy project run (\w+)", TEXT)}
 FOUND, LINKED = "mentions found", "mentions found and linked"
 # the tests below type them
-HERE = {"all", "annotated", "open", "serve", "unpack"}
+HERE = {"all", "annotated", "open", "sample", "serve", "unpack"}
 
 
 @pytest.fixture
@@ -86,8 +87,9 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(
         paths = [*command.get("deps", []), *command.get("outputs", [])]
         assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
         for line in command["script"]:
-            own = r"experiments/annotated/\w+\.py"
-            assert re.match(rf"python (-m (spacy|training|zipfile)|{own}) ", line)
+            own = r"(experiments/annotated|assets/sample)/\w+\.py( |$)"
+            modules = "-m (spacy|spacy_sapbert|training|build|zipfile) "
+            assert re.match(rf"python ({modules}|{own})", line)
             assert line.count("python ") == 1
 
 
@@ -231,6 +233,18 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
     nlp = spacy.load(project / "models" / "open" / "pipeline")
     ids = [ent.kb_id_ for ent in nlp("fever doid and fever mondo, cough, pain").ents]
     assert ids == ["C0000001", "C0000002", "C0000003", "MESH:D000001"]
+
+
+def test_sample_is_what_the_ten_lines_need(
+    project: Path, run: Callable[..., str], new_process: Any
+) -> None:
+    pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
+    shown = run("sample")
+    assert "the ten lines of README.md" in shown
+    (code,) = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    (output,) = re.findall(r"^```text\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    done = new_process.python(code, cwd=project)
+    assert done.stdout == output, done.stderr
 
 
 def test_serve_answers_until_it_is_stopped(project: Path, new_process: Any) -> None:

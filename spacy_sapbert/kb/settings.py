@@ -7,7 +7,13 @@ from typing import Any
 from ..errors import SapbertError, check_range
 from ..io.writing import link_file
 from .folder.layout import ENCODER, EXPORTED
-from .folder.publication import change_manifest, draft_version, lock_kb, lock_version
+from .folder.publication import (
+    change_manifest,
+    describe_files,
+    draft_version,
+    lock_kb,
+    lock_version,
+)
 from .folder.records import Calibration, IndexRecord, Manifest
 from .folder.versions import Version, read_version, verify_files
 from .indexes.registry import make_backend
@@ -72,7 +78,10 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
 
 
 def export_kb(folder: Path) -> float:
-    """Publish a version that OpenVINO can run; return what `export_encoder` does."""
+    """Publish a version that OpenVINO can run; return what `export_encoder` does.
+
+    If the export is the one that is there, no version is published.
+    """
     from ..encoder.export import export_encoder
     from ..encoder.huggingface import EncoderSettings
 
@@ -83,6 +92,7 @@ def export_kb(folder: Path) -> float:
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
         with draft_version(version.folder) as draft:
             kept = version.keep(overlay=True)
+            known = version.manifest.files
             # The encoder is opened as one folder, so the new version has all of it.
             for name in [name for name in kept if name.startswith(f"{ENCODER}/")]:
                 del kept[name]
@@ -91,8 +101,13 @@ def export_kb(folder: Path) -> float:
                     link_file(version.path(name), draft.path / name)
             target = draft.path / EXPORTED
             cosine = export_encoder(draft.path / ENCODER, target, settings)
-            draft.describe(version.manifest, kept)
-            draft.publish()
+            made = describe_files(draft.path)
+            if any(
+                name not in known or known[name].sha256 != record.sha256
+                for name, record in made.items()
+            ):
+                draft.describe(version.manifest, kept)
+                draft.publish()
     return cosine
 
 

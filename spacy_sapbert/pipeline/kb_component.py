@@ -168,6 +168,10 @@ class KbComponent(Pipe):
         self.opened = opened
         self.config: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        kb = self.opened.source if self.opened.kb is None else self.opened.kb
+        return f"<{type(self).__name__} {self.name}: {kb}>"
+
     @property
     def kb(self) -> "KnowledgeBase":
         return self.opened.get()

@@ -19,6 +19,7 @@ from ..encoder.encoder import EncoderConfig
 from ..errors import SapbertError, check_range
 from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
+from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from ..linking.parts import in_parts
@@ -151,6 +152,8 @@ class SapbertLinker(KbComponent):
     The arguments are explained in `DEFAULT_CONFIG`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
     """
+
+    kb_url_template = UrlTemplate()  # for displaCy
 
     @with_options
     def __init__(

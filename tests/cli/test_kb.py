@@ -1,6 +1,7 @@
 import csv
 import json
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -91,10 +92,13 @@ def test_kb_export_prints_how_equal_the_engines_are(
     assert run_kb("export-openvino", sample_kb, "--quiet", code=0).output == ""
 
 
-def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
+def test_kb_search_prints_candidates_in_order(sample_kb: Path, cold_kb: Path) -> None:
     words = ("search", sample_kb, "pyrexia", "head pain", "-k", 2)
     first, second = run_kb(*words, code=0).output.split("\n\nhead pain\n")
     rows = [line.split() for line in first.splitlines()[4:]]
+    assert "probability" not in first  # without a learned order there is none
+    learned = run_kb("search", cold_kb, "asthma", code=0).output
+    assert re.match(r"asthma \(probability of the first: 0\.\d{3}\)\n", learned)
     assert [row[0] for row in rows] == ["1", "2"]
     assert rows[0][1:] == ["1.000", "C0000004", "Fever", "Pyrexia", "T184"]
     assert "C0000007" in second

@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import export_kb
 
@@ -88,7 +88,8 @@ def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> N
     before = read_version(folder).manifest
     assert before.engines == ["torch"]
     export_kb(folder)
-    export_kb(folder)
+    export_kb(folder)  # the same, so there is no new version
+    assert list_versions(folder) == ["v1", "v2"]
     after = load_kb(folder).manifest
     assert after.engines == ["torch", "openvino"]
     same = {"files": before.files, "digest": before.digest}

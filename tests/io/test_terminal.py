@@ -28,8 +28,10 @@ def test_show_progress_without_a_terminal_writes_lines(
     monkeypatch.setattr(progress, "LINE_SECONDS", 1e-6)
     with show_progress(unit="names", total=total, desc="Index") as bar:
         bar.update(3)
+        bar.set_postfix_str("loss 0.5", refresh=False)
         bar.update(1)
     lines = capsys.readouterr().err.splitlines()
+    assert [line.endswith(", loss 0.5") for line in lines] == [False, True]
     of_all = "" if total is None else " of 4"
     starts = [line.partition(" names")[0] for line in lines]
     assert starts == [f"Index: 3{of_all}", f"Index: 4{of_all}"]
@@ -37,7 +39,7 @@ def test_show_progress_without_a_terminal_writes_lines(
     assert all(("left" in line) is (total is not None) for line in lines)
 
 
-def test_show_progress_is_silent_before_the_first_minute_or_if_quiet(
+def test_show_progress_is_silent_before_the_first_half_minute_or_if_quiet(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [*show_progress("abc", unit="names")] == ["a", "b", "c"]

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -178,6 +179,26 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
     without = Doc(nlp.vocab, words=WORDS)
     with pytest.warns(UserWarning, match=r"W556.*'sc'.*spans_key.*sapbert_linker"):
         assert "sc" not in nlp(without).spans
+
+
+def test_displacy_links_to_the_pages_of_concepts(nlp: Language) -> None:
+    linker = nlp.get_pipe("sapbert_linker")
+    doc = Doc(nlp.vocab, words=["fever", "頭痛"])
+    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
+    options = {"kb_url_template": linker.kb_url_template}
+    shown = displacy.render(nlp(doc), style="ent", options=options, jupyter=False)
+    cui = doc.ents[0].kb_id_
+    assert re.findall(r'href="(.+?)">(.+?)<', shown) == [
+        (f"https://uts.nlm.nih.gov/uts/umls/concept/{cui}", cui),
+        ("#", "NIL"),
+    ]
+
+
+def test_linker_shows_its_knowledge_base(sample_kb: Path) -> None:
+    linker = make_nlp(kb=str(sample_kb)).get_pipe("sapbert_linker")
+    assert repr(linker) == f"<SapbertLinker sapbert_linker: {sample_kb}>"
+    linker.open()
+    assert repr(linker) == f"<SapbertLinker sapbert_linker: {linker.kb!r}>"
 
 
 @pytest.mark.parametrize(

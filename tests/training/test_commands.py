@@ -1,19 +1,18 @@
 """Commands of training, and `check` before the first of them."""
 
+import re
 import shutil
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.commands import invoke
 from training.__main__ import COMMANDS, app
-from training.encoders.fetch import FILES, MODULE, PACKAGE, SHA256, fetch_encoder
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,25 +115,29 @@ def test_check_reads_the_settings_of_the_base(
     assert "[E203]" in invoke(*words, code=1).output
 
 
-def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
-    pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
-    folder = tmp_path / "encoder"
-    fetch_encoder(folder)
-    assert set(FILES) <= {path.name for path in folder.iterdir()}
-    assert read_settings(folder) == EncoderSettings("mean")
-    fetch_encoder(folder)  # without an error: it is there
+@pytest.fixture
+def old_signals() -> Iterator[None]:
+    """Training leaves its own handlers, since its process ends with it."""
+    old = {number: signal.getsignal(number) for number in (2, 15)}
+    yield
+    for number, handler in old.items():
+        signal.signal(number, handler)
 
 
-def test_fetch_encoder_refuses_weights_with_another_checksum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("old_signals")
+def test_train_writes_lines_to_a_log_and_ends_with_one(
+    pairs_file: Path,
+    settings: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model = tmp_path / MODULE / "model"
-    model.mkdir(parents=True)
-    (model.parent / "__init__.py").touch()
-    for name in FILES:
-        (model / name).write_bytes(b"other weights")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    with pytest.raises(SapbertError, match=SHA256):
-        fetch_encoder(tmp_path / "encoder")
-    assert not (tmp_path / "encoder").exists()
+    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
+    words = ["train", pairs_file, tmp_path / "encoder", *settings]
+    words += ["--training.steps", 2, "--training.batch_size", 16]
+    shown = invoke(*words, app=app, code=0)
+    lines = [line for line in shown.stderr.splitlines() if " steps, " in line]
+    assert [line.partition(" steps")[0] for line in lines] == ["1 of 2", "2 of 2"]
+    assert all(re.search(r" left, loss \d.*, mined \d+%, ", line) for line in lines)
+    end = " ".join(shown.stdout.split())  # it may be on two lines
+    assert re.fullmatch(r"✔ Wrote .*encoder: 2 steps, loss \S+ to \S+, \S+ s", end)
+    assert "2 of 2" not in invoke(*words, "--force", "--quiet", app=app).stderr

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 from pydantic import BaseModel
-from tqdm import tqdm
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.reading import file_digest, open_to_read
 from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from training.data.pairs import hash_text, read_pairs
@@ -168,7 +168,7 @@ def write_arrays(
     all_pairs = open_memmap(folder / PAIRS_FILE, "w+", PAIR, (pairs,))
     all_names = open_memmap(folder / NAMES_FILE, "w+", dtype, (names,))
     pair = name = 0
-    with tqdm(total=pairs, unit=" pairs", disable=not progress) as bar:
+    with show_progress(total=pairs, unit="pairs", quiet=not progress) as bar:
         for records, texts in number_pairs(pairs_path, lowercase=made_of.lowercase):
             all_pairs[pair : pair + len(records)] = records
             tokenised = tokenize_names(texts, tokenizer, dtype, made_of.pad)

@@ -14,6 +14,7 @@ from transformers.utils import logging
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
 from spacy_sapbert.errors import check_choice
+from spacy_sapbert.io.progress import format_count, format_time
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_folder_output
@@ -84,8 +85,7 @@ def train_command(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     paths = RunPaths.beside(pairs_path, output, corpus)
-    progress_bar = sys.stderr.isatty() and not quiet
-    if not progress_bar:
+    if quiet or not sys.stderr.isatty():
         logging.disable_progress_bar()  # of transformers 5, for the weights
     config = read_config(config_path, parse_overrides(context.args))
     ranks = start_ranks(device)
@@ -99,7 +99,7 @@ def train_command(
         config,
         force=force,
         ranks=ranks,
-        progress_bar=progress_bar and ranks.is_first,
+        progress_bar=ranks.is_first and not quiet,
         stop=stop,
     )
     if summary is not None and corpus is None and ranks.is_first:
@@ -116,5 +116,8 @@ def train_command(
         msg.warn("Stopped and saved. Repeat the same command to resume.")
         raise typer.Exit(stopped)
     if not quiet:
-        msg.table([(key.replace("_", " "), v) for key, v in summary.items()])
-        msg.good(f"Wrote {output}")
+        loss = f"loss {summary['first_loss']:.3f} to {summary['last_loss']:.3f}"
+        done = f"{format_count(summary['steps'], 'step')}, {loss}"
+        if "best_accuracy" in summary:
+            done += f", best Acc@1 {summary['best_accuracy']}"
+        msg.good(f"Wrote {output}: {done}, {format_time(summary['seconds'])}")

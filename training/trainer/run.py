@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from confection import Config
-from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER, save_encoder
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.progress import show_progress
 from spacy_sapbert.io.writing import (
     check_folder_output,
     check_kind,
@@ -163,8 +163,8 @@ def train(
         ranks=ranks,
         several=state.embedder.layout is not None,
     )
-    bar = tqdm(
-        total=total, initial=progress.step, unit=" steps", disable=not progress_bar
+    bar = show_progress(
+        total=total, initial=progress.step, unit="steps", quiet=not progress_bar
     )
     started = saved = time.monotonic()
     stopping = False
@@ -205,11 +205,12 @@ def train(
 
             log.append(entry)
             log_file.write(json.dumps(entry) + "\n")
-            bar.update()
             bar.set_postfix_str(
                 f"loss {result.loss:.4f}, mined {result.mined:.0%}, "
-                f"{result.pairs / result.seconds:.0f} pairs/s"
+                f"{result.pairs / result.seconds:.0f} pairs/s",
+                refresh=False,  # or each step would be a line in a log
             )
+            bar.update()
 
             stopping, is_late = any_rank(
                 [stop.is_set(), time.monotonic() - saved >= section.checkpoint_seconds],

@@ -230,4 +230,7 @@ def export(
 
     cosine = export_kb(kb)
     if not quiet:
-        msg.good(f"Wrote {kb}", f"Cosine to the encoder's own vectors: {cosine:.6f}")
+        msg.good(
+            f"OpenVINO runs the encoder of {kb}",
+            f"Cosine to the encoder's own vectors: {cosine:.6f}",
+        )

@@ -46,7 +46,11 @@ def show_result(mention: str, linked: "Linked") -> str:
     """Format the candidates of a mention as a table."""
     from ...formats.table import draw_table, shorten
 
-    note = f" ({linked.note})" if linked.note else ""
+    said = [linked.note] if linked.note else []
+    probability = linked.candidates[0]["probability"] if linked.candidates else None
+    if probability is not None:  # it orders the candidates, not the score
+        said.append(f"probability of the first: {probability:.3f}")
+    note = f" ({', '.join(said)})" if said else ""
     rows = list(map(candidate_row, linked.candidates))
     body = "\nno candidates\n"
     if rows:

@@ -36,6 +36,15 @@ def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
     return {**links, **rest}
 
 
+class UrlTemplate:
+    """The pages of concepts, as displaCy's option `kb_url_template`."""
+
+    @staticmethod
+    def format(cui: str) -> str:
+        """Return the address of a concept's page; "#" for NIL and unknown ids."""
+        return concept_url(cui) or "#"
+
+
 def concept_url(cui: str, links: Mapping[str, str] = ADDRESSES) -> str | None:
     """Return the address of a concept's page; None if no pattern matches."""
     for pattern, address in links.items():

