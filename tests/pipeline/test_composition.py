@@ -1,4 +1,4 @@
-"""The programs of two pages print what the pages say."""
+"""The programs of four pages print what the pages say."""
 
 import os
 import re
@@ -10,7 +10,8 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = "\n".join(
-    (DOCS / page).read_text("utf8") for page in ("first_hour.md", "recipes.md")
+    (DOCS / f"{page}.md").read_text("utf8")
+    for page in ("first_hour", "recipes", "deployment", "migration")
 )
 PROGRAM = re.compile(
     r"^```python\n(.*?)^```\n+```text\n(.*?)^```", re.DOTALL | re.MULTILINE
