@@ -17,7 +17,6 @@ from ..linking.features import (
     Features,
     Pool,
     Shared,
-    Words,
     compute_features,
     excludes,
     list_near,
@@ -96,13 +95,11 @@ class WordTable:
         """
         near = concepts[:FEWEST_CONCEPTS]
         numbers = [concept.entry.concept for concept in near]
-        pairs: list[list[tuple[Words, Words]]] = []
-        for concept in near:
+        excluded = self.compare(text, numbers, filter).excluded
+        for number, concept in enumerate(near):
             rules = self.store.rules_of(concept.entry.origin)
             name = split_words(concept.entry.alias, rules)
-            pairs.append([(name, split_words(text, rules))])
-        shared = self.compare(text, numbers, filter)
-        excluded = self.find_excluded(text, numbers, pairs, shared, filter)
+            excluded[number] |= excludes(split_words(text, rules), name)
         if not excluded.any():
             return concepts, False
         left = [c for c, e in zip(near, excluded, strict=True) if not e]
@@ -126,9 +123,17 @@ class WordTable:
         pairs = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
         numbers = [names.nearest.concept for names in pool.near.values()]
         shared = self.compare(text, numbers, filter, without=without)
-        excluded = self.find_excluded(
-            text, numbers, pairs, shared, filter, without=without
-        )
+        by_names = [
+            bool(of_concept) and all(excludes(m, name) for name, m in of_concept)
+            for of_concept in pairs
+        ]
+        excluded = shared.excluded | np.array(by_names, dtype=bool)
+        narrowed = np.zeros(len(numbers), dtype=bool)
+        left_out = {each.concept: each.rows for each in without}
+        for number in np.flatnonzero(excluded).tolist():
+            concept = numbers[number]
+            rows = left_out.get(concept, frozenset())
+            narrowed[number] = self.says_more(text, concept, filter, rows)
         of_names = {
             word
             for of_concept in pairs
@@ -136,51 +141,31 @@ class WordTable:
             for word in name.content
         }
         weights = self.weigh([*of_names], english=filter.is_english)
-        shared = shared._replace(name_weights=weights, excluded=excluded)
+        shared = shared._replace(
+            name_weights=weights, excluded=excluded & ~narrowed, narrowed=narrowed
+        )
         return compute_features(
             pool, pairs, shared, counts=counts, concept_counts=concept_counts
         )
 
-    def find_excluded(
-        self,
-        text: str,
-        concepts: Sequence[int],
-        pairs: Sequence[Sequence[tuple[Words, Words]]],
-        shared: Shared,
-        filter: Filter,
-        *,
-        without: Sequence[Without] = (),
-    ) -> np.ndarray:
-        """Return which concepts are none that a mention means, bool.
+    def says_more(
+        self, text: str, concept: int, filter: Filter, without: frozenset[int] | None
+    ) -> bool:
+        """Return whether a mention only says more than a name of a concept.
 
-        Their words exclude it, or all their nearest names in `pairs` do, but the
-        mention is no name of theirs with more words. Shape: (concepts,).
+        Names on the rows `without` do not count; None = no name does.
         """
-        by_names = [
-            bool(of_concept) and all(excludes(m, name) for name, m in of_concept)
-            for of_concept in pairs
-        ]
-        excluded: np.ndarray = shared.excluded | np.array(by_names, dtype=bool)
-        left_out = {each.concept: each.rows for each in without}
-        for number in np.flatnonzero(excluded).tolist():
-            rows = left_out.get(concepts[number], frozenset())
-            names = [] if rows is None else self.read_names(concepts[number], rows)
-            excluded[number] = not any(
-                says_more(split_words(text, rules), split_words(alias, rules))
-                for alias, rules in names
-                if rules == "english" or not filter.is_english
-            )
-        return excluded
-
-    def read_names(
-        self, concept: int, without: frozenset[int]
-    ) -> list[tuple[str, Rules]]:
-        """Return the names of a concept, each with the rules of its language."""
-        return [
-            (alias, self.store.rules_of(origin))
+        if without is None:
+            return False
+        return any(
+            says_more(split_words(text, rules), split_words(alias, rules))
             for alias, origin, row in self.store.names_of_concept(concept)
             if row not in without
-        ]
+            and (
+                (rules := self.store.rules_of(origin)) == "english"
+                or not filter.is_english
+            )
+        )
 
     def compare(
         self,
@@ -223,6 +208,7 @@ class WordTable:
             real=real,
             covered=covered,
             excluded=excluded,
+            narrowed=np.zeros(len(concepts), dtype=bool),
             name_weights={},
             most=self.most(english=english),
         )

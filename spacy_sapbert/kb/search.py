@@ -16,7 +16,15 @@ import numpy as np
 
 from ..io.cache import LruCache
 from ..linking.candidates import Entry, RankedEntry, round_score
-from ..linking.features import Features, Pool, Provenance, all_excluded, pool_concepts
+from ..linking.certainty import SURE
+from ..linking.features import (
+    NARROWED,
+    Features,
+    Pool,
+    Provenance,
+    all_excluded,
+    pool_concepts,
+)
 from ..linking.filters import Filter
 from ..linking.link import (
     EXCLUDED,
@@ -247,7 +255,11 @@ class MentionSearch:
             )
             best = rank_concepts(ordered, k=options.k)
             excluded = bool(pool.near) and all_excluded(features)
-            yield SearchResult(best, None, counts[number], probability, excluded)
+            first = pool.cuis.index(best[0].entry.cui) if best else 0
+            narrowed = bool(pool.near) and bool(features[NARROWED][first])
+            yield SearchResult(
+                best, None, counts[number], probability, excluded, narrowed
+            )
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""
@@ -337,7 +349,11 @@ def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
 def decide(
     result: SearchResult, threshold: Threshold, *, barred: bool = False
 ) -> str | None:
-    """Return why a mention has no concept; None = it has. `barred` as in `Mentions`."""
+    """Return why a mention has no concept; None = it has. `barred` as in `Mentions`.
+
+    Who sets no threshold gets a concept with another numeral or an opposite only if it
+    is sure that the mention means a kind of it.
+    """
     if barred:
         return "filtered"
     if result.excluded:
@@ -346,6 +362,8 @@ def decide(
         return "below_threshold"
     if threshold.cosine is not None:
         reached = round_score(result.ranked[0].score) >= threshold.cosine
-    else:
-        reached = (result.probability or 0) >= threshold.probability
-    return None if reached else "below_threshold"
+        return None if reached else "below_threshold"
+    probability = result.probability or 0
+    if probability < threshold.probability:
+        return "below_threshold"
+    return EXCLUDED if result.narrowed and probability < SURE else None

@@ -83,6 +83,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # whether the mention or a word of it may be a misspelled name of the candidate, and
 # whether all words of the mention are real ones. An excluded candidate is never right.
 MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
+NARROWED = "narrowed"  # … unless the mention only says more than one of its names
 FEATURES = tuple(name for group in GROUPS.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (
@@ -197,6 +198,8 @@ class Shared(NamedTuple):
         covered: Which are in a name of each concept, bool. Shape: (concepts, words).
         excluded: Which concepts are none that the mention means, bool; a numeral, a
             letter or an opposite says so. Shape: (concepts,).
+        narrowed: Which would be excluded, but the mention only says more than one of
+            their names, bool. Shape: (concepts,).
         name_weights: How rare the words of the nearest names are.
         most: The highest weight that there can be.
     """
@@ -206,6 +209,7 @@ class Shared(NamedTuple):
     real: np.ndarray
     covered: np.ndarray
     excluded: np.ndarray
+    narrowed: np.ndarray
     name_weights: Mapping[str, float]
     most: float
 
@@ -375,10 +379,10 @@ def compute_features(
 ) -> Features:
     """Compute the features of the candidates of a mention, float64, by name.
 
-    They are `FEATURES`, `MISSPELLED`, `REAL` and `EXCLUDED`. `pairs` is from
-    `list_near`. `counts` says how often the mention was annotated with each concept, ""
-    = with none; None = there are no annotations, so only `OF_NAMES` and `mention_share`
-    are computed. Shape of each: (concepts of the pool,).
+    They are `FEATURES`, `MISSPELLED`, `REAL`, `EXCLUDED` and `NARROWED`. `pairs` is
+    from `list_near`. `counts` says how often the mention was annotated with each
+    concept, "" = with none; None = there are no annotations, so only `OF_NAMES` and
+    `mention_share` are computed. Shape of each: (concepts of the pool,).
     """
     near = [*pool.near.values()]
     compared = [
@@ -437,6 +441,7 @@ def compute_features(
         MISSPELLED: misspelled,
         REAL: [not doubtful] * len(near),
         EXCLUDED: shared.excluded,
+        NARROWED: shared.narrowed,
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:

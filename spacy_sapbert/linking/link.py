@@ -45,6 +45,7 @@ class SearchResult(NamedTuple):
         probability: Of the first concept, by the ranker.
         excluded: Whether the mention excludes the first concept: they differ in a
             numeral, a single letter or an opposite.
+        narrowed: Whether they do, but the mention only says more than one of its names.
     """
 
     ranked: list[RankedEntry]
@@ -52,6 +53,7 @@ class SearchResult(NamedTuple):
     counts: Mapping[str, int] = MappingProxyType({})
     probability: float | None = None
     excluded: bool = False
+    narrowed: bool = False
 
 
 class Linked(NamedTuple):

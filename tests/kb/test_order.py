@@ -28,6 +28,7 @@ from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     EXCLUDED,
     MISSPELLED,
+    NARROWED,
     OF_NAMES,
     REAL,
     Features,
@@ -193,6 +194,7 @@ def compute(
         real=np.array([word in real for word in words]),
         covered=np.zeros(shape, bool) if covered is None else np.array(covered),
         excluded=np.array(excluded or [False] * shape[0]),
+        narrowed=np.zeros(shape[0], dtype=bool),
         name_weights={"heart": 1.0, "attack": 3.0},
         most=4.0,
     )
@@ -212,7 +214,7 @@ def test_features_of_three_concepts_by_hand() -> None:
     features = compute("hart atack", pool, covered=[[0, 0], [1, 0], [0, 0]])
     assert features.keys() == {
         *OF_NAMES,
-        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED),
+        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED, NARROWED),
     }
     assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
     assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])

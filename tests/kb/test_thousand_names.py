@@ -11,6 +11,7 @@ import pytest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.order.noise import disturb_names
+from spacy_sapbert.linking.certainty import SURE
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.text import NUMBER_WORDS, ORDINAL_WORDS, roman
@@ -74,6 +75,24 @@ def test_fixture_has_1000_names_and_an_order(built: KnowledgeBase) -> None:
     names = [alias for concept in built.concepts() for alias in concept.aliases]
     assert 900 < len(names) < 1100
     assert built.manifest.order is not None
+
+
+def test_mention_that_narrows_a_name_may_mean_it_if_that_is_sure(
+    thousand_names_kb: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(thousand_names_kb, tmp_path / "kb")
+    names = ["Borlun", "acute borlun", "borlun of the left ear"]
+    kb = add_concepts(load_kb(tmp_path / "kb"), [Concept("N1", names)])
+    mentions = ["chronic borlun", "borlun of the right ear"]
+    for linked in kb.link(mentions, threshold=0):
+        assert (linked.cui, linked.note) == ("N1", None)
+    for linked in kb.link(mentions):
+        first = linked.candidates[0]
+        sure = first["probability"] >= SURE
+        found = (first["cui"], linked.cui, linked.note)
+        assert found == ("N1", *(("N1", None) if sure else (None, "excluded")))
+    (negated,) = kb.link(["no borlun"], threshold=0)
+    assert negated.cui != "N1"
 
 
 # Filters

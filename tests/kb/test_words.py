@@ -157,20 +157,25 @@ def test_opposite_of_one_letter_counts_if_the_word_is_real(
         assert find_excluded(kb, "atypical rash") == ({"C6"} if more else set())
 
 
-def test_mention_that_says_more_than_a_name_of_a_concept_may_mean_it(
+def test_mention_says_more_than_a_name_that_counts(
     make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
-    concepts = [
-        Concept("C0", ["Neoplasm", "benign neoplasm"]),
-        Concept("C1", ["right knee pain", "pain of right knee"]),
-        Concept("C2", ["foot"]),
-    ]
+    spanish = Concept("C1", ["dolor"], languages={"SPA": [0]})
+    concepts = [Concept("C0", ["Neoplasm", "benign neoplasm"]), spanish]
     kb = load_kb(make_kb(tmp_path, concepts))
-    texts = ["malignant neoplasms", "left knee pain", "right knee pain, severe"]
-    linked = kb.link(texts, threshold=0.0)
-    assert [each.candidates[0]["cui"] == "C1" for each in linked] == [0, 0, 1]
-    assert linked[0].cui == "C0"
-    assert linked[1].candidates[-1]["cui"] == "C1"
+    numbers = kb.store.numbers_of_cuis(["C0", "C1"])
+    rows = {a: row for a, _, row in kb.store.names_of_concept(numbers["C0"])}
+    for text, cui, language, without, expected in (
+        ("malignant neoplasms", "C0", "en", [], True),
+        ("malignant neoplasms", "C0", "en", [rows["Neoplasm"]], False),
+        ("malignant neoplasms", "C0", "en", None, False),
+        ("agudo dolor", "C1", "es", [], True),
+        ("agudo dolor", "C1", "en", [], False),
+    ):
+        filter = Filter(document_language=language)
+        left_out = None if without is None else frozenset(without)
+        found = kb.parts.words.says_more(text, numbers[cui], filter, left_out)
+        assert found is expected, (text, language, without)
 
 
 def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
