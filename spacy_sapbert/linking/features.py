@@ -440,8 +440,8 @@ def compute_features(
         ],
         MISSPELLED: misspelled,
         REAL: [not doubtful] * len(near),
-        EXCLUDED: shared.excluded,
-        NARROWED: shared.narrowed,
+        EXCLUDED: shared.excluded.tolist(),
+        NARROWED: shared.narrowed.tolist(),
         "mention_share": [0.0] * len(near),
     }
     if counts is not None:
