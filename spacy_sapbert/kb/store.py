@@ -257,6 +257,11 @@ class Store:
         )
         return dict(self.query_many(sql, filter(is_encodable, cuis)))
 
+    def find_replacements(self, cuis: Iterable[str]) -> dict[str, str]:
+        """Return what of the release says that ids were retired, if that is known."""
+        sql = "SELECT cui, said FROM retired WHERE cui IN ({}) AND said <> ''"
+        return dict(self.query_many(sql, filter(is_encodable, cuis)))
+
     def known_cuis(self, cuis: Iterable[str]) -> set[str]:
         """Return those ids that are of a concept, or were retired for one."""
         cuis = [*filter(is_encodable, cuis)]
@@ -289,6 +294,8 @@ class Store:
         ):
             if kind in places:
                 places[kind].setdefault(value, []).append(place)
+        retired = "SELECT cui, said FROM retired WHERE concept = ? ORDER BY cui"
+        said = dict(self.query(retired, [number]))
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         related: dict[str, dict[str, list[str]]] = {}
         for relation, source, code in self.query(
@@ -304,10 +311,11 @@ class Store:
             codes=self.codes([cui]).get(cui, {}),
             parents=self.column(table("parent", "parents"), number),
             definition=definition,
-            retired=self.column(table("cui", "retired"), number),
+            retired=[*said],
             languages=places["language"],
             sources=places["source"],
             related_codes=related,
+            retired_by={cui: text for cui, text in said.items() if text},
         )
 
     def numbers(self, sql: str, values: Sequence[Any] = ()) -> np.ndarray:

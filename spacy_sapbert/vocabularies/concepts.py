@@ -67,6 +67,8 @@ class Concept:
         parents: CUIs one step up in the hierarchy.
         definition: What it is, in a sentence or two.
         retired: Ids that once named this concept.
+        retired_by: By some of these ids, the table or property that says so; of several
+            steps all: "replaced by: A → B; alternative id: B → C".
         languages: By language as in UMLS, e.g. "ENG", the places in `aliases` of the
             names that it has: from 0, ascending, distinct. A name may be in several,
             and in none if its language is unknown.
@@ -90,6 +92,7 @@ class Concept:
     languages: dict[str, list[int]] = field(default_factory=dict)
     sources: dict[str, list[int]] = field(default_factory=dict)
     related_codes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    retired_by: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -130,6 +133,7 @@ class ConceptLine(TypedDict, total=False):
     languages: Places
     sources: Places
     related_codes: dict[Relation, dict[str, Texts]]
+    retired_by: dict[str, str]
 
 
 CONCEPT_LINE = TypeAdapter(ConceptLine)
@@ -140,6 +144,7 @@ EXPECTED = {
     "definition": "a text as `definition`",
     "codes": "lists of texts by source as `codes`",
     "related_codes": "lists of texts by relation and source as `related_codes`",
+    "retired_by": "texts by retired id as `retired_by`",
     **{
         key: f"a list of texts as `{key}`"
         for key in ("aliases", "types", "parents", "retired")
@@ -174,6 +179,8 @@ def concept_to_json(concept: Concept) -> dict[str, Any]:
             data[key] = dict(sorted(places.items()))
     if concept.related_codes:
         data["related_codes"] = concept.related_codes
+    if concept.retired_by:
+        data["retired_by"] = concept.retired_by
     return data
 
 
@@ -284,6 +291,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         languages=languages,
         sources=sources,
         related_codes=dict(data.get("related_codes", {})),
+        retired_by=data.get("retired_by", {}),
     )
 
 

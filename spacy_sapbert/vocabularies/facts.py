@@ -46,7 +46,8 @@ class Fact(NamedTuple):
         value: The name, the code, or the id of the other concept.
         rank: Facts of one concept are sorted by it. The name with the lowest is
             preferred, and only the types with the lowest count.
-        source, language: Of a name; source of a code.
+        source, language: Of a name; source of a code; of RETIRED and REPLACED_BY the
+            table or property of the release that says so.
     """
 
     cui: str
@@ -60,18 +61,18 @@ class Fact(NamedTuple):
 def store_facts(database: sqlite3.Connection, facts: Iterable[Fact]) -> None:
     """Add facts to the tables `packs` and `links` of a temporary database."""
     database.execute("CREATE TABLE IF NOT EXISTS packs (cui, data)")
-    database.execute("CREATE TABLE IF NOT EXISTS links (kind, cui, value)")
-    links: list[tuple[str, str, str]] = []
+    database.execute("CREATE TABLE IF NOT EXISTS links (kind, cui, value, source)")
+    links: list[tuple[str, str, str, str]] = []
     packs = pack_facts(facts, links)
     while batch := [*islice(packs, BATCH)]:
         database.executemany("INSERT INTO packs VALUES (?, ?)", batch)
-        database.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
+        database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
         links.clear()
-    database.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
+    database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
 
 
 def pack_facts(
-    facts: Iterable[Fact], links: list[tuple[str, str, str]]
+    facts: Iterable[Fact], links: list[tuple[str, str, str, str]]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield facts of one concept that follow each other as one row; collect links."""
     # marshal is twice as fast as JSON; only this process reads the temporary file
@@ -80,7 +81,7 @@ def pack_facts(
     for fact in facts:
         cui, kind = fact[0], fact[1]
         if kind in LINKS:
-            links.append((kind, cui, fact[2]))
+            links.append((kind, cui, fact[2], fact[4]))
             continue
         if cui != last or len(pack) == PACK:
             if pack:
@@ -170,6 +171,8 @@ def build_concept(
             related.append((kind, source, value))
         elif value != cui:
             lists[kind].append(value)
+            if kind == RETIRED and source:
+                concept.retired_by.setdefault(value, source)
     if not kept:
         report.dropped[gate] += 1
         return None
@@ -217,12 +220,10 @@ def concept_facts(concept: Concept) -> list[Fact]:
         facts += [Fact(cui, CODE, code, 0, source) for code in codes]
     for relation, source, code in list_related_codes(concept):
         facts.append(Fact(cui, relation, code, 0, source))
-    for kind, values in (
-        (TYPE, concept.types),
-        (PARENT, concept.parents),
-        (RETIRED, concept.retired),
-    ):
+    for kind, values in ((TYPE, concept.types), (PARENT, concept.parents)):
         facts += [Fact(cui, kind, value) for value in values]
+    for old in concept.retired:
+        facts.append(Fact(cui, RETIRED, old, 0, concept.retired_by.get(old, "")))
     if concept.definition:
         facts.append(Fact(cui, DEFINITION, concept.definition))
     return facts
@@ -245,7 +246,7 @@ def find_parents(database: sqlite3.Connection) -> None:
 def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> None:
     """Store replaced ids as retired ids of the concepts that replaced them."""
     database.execute(
-        "CREATE TABLE replaced AS SELECT cui AS old, value AS new FROM links "
+        "CREATE TABLE replaced AS SELECT cui AS old, value AS new, source FROM links "
         "WHERE kind = ? ORDER BY rowid",
         (REPLACED_BY,),
     )
@@ -264,7 +265,7 @@ def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> Non
             if rule:
                 report.dropped[rule] += 1
             else:
-                yield Fact(cui, RETIRED, old)
+                yield Fact(cui, RETIRED, old, 0, describe_steps(database, old))
 
     store_facts(database, find_facts())
 
@@ -273,8 +274,8 @@ def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, st
     """Follow each replaced id to the concept that it is now.
 
     Args:
-        database: With the tables `replaced` (old, new) and `live`: the ids of concepts,
-            and the concepts that have them.
+        database: With the tables `replaced` (old, new, source) and `live`: the ids of
+            concepts, and the concepts that have them.
 
     Yields:
         The id, the concept, and the rule that leaves the id out, or "".
@@ -305,3 +306,27 @@ def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, st
         elif first != last:
             rule = "retired ids that lead to several concepts"
         yield old, first, rule
+
+
+def describe_steps(database: sqlite3.Connection, old: str) -> str:
+    """Return what replaced an id, for one of `follow_replaced` that leads to a concept.
+
+    That is the source of one step, or "source: A → B; source: B → C".
+    """
+    sql = (
+        "SELECT new, source, EXISTS (SELECT 1 FROM live WHERE id = new) "
+        "FROM replaced WHERE old = ? ORDER BY new"
+    )
+    ways: dict[str, list[tuple[str, str, str]]] = {old: []}
+    ids = [old]
+    for id in ids:  # nearest first
+        for new, source, ends in database.execute(sql, (id,)):
+            way = [*ways[id], (source, id, new)]
+            if ends and len(way) == 1:
+                return str(source)
+            if ends:
+                return "; ".join(f"{source}: {a} → {b}" for source, a, b in way)
+            if new not in ways and len(way) <= STEPS:
+                ways[new] = way
+                ids.append(new)
+    return ""

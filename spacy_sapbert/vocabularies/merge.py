@@ -37,6 +37,8 @@ def unite_concepts(concepts: list[Concept]) -> Concept:
     for field in ("types", "parents", "retired"):
         values = (value for concept in concepts for value in getattr(concept, field))
         setattr(united, field, list(dict.fromkeys(values)))
+    for concept in reversed(concepts):
+        united.retired_by = united.retired_by | concept.retired_by
     codes: dict[str, dict[str, None]] = {}
     for concept in concepts:
         united.definition = united.definition or concept.definition

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..io.tables import find_separator, split_rows
-from .facts import RETIRED, Fact, follow_replaced, store_facts
+from .facts import RETIRED, Fact, describe_steps, follow_replaced, store_facts
 from .ids import id_key, rewrite_id
 from .known_concepts import KnownConcepts
 from .report import Report, read_good_lines
@@ -45,13 +45,13 @@ def add_retired_ids(known: KnownConcepts, files: Sequence[tuple[Path, Report]]) 
     """
     database = known.database
     database.execute("CREATE VIEW live AS SELECT key AS id, cui FROM ids WHERE is_id")
-    database.execute("CREATE TABLE replaced (old, new, id, file)")
+    database.execute("CREATE TABLE replaced (old, new, id, file, source)")
     for file, (path, report) in enumerate(files):
         rows = (
-            (id_key(old), id_key(new), old, file)
+            (id_key(old), id_key(new), old, file, path.name)
             for old, new in read_pairs(path, report)
         )
-        database.executemany("INSERT INTO replaced VALUES (?, ?, ?, ?)", rows)
+        database.executemany("INSERT INTO replaced VALUES (?, ?, ?, ?, ?)", rows)
 
     def find_facts() -> Iterator[Fact]:
         sql = "SELECT id, file FROM replaced WHERE old = ? ORDER BY rowid LIMIT 1"
@@ -62,6 +62,7 @@ def add_retired_ids(known: KnownConcepts, files: Sequence[tuple[Path, Report]]) 
                 continue
             files[file][1].counts["retired ids added"] += 1
             database.execute("INSERT INTO ids VALUES (?, ?, ?)", (key, cui, True))
-            yield Fact(cui, RETIRED, rewrite_id(id, cui), 1)
+            said = describe_steps(database, key)
+            yield Fact(cui, RETIRED, rewrite_id(id, cui), 1, said)
 
     store_facts(database, sorted(find_facts()))

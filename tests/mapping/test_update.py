@@ -40,7 +40,8 @@ NEW = [
         "C11",
         ["Heart attack", "Myocardial infarction"],
         codes={"OMOP": ["11"]},
-        retired=["C1", "C0"],
+        retired=["C1", "C0", "C00"],
+        retired_by={"C1": "MRCUI.RRF, SY", "C0": "replaced by: C0 → C1; by: C1 → C11"},
     ),
     Concept("C2", ["Fever", "Pyrexia"]),
     Concept("C3", ["Kidney stone", "Renal calculus", "Nephrolith"]),
@@ -90,6 +91,15 @@ def test_update(
     if other is not None:
         assert update.other == other
     assert bool(update.why) == (status != "kept")
+
+
+def test_what_of_the_release_says_so_is_said(releases: Releases) -> None:
+    links = [Link("Heart attack", cui) for cui in ("C1", "C0", "C00")]
+    assert [update.why for update in releases.new.update(links, old=releases.old)] == [
+        "The new release retired C1 for C11 (MRCUI.RRF, SY).",
+        "The new release retired C0 for C11 (replaced by: C0 → C1; by: C1 → C11).",
+        "The new release retired C00 for C11.",
+    ]
 
 
 def test_a_lost_name_is_said(releases: Releases) -> None:

@@ -70,7 +70,10 @@ class StoreWriter:
         insert = "INSERT OR IGNORE INTO {} VALUES (?, ?)".format
         run(insert("types"), ((number, kind) for kind in concept.types))
         run(insert("parents"), ((number, parent) for parent in concept.parents))
-        run(insert("retired"), ((cui, number) for cui in concept.retired))
+        run(
+            "INSERT OR IGNORE INTO retired VALUES (?, ?, ?)",
+            ((c, number, concept.retired_by.get(c, "")) for c in concept.retired),
+        )
         run(
             "INSERT OR IGNORE INTO codes VALUES (?, ?, ?, ?)",
             (

@@ -10,7 +10,7 @@ from ...linking.ranker import Ranker
 from ..indexes.registry import make_backend
 from .layout import ENCODER, EXPORTED, check_files
 
-FORMAT: Literal[10] = 10
+FORMAT: Literal[11] = 11
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
@@ -200,7 +200,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds; it has no field whose value is None."""
 
-    format: Literal[10] = 10
+    format: Literal[11] = 11
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord

@@ -143,6 +143,7 @@ class Updater:
         names = self.new.store.names_of_cuis(cuis)
         current = self.new.store.current_cuis(cuis)
         names |= self.new.store.names_of_cuis(current.values())
+        said = self.new.store.find_replacements(current)
         again = {
             link: read_mention(link.text)
             for link in distinct
@@ -154,6 +155,7 @@ class Updater:
                 link,
                 names,
                 current.get(link.cui or ""),
+                said.get(link.cui or "", ""),
                 answers[again[link]] if link in again else None,
             )
             for link in distinct
@@ -187,14 +189,17 @@ class Updater:
         link: Link,
         names: Mapping[str, str],
         current: str | None,
+        said: str,
         linked: Linked | None,
     ) -> Update:
-        """Return what becomes of a link; `linked` is the new link of its text, if any.
+        """Return what becomes of a link.
 
-        A person's id changes only to its official replacement.
+        `said` is what of the release replaced it, `linked` the new link of its text. A
+        person's id changes only to its official replacement.
         """
         if current is not None:
-            why = f"The new release retired {link.cui} for {current}."
+            why = f"The new release retired {link.cui} for {current}"
+            why += f" ({said})." if said else "."
             return Update(MOVED, current, names.get(current), why=why)
         name = names.get(link.cui or "")
         first = linked.accepted[0] if linked is not None and linked.accepted else None

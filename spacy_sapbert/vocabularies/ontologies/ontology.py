@@ -82,10 +82,10 @@ def retired_facts(term: Term, options: ReadOptions) -> Iterator[Fact]:
     """Yield the ids that a term replaced, and those that replaced it."""
     if options.ids == "own":
         for old in term.alternatives:
-            yield Fact(old, REPLACED_BY, term.id)
+            yield Fact(old, REPLACED_BY, term.id, source="alternative id")
         if term.obsolete and not options.obsolete:
             for new in term.replaced_by:
-                yield Fact(term.id, REPLACED_BY, new)
+                yield Fact(term.id, REPLACED_BY, new, source="replaced by")
 
 
 def term_facts(

@@ -39,7 +39,7 @@ def read_biosyn(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
                 yield Fact(own, NAME, name)
         if not preprocessed:
             for id in others:
-                yield Fact(cui, RETIRED, id)
+                yield Fact(cui, RETIRED, id, source="ids of one line")
 
 
 def has_repeated_ids(path: Path) -> bool:

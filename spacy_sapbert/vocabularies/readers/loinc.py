@@ -72,7 +72,7 @@ def read_loinc(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
             yield Fact(cui_of(code), PARENT, cui_of(parent))
     for code, other in release.read("MapTo.csv", ("LOINC", "MAP_TO"), "no retired ids"):
         if other:
-            yield Fact(cui_of(code), REPLACED_BY, cui_of(other))
+            yield Fact(cui_of(code), REPLACED_BY, cui_of(other), source="MapTo.csv")
     yield from find_variants(release, languages)
 
 

@@ -161,7 +161,8 @@ def find_relations(
         if relation == "Maps to":
             database.execute("INSERT INTO mapped VALUES (?, ?)", (id, other))
         elif relation in REPLACEMENTS:
-            yield Fact(cui_of(id), REPLACED_BY, cui_of(other))
+            said = f"{table}, {relation}"
+            yield Fact(cui_of(id), REPLACED_BY, cui_of(other), source=said)
         elif relation == "Is a" and not has_ancestors:
             yield Fact(cui_of(id), PARENT, cui_of(other))
     sql = (

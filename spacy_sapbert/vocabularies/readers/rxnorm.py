@@ -76,7 +76,7 @@ def read_tables(
         path, "RXNCUI", report, "no retired ids"
     ):
         if old != new and cardinality == "1" and new:
-            yield Fact(cui_of(old), REPLACED_BY, cui_of(new))
+            yield Fact(cui_of(old), REPLACED_BY, cui_of(new), source="RXNCUI.RRF")
     database.execute("CREATE INDEX names_cui ON names (cui)")
     sql = (
         "SELECT DISTINCT receiver, name, source, language FROM shared "

@@ -28,7 +28,10 @@ US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
 UK_ENGLISH = ("999001261000000100", "999000691000001104", "999000671000001103")
 BRITISH = re.compile(r"Snapshot_(?:GB|UK)", re.IGNORECASE)  # in the name of a release
 IS_A = "116680003"
-REPLACEMENTS = ("900000000000526001", "900000000000527005")  # REPLACED BY, SAME AS
+REPLACEMENTS = {  # the reference sets of associations
+    "900000000000526001": "REPLACED BY",
+    "900000000000527005": "SAME AS",
+}
 TAG = re.compile(r"\s*\(([^()]*)\)\s*$")  # at the end of a fully specified name
 # reference sets of maps → the vocabulary in UMLS
 MAPS = {
@@ -123,7 +126,8 @@ def read_tables(
         if active != "1":
             continue
         if kind in REPLACEMENTS:
-            yield Fact(cui_of(id), REPLACED_BY, cui_of(other))
+            said = f"der2_cRefset_Association, {REPLACEMENTS[kind]}"
+            yield Fact(cui_of(id), REPLACED_BY, cui_of(other), source=said)
         else:
             report.dropped["associations that are no replacements"] += 1
     yield from find_codes(release, report)

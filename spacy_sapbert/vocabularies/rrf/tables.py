@@ -229,7 +229,7 @@ def read_facts(
         path, "MRCUI", report, "no retired ids"
     ):
         if mapping == "SY":  # a synonym: no other mapping has the same meaning
-            yield Fact(cui, RETIRED, retired)
+            yield Fact(cui, RETIRED, retired, source="MRCUI.RRF, SY")
         else:
             known = mapping if mapping in MAPPINGS else "something else"
             report.dropped[f"retired ids that map as {known}"] += 1

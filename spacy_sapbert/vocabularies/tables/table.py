@@ -102,7 +102,8 @@ def row_facts(
                     elif role == CODES:
                         yield Fact(cui, CODE, part, source=source)
                     else:
-                        yield Fact(cui, KINDS[role], part)
+                        said = "the column of retired ids" if role == RETIRED else ""
+                        yield Fact(cui, KINDS[role], part, source=said)
 
 
 def split_values(cell: str, separator: str | None) -> Iterator[str]:
