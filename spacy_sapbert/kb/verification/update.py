@@ -4,6 +4,7 @@ Only those whose answer can change are linked again: those of changed concepts, 
 those whose text shares most of its words with a name that was added or removed.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ NAMING = ("added", "removed", "retired", "renamed", "names")  # they change answ
 SHARED = 0.5  # of the weight of the words of two texts, from which on they are near
 RAREST = 3  # words of a text by which changed names are looked up
 LINKS_AT_ONCE = 5_000
-ANSWERS_KEPT = 10_000  # texts that were linked again, about 10 KB each
+ANSWERS_KEPT = 10_000  # texts that were linked again, about 4 KB of JSON each
 
 
 class Link(NamedTuple):
@@ -74,24 +75,29 @@ class ChangedNames:
             lambda word: kb.parts.words.weigh([word], english=False)[word]
         )
         self.names: list[frozenset[str]] = []
+        self.totals: list[float] = []  # the weight of the words of each name
         self.places: dict[str, list[int]] = defaultdict(list)
         for words in {list_content(name) for name in names}:
             for word in words:
                 self.places[word].append(len(self.names))
             self.names.append(words)
+            self.totals.append(sum(map(self.weigh, words)))
 
     def is_near(self, text: str) -> bool:
         """Return whether a text has most of its words in common with a name."""
-        words = list_content(text)
-        rarest = sorted(words, key=lambda word: (-self.weigh(word), word))[:RAREST]
+        words = {word: self.weigh(word) for word in list_content(text)}
+        total = sum(words.values())
+        rarest = sorted(words, key=lambda word: (-words[word], word))[:RAREST]
         near = {place for word in rarest for place in self.places.get(word, ())}
-        return any(self.share(words, self.names[place]) >= SHARED for place in near)
+        return any(self.share(words, total, place) >= SHARED for place in near)
 
-    def share(self, words: frozenset[str], others: frozenset[str]) -> float:
-        shared, mine, its = (
-            sum(map(self.weigh, some)) for some in (words & others, words, others)
-        )
-        return shared / (mine + its - shared or 1)
+    def share(self, words: Mapping[str, float], total: float, place: int) -> float:
+        """Return the share that words have in common with a name; 0 if it is small."""
+        least, most = sorted((total, self.totals[place]))
+        if least < SHARED * most:
+            return 0.0
+        shared = sum(words[word] for word in self.names[place] if word in words)
+        return shared / (least + most - shared or 1)
 
 
 def list_content(text: str) -> frozenset[str]:
@@ -126,7 +132,7 @@ class Updater:
                 names += old[cui].aliases
         self.names = ChangedNames(names, new)
         self.is_near = lru_cache(WORDS_KEPT)(self.names.is_near)
-        self.answers: LruCache[str, Linked] = LruCache(ANSWERS_KEPT)
+        self.answers: LruCache[str, str] = LruCache(ANSWERS_KEPT)
         self.linked = 0  # texts; one that comes again after many others counts twice
 
     def update(self, links: Sequence[Link]) -> list[Update]:
@@ -164,12 +170,12 @@ class Updater:
 
     def link(self, texts: Iterable[str]) -> Mapping[str, Linked]:
         """Link texts with the new release, those that were not linked before."""
-        answers = self.answers.get_many(texts)
-        missing = [text for text in texts if text not in answers]
+        kept = self.answers.get_many(texts)
+        missing = [text for text in texts if text not in kept]
         added = dict(zip(missing, self.new.link(missing), strict=True))
-        self.answers.put_many(added)
+        self.answers.put_many({text: json.dumps(added[text]) for text in missing})
         self.linked += len(missing)
-        return answers | added
+        return added | {text: Linked(*json.loads(kept[text])) for text in kept}
 
     def can_change(
         self, link: Link, names: Mapping[str, str], current: Mapping[str, str]
