@@ -39,13 +39,14 @@ CALIBRATED = (0.1, 0.3, 0.5, 0.7, 0.9)
 MODELS = {
     "right": [
         *("nearest", "mean", "names", "rank", "first", "among_first"),
-        *("short", "initials", *chances.PAIRED),
+        *("short", "initials", "spelled", *chances.PAIRED),
         *(f"{name}_{end}" for name in chances.GAPS for end in ("above", "below")),
     ],
-    "right_named": ["nearest", "rank", "covered", "initials"],
+    "right_named": ["nearest", "rank", "covered", "initials", "spelled"],
     "related": [
         *("nearest", "mean", "names", "rank", "short", "initials"),
         *("covered", "characters", "cosine_above", "cosine_below"),
+        *("spelled", "short_nearest", "short_below"),
     ],
 }
 

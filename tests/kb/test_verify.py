@@ -11,6 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.store import Store
 from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.kb.verification.chances import is_spelled
 from spacy_sapbert.kb.verification.ids import has_check_digit, repair_digits
 from spacy_sapbert.kb.verification.verify import VERDICTS
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -155,6 +156,26 @@ def test_what_excludes_a_concept_is_never_right(
     verdicts = opposed.verify([t for t, _ in pairs], [cui for _, cui in pairs])
     assert len(pairs) == EACH
     assert {verdict.verdict for verdict in verdicts} <= {"wrong", "near"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "spelled"),
+    [
+        ("CHF", "congestive heart failure", True),
+        ("CHF", "Heart Failure, Congestive", True),
+        ("CHFs", "congestive heart failure", True),
+        ("LAD", "Alexander disease, late", True),
+        ("COD", "Carcinoma of the duct", False),
+        ("CD", "Carcinoma of the duct", True),
+        ("CHF", "cholera fever", False),
+        ("CHF", "congestive heart failure, left", False),
+        ("", "Fever", False),
+    ],
+)
+def test_an_abbreviation_is_spelled_by_the_words_of_a_name(
+    text: str, name: str, spelled: bool
+) -> None:
+    assert is_spelled(text, name) is spelled
 
 
 def test_names_are_right(many: KnowledgeBase) -> None:

@@ -6,13 +6,15 @@ weights were fitted on annotated mentions; `benchmarks/verify.py` fits them agai
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ...linking.features import Features
+from ...linking.features import LITTLE, Features
 from ...linking.probability import squash
 from ...linking.schwartz_hearst import find_explanation
 from ...linking.text import is_abbreviation, is_acronym
@@ -20,7 +22,9 @@ from ...linking.text import is_abbreviation, is_acronym
 TABLE = json.loads(Path(__file__).with_name("weights.json").read_text("utf8"))
 LEAST_SPREAD = 0.02  # of cosines with unrelated names
 DIGITS = 4  # of standardised cosines
+PLURAL = 2  # letters, above which a last "s" is one: "LIDs"
 NEAR = math.log(4)  # log of one plus the rank
+MOST = 0.98  # chance of a concept of which a text is not a name
 PAIRED = ("characters", "covered", "name_covered", "head_covered", "unnamed")
 GAPS = ("cosine", "covered", "characters", "name_covered")
 
@@ -65,6 +69,26 @@ def is_short(text: str) -> bool:
     return is_abbreviation(text) or is_acronym(text)
 
 
+def is_spelled(text: str, name: str) -> bool:
+    """Return whether an abbreviation has the first letters of all words of a name.
+
+    A name may be inverted, "heart failure, congestive", and have words without a letter
+    of their own.
+    """
+    letters = [*filter(str.isalnum, text)]
+    if len(letters) > PLURAL and letters[-1] == "s" and letters[-2].isupper():
+        letters.pop()
+    words = re.findall(r"[^\W_]+", name.casefold())
+    spelled = "".join(letters).casefold()
+    return any(
+        len(initials) == len(spelled) and spelled in 2 * initials
+        for initials in (
+            "".join(word[0] for word in words),
+            "".join(word[0] for word in words if word not in LITTLE),
+        )
+    )
+
+
 def list_values(
     text: str,
     claimed: int,
@@ -92,6 +116,8 @@ def list_values(
         "among_first": float(rank <= NEAR),
         "short": float(short),
         "initials": float(initials),
+        "spelled": float(short and any(map(partial(is_spelled, text), names))),
+        "short_nearest": short * similarity.nearest,
     }
     for name in GAPS:
         others = np.delete(features[name], claimed)
@@ -99,6 +125,7 @@ def list_values(
         if name == "cosine":
             gap = round(gap / similarity.spread, DIGITS)
         values |= {f"{name}_above": max(gap, 0.0), f"{name}_below": min(gap, 0.0)}
+    values["short_below"] = short * values["cosine_below"]
     return values
 
 
@@ -117,4 +144,4 @@ def compute_chances(values: Mapping[str, float], *, named: bool) -> Chances:
         named: Whether the text is a name of another concept, and not of the claimed.
     """
     right = weigh(values, "right_named" if named else "right")
-    return Chances(right, weigh(values, "related"))
+    return Chances(min(right, MOST), weigh(values, "related"))

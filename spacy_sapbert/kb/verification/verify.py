@@ -42,7 +42,7 @@ VERDICTS = {
 # Chosen on train documents: 5 % of right ids may be called wrong, 1 % of unrelated
 # ones not, and some 12 % of near concepts right.
 LIKELY = 0.63  # least probability of a right id
-UNRELATED, UNLIKELY = 0.8, 0.05  # below one of them an id is wrong
+UNRELATED, UNLIKELY = 0.9, 0.05  # below one of them an id is wrong
 OF_NAME, OF_OTHER_NAME = 0.99, 0.3  # probability if the text is a name
 # That of the model counts as so many annotated mentions. Chosen on train documents of
 # one corpus for a knowledge base that was taught the other.
