@@ -5,15 +5,10 @@ What the code declares is not copied by hand: a part stands between
 """
 
 import ast
-import inspect
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from typer.main import get_command
-
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.kb.folder.layout import PARTS
@@ -72,42 +67,6 @@ def list_inputs() -> str:
     return make_table(*rows)
 
 
-def list_commands() -> str:
-    """Return all commands with their options, as `--help` prints them."""
-    return "\n\n".join(describe_command(get_command(app), "spacy sapbert"))
-
-
-def describe_command(command: Any, name: str) -> Iterator[str]:
-    """Yield the sections of a command, or of the commands in a group."""
-    if hasattr(command, "commands"):
-        # not in the order in which modules were imported
-        for part, inner in sorted(command.commands.items()):
-            if not inner.hidden:
-                yield from describe_command(inner, f"{name} {part}")
-        return
-    yield f"## {name.removeprefix('spacy sapbert ')}"
-    summary, *examples = inspect.cleandoc(command.help or "").split("\n\n")
-    yield f"`{summary}`"
-    shown = [item for item in command.params if not getattr(item, "hidden", False)]
-    rows = [("argument or option", "what")]
-    for item in shown:
-        names = ", ".join(
-            f"`{option}`" for option in (*item.opts, *item.secondary_opts)
-        )
-        if item.param_type_name == "argument":
-            names = f"`{(item.metavar or item.name or '').upper()}`"
-        text = " ".join((getattr(item, "help", "") or "").split())
-        if item.default and isinstance(item.default, (str, int)) and "--" in names:
-            text += f" [{item.default}]"
-        rows.append((names, text.replace("|", "\\|")))
-    yield make_table(*rows)
-    commands = [" ".join(text.split()) for text in examples]
-    runs = [text.removeprefix("Example: ") for text in commands if "Example: " in text]
-    if runs:
-        yield "```\n" + "\n".join(runs) + "\n```"
-    yield from (text for text in commands if "Example: " not in text)
-
-
 def name_value(node: ast.expr) -> str:
     """Return a word for a value: `path` for `str(path)`, `names` for `names[0]`."""
     match node:
@@ -159,14 +118,16 @@ def read_messages(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def list_messages(kind: str) -> str:
-    """Return a table of the errors, "E", or the warnings, "W", by code."""
-    rows: dict[str, list[str]] = {}
-    for code, text in sorted({*read_messages(PACKAGE)}):
+    """Return a table of the errors, "E", or the warnings, "W".
+
+    Each has one text, of which the fix is left out.
+    """
+    texts: dict[str, str] = {}
+    for code, text in sorted({*read_messages(PACKAGE)}, key=lambda pair: len(pair[1])):
         if code[0] == kind:
-            rows.setdefault(code, []).append(text.replace("|", "\\|"))
-    return make_table(
-        ("code", "texts"), *((c, "<br>".join(t)) for c, t in rows.items())
-    )
+            said = re.split(r"(?<=\.) (?=[A-Z`])", text)[0]
+            texts.setdefault(code, said.replace("|", "\\|"))
+    return make_table(("code", "for example"), *sorted(texts.items()))
 
 
 def list_causes() -> str:
@@ -200,7 +161,6 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "options": list_options(),
             "filter": list_fields(),
         },
-        DOCS / "reference.md": {"commands": list_commands()},
         DOCS / "errors.md": {
             "errors": list_messages("E"),
             "warnings": list_messages("W"),
