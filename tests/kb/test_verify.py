@@ -43,6 +43,8 @@ def many(thousand_names_kb: Path) -> KnowledgeBase:
         ("Cardiac disease", "C0000001", "near", "C0000001"),
         ("Heart attack", "C0000003", "near", "C0000003"),
         ("Heart attack", "C1234567", "unknown", None),
+        ("Heart attack", "HP:0001658", "unknown", None),  # of another vocabulary
+        ("Heart attack", "SNOMEDCT:22298006", "unknown", None),
         ("Heart attack", "", "unknown", None),
         ("Heart attack", "\ud800", "unknown", None),
         ("", "C0000001", "unsure", "C0000001"),

@@ -1,6 +1,7 @@
 """Tables of texts and ids: formats, verdicts, planted errors, a stop, large tables."""
 
 import json
+import re
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from spacy_sapbert.mapping.tables import read_rows, write_table
 from spacy_sapbert.mapping.verify import PairColumns, choose_columns, verify_table
 from tests.commands import invoke
 
+DOCS = Path(__file__).parents[2] / "docs"
 HEADER = ["nr", "term", "code", "label"]
 ROWS: list[list[Cell]] = [
     ["1", "Heart attack", "C0000001", "Myocardial infarction"],
@@ -229,6 +231,24 @@ def test_planted_errors_are_caught(thousand_names_kb: Path, tmp_path: Path) -> N
     assert len(rows) == 500
     assert {kind: caught[kind] for kind in KINDS} == dict.fromkeys(KINDS, 6)
     assert caught["right"] <= 4  # of 440: names that two concepts share
+
+
+@pytest.mark.parametrize(("id", "code"), [("C0000004", 0), ("C0000001", 1)])
+def test_job_of_the_page_fails_on_a_wrong_id(
+    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, id: str, code: int
+) -> None:
+    page = (DOCS / "verify.md").read_text("utf8")
+    (command,) = re.findall(r"- run: spacy-sapbert (verify .*)", page)
+    words = [str(sample_kb) if word == "kb" else word for word in command.split()]
+    monkeypatch.chdir(tmp_path)
+    Path("mappings.sssom.tsv").write_text(
+        "#curie_map:\n#  UMLS: https://example.org/\n"
+        "subject_label\tobject_id\tobject_label\n"
+        f"Fever\tUMLS:{id}\tFever\n",
+        "utf8",
+    )
+    invoke(*words, code=code)
+    assert Path("verified.html").stat().st_size > 0  # uploaded in both cases
 
 
 def test_command_fails_on_chosen_verdicts(sample_kb: Path, tmp_path: Path) -> None:
