@@ -289,7 +289,10 @@ def other_encoder_kb(
 
 @pytest.fixture(scope="session")
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with the encoder exported for OpenVINO; not to be changed."""
+    """The same with the encoder exported for OpenVINO; not to be changed.
+
+    Processes that use it start twice as fast: they import no transformers.
+    """
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
     from spacy_sapbert.kb.settings import export_kb
 
@@ -328,6 +331,12 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
 def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
     """A copy of the knowledge base that a test may damage."""
     return Path(shutil.copytree(sample_kb, tmp_path / "own" / "kb"))
+
+
+@pytest.fixture
+def own_exported_kb(exported_kb: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copytree(exported_kb, tmp_path / "own" / "kb"))
 
 
 @pytest.fixture
@@ -425,7 +434,7 @@ def demo_folder(
 
     def build(folder: Path) -> None:
         concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
-        make_kb(folder, concepts, backend="exact")
+        make_kb(folder, concepts, backend="exact", engine="auto")
 
     folder = tmp_path_factory.mktemp("demo")
     kb = folder / "models" / "sample" / "kb"

@@ -59,9 +59,9 @@ def test_isolate_hides_the_checkout(new_process: Any) -> None:
 
 @pytest.mark.usefixtures("new_process")
 def test_linking_measures_another_checkout_in_turns(
-    sample_kb: Path, pubtator_file: Path
+    exported_kb: Path, pubtator_file: Path
 ) -> None:
-    options = ["--kb", sample_kb, "--label", "Disease", "--config", "k=3"]
+    options = ["--kb", exported_kb, "--label", "Disease", "--config", "k=3"]
     options += ["--before", Path(__file__).parents[2], "--rounds", 1, "--threads", 1]
     done = run(app, pubtator_file, *options)
     assert done.exit_code == 0, done.output

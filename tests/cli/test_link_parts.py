@@ -281,12 +281,12 @@ def test_link_processes_write_the_same_bytes(lines, exported_kb, tmp_path, new_p
 
 
 def test_link_processes_use_one_version_although_one_is_published_meanwhile(
-    lines, own_kb, tmp_path, new_process
+    lines, own_exported_kb, tmp_path, new_process
 ):
     """The standard input stays open, so that the workers start after the new one."""
     expected, output = tmp_path / "expected.jsonl", tmp_path / "out.jsonl"
-    link(lines, own_kb, expected)
-    command = list_words("-", own_kb, output, "--n-process", 2)
+    link(lines, own_exported_kb, expected)
+    command = list_words("-", own_exported_kb, output, "--n-process", 2)
     process = new_process.start(
         [sys.executable, "-m", "spacy_sapbert", *command],
         stdin=new_process.PIPE,
@@ -297,7 +297,7 @@ def test_link_processes_use_one_version_although_one_is_published_meanwhile(
         assert time.monotonic() < deadline
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
-    remove_concepts(load_kb(own_kb), ["C0000006"])  # which some text has
+    remove_concepts(load_kb(own_exported_kb), ["C0000006"])  # which some text has
     _, stderr = process.communicate(lines.read_bytes(), timeout=300)
     assert process.returncode == 0, stderr
     assert output.read_bytes() == expected.read_bytes()

@@ -155,7 +155,7 @@ if __name__ == "__main__":
     [
         ("fork", "OpenVino"),
         ("spawn", "Transformer"),
-        ("forkserver", "Transformer"),
+        ("forkserver", "OpenVino"),
     ],
 )
 def test_pipe_with_two_processes_equals_one(

@@ -74,16 +74,16 @@ def test_workers_returns_the_errors_of_documents(
 
 
 @pytest.mark.usefixtures("new_process")
-def test_workers_keep_the_order_and_can_be_used_again(sample_kb: Path) -> None:
+def test_workers_keep_the_order_and_can_be_used_again(exported_kb: Path) -> None:
     """The job is too large for the buffer of a pipe, so sending it must not wait."""
-    settings = {"name": None, "kb": str(sample_kb)}
+    settings = {"name": None, "kb": str(exported_kb)}
 
     def jobs(first: int):
         for number in range(first, first + 5):
             yield [Document(str(number) * 900_000, "fever")], list[str]()
         raise SapbertError("E001", "of the reader")
 
-    with Workers(settings, load_kb(sample_kb), 2) as pool:
+    with Workers(settings, load_kb(exported_kb), 2) as pool:
         results = pool.run(jobs(0))
         found = [next(results) for _ in range(5)]
         assert [documents[0].id[0] for documents, _ in found] == [*"01234"]

@@ -330,13 +330,13 @@ async def start_command(kb: Path, errors: Path) -> AsyncIterator[Client]:
 
 @pytest.mark.process
 def test_the_command_speaks_on_its_standard_streams(
-    sample_kb: Path, tmp_path: Path
+    exported_kb: Path, tmp_path: Path
 ) -> None:
     errors = tmp_path / "errors.txt"
     text = ("heart attack, fever and headache. " * 3_000)[:100_000]
 
     async def run() -> None:
-        async with start_command(sample_kb, errors) as client:
+        async with start_command(exported_kb, errors) as client:
             assert len((await client.list_tools()).tools) == len(TOOLS)
             # a call that is given up does not stop the next
             waiting = asyncio.ensure_future(

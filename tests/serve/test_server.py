@@ -248,12 +248,12 @@ def write_day(path: Path) -> None:
 
 
 def test_a_day_with_kill_9_at_any_moment_loses_nothing(
-    start_service: Start, own_kb: Path, tmp_path: Path
+    start_service: Start, own_exported_kb: Path, tmp_path: Path
 ) -> None:
     """Twenty documents with links, two reviewers, agree, teach, use, back, export."""
     documents, reviews = tmp_path / "day.pubtator", tmp_path / "reviews.db"
     write_day(documents)
-    options = [own_kb, "--reviews", reviews]
+    options = [own_exported_kb, "--reviews", reviews]
     client = start_service(*options, "--documents", documents)
     assert reviews.stat().st_mode & 0o077 == 0
     places = open_places(client, "Ada")
@@ -352,9 +352,9 @@ def start_two(start_service: Start, *options: object) -> tuple[Client, tuple[int
 
 
 def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
-    start_service: Start, own_kb: Path, tmp_path: Path
+    start_service: Start, own_exported_kb: Path, tmp_path: Path
 ) -> None:
-    options, word = [own_kb, "--reviews", tmp_path / "reviews.db"], "vwkj zzz"
+    options, word = [own_exported_kb, "--reviews", tmp_path / "reviews.db"], "vwkj zzz"
     client = start_service(*options)
     files = [(f"{n}.txt", f"{word}, fever {n}") for n in range(12)]
     ids = send_files(client, *files)["documents"]
@@ -390,9 +390,9 @@ def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
 
 
 def test_if_one_process_dies_the_others_end(
-    start_service: Start, sample_kb: Path
+    start_service: Start, exported_kb: Path
 ) -> None:
-    client, (first, second) = start_two(start_service, sample_kb)
+    client, (first, second) = start_two(start_service, exported_kb)
     os.kill(first, signal.SIGKILL)
     assert client.process.wait(timeout=60) == 1
     client.reader.join(timeout=10)
@@ -403,7 +403,7 @@ def test_if_one_process_dies_the_others_end(
         time.sleep(0.1)
     assert not is_running(second)
     # They went on to listen, so that the service could not be started again.
-    client, _ = start_two(start_service, sample_kb)
+    client, _ = start_two(start_service, exported_kb)
     client.stop(signal.SIGKILL)
     for _ in range(600):  # they may have to end slowly on a busy machine
         try:
