@@ -155,10 +155,13 @@ def test_annotated_ends_with_a_package(
     assert run("annotated", ".").count("nothing changed") == 6
 
 
-def test_annotated_ends_with_all_that_its_page_sets(
+def test_annotated_with_a_transformer_and_all_that_its_page_sets(
     demo_folder: Path, project: Path, run: Callable[..., str]
 ) -> None:
-    """With the transformer, one label, and documents and knowledge base of the user."""
+    """With one label, and documents and knowledge base of the user."""
+    pytest.importorskip(
+        "spacy_transformers", reason="spacy-transformers is not installed"
+    )
     shutil.copytree(demo_folder / "models" / "sample" / "kb", project / "models" / "kb")
     (project / "corpus").mkdir()
     sample = project / "assets" / "sample" / "annotated.txt"
