@@ -375,6 +375,16 @@ def letters_order() -> Any:
     )
 
 
+@pytest.fixture(scope="module")
+def few_trees() -> Iterator[None]:
+    """A quarter of the trees, which take most of the time of a teaching."""
+    from spacy_sapbert.kb.order import boost
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boost, "TREES", boost.TREES // 4)
+        yield
+
+
 @pytest.fixture(scope="session")
 def cold_kb(
     make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any

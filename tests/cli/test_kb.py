@@ -216,11 +216,12 @@ def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None
 
 
 def test_info_has_what_a_report_needs_and_no_names_of_files(
-    demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kb, taught = demo_folder / "models" / "sample" / "kb", tmp_path / "taught"
-    corrections = Path(__file__).parents[2] / "assets" / "sample" / "corrections.csv"
-    invoke("teach", kb, corrections, "--output", taught, code=0)
+    taught, corrections = tmp_path / "taught", tmp_path / "corrections.csv"
+    corrections.write_text("id,text,cui\n1,very hot,C0000004\n", "utf8")
+    words = ("teach", sample_kb, corrections, "--output", taught, "--force")
+    invoke(*words, code=0)
     found = json.loads(invoke("info", "--json", taught, code=0).stdout)
     assert found["spacy-sapbert"] == __version__
     assert found["Python"] == platform.python_version()

@@ -45,6 +45,9 @@ KINDS = ["alda", "boru", "cemi", "doke"]
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
+
 def make_document(*mentions: tuple[str, str], source: str = "made up") -> Any:
     """A document whose mentions have one id each, or none."""
     found = [annotated_mention(text, [[cui]] if cui else []) for text, cui in mentions]
@@ -95,6 +98,7 @@ def plain_kb(
 def taught_kb(
     plain_kb: Path,
     documents: list[GoldDocument],
+    few_trees: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The knowledge base after these documents; not to be changed."""
