@@ -91,12 +91,12 @@ def documents() -> Any:
 
 
 @pytest.fixture(scope="session")
-def make_link(exported_kb: Path) -> Callable[..., Any]:
+def make_link(sample_kb: Path) -> Callable[..., Any]:
     """Makes a callable for these documents."""
 
     def make(**options: Any) -> Any:
         settings = {
-            "kb": exported_kb,
+            "kb": sample_kb,
             "text": "body",
             "id": "note",
             "keep": ["ward"],
@@ -127,7 +127,7 @@ def notes_file(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def run_recipe(
     notes_file: Path,
-    exported_kb: Path,
+    sample_kb: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., list[dict[str, Any]]]:
@@ -136,7 +136,7 @@ def run_recipe(
 
     def run(name: str, *more: object) -> list[dict[str, Any]]:
         output = tmp_path / "linked.parquet"
-        arguments = [name, notes_file, output, exported_kb, *more]
+        arguments = [name, notes_file, output, sample_kb, *more]
         monkeypatch.setattr(sys, "argv", [*map(str, arguments)])
         runpy.run_path(str(RECIPES / name))
         return sort_rows(pq.read_table(output).to_pylist())
@@ -145,11 +145,11 @@ def run_recipe(
 
 
 @pytest.fixture(scope="session")
-def expected_of_recipes(exported_kb: Path, notes_file: Path) -> list[dict[str, Any]]:
+def expected_of_recipes(sample_kb: Path, notes_file: Path) -> list[dict[str, Any]]:
     """What the scripts have to write."""
     import pyarrow.parquet as pq
 
-    link = spacy_sapbert.LinkBatches(kb=exported_kb, keep=["ward"])
+    link = spacy_sapbert.LinkBatches(kb=sample_kb, keep=["ward"])
     rows: list[dict[str, Any]] = link(pq.read_table(notes_file)).to_pylist()
     return rows
 

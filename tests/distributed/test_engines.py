@@ -51,7 +51,7 @@ def test_recipe_of_a_library_of_tables_writes_a_table(
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 def test_slurm_task_links_its_part(
     notes_file: Path,
-    exported_kb: Path,
+    sample_kb: Path,
     expected_of_recipes: Any,
     tmp_path: Path,
     new_process: Any,
@@ -62,7 +62,7 @@ def test_slurm_task_links_its_part(
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     more = {"PATH": path, "PYTHONPATH": os.getcwd(), "SLURM_ARRAY_TASK_ID": "0"}
     environment = {**os.environ, **more}
-    new_process.run(["bash", *words, exported_kb], env=environment, check=True)
+    new_process.run(["bash", *words, sample_kb], env=environment, check=True)
     rows = pq.read_table(tmp_path / "linked").to_pylist()
     names = ("id", "start", "cui", "score", "kb_digest")
     assert [[row[name] for name in names] for row in rows] == [
@@ -128,7 +128,7 @@ class KilledOnce(LinkBatches):
 @NO_KILL
 @pytest.mark.usefixtures("ray_data")
 def test_ray_actor_that_is_killed_loses_and_repeats_nothing(
-    documents: Any, expected: Any, exported_kb: Path, tmp_path: Path
+    documents: Any, expected: Any, sample_kb: Path, tmp_path: Path
 ) -> None:
     import ray
 
@@ -143,7 +143,7 @@ def test_ray_actor_that_is_killed_loses_and_repeats_nothing(
             batch_size=4,
             compute=ray.data.ActorPoolStrategy(size=2),
             fn_constructor_args=[marker],
-            fn_constructor_kwargs={"kb": str(exported_kb), **settings},
+            fn_constructor_kwargs={"kb": str(sample_kb), **settings},
         )
     )
     tables = ray.get(linked.to_arrow_refs())
@@ -188,14 +188,12 @@ def test_spark_recipe_writes_a_table(
 
 
 def test_spark_note_nlp_is_what_the_format_omop_writes(
-    spark: Any, exported_kb: Path, tmp_path: Path
+    spark: Any, sample_kb: Path, tmp_path: Path
 ) -> None:
     import pyarrow as pa
 
     texts = {7: "A heart attack,\nthen " + "calm " * 60 + "and a fever.", 8: "Fever."}
-    link = LinkBatches(
-        kb=exported_kb, text="note_text", id="note_id", keep=["note_text"]
-    )
+    link = LinkBatches(kb=sample_kb, text="note_text", id="note_id", keep=["note_text"])
     notes = spark.createDataFrame([*texts.items()], "note_id bigint, note_text string")
     given = [row.asDict() for row in notes.collect()]
     # The ids of OMOP that a vocabulary of Athena has, for one concept.
