@@ -33,6 +33,7 @@ NAMING = ("added", "removed", "retired", "renamed", "names")  # they change answ
 SHARED = 0.5  # of the weight of the words of two texts, from which on they are near
 RAREST = 3  # words of a text by which changed names are looked up
 LINKS_AT_ONCE = 5_000
+LINKS_KEPT = 500_000  # that were not linked again, about 300 bytes each
 ANSWERS_KEPT = 10_000  # texts that were linked again, about 4 KB of JSON each
 
 
@@ -131,7 +132,7 @@ class Updater:
             elif change in ("removed", "retired"):
                 names += old[cui].aliases
         self.names = ChangedNames(names, new)
-        self.is_near = lru_cache(WORDS_KEPT)(self.names.is_near)
+        self.decided: LruCache[Link, Update] = LruCache(LINKS_KEPT)
         self.answers: LruCache[str, str] = LruCache(ANSWERS_KEPT)
         self.linked = 0  # texts; one that comes again after many others counts twice
 
@@ -144,7 +145,8 @@ class Updater:
         ]
 
     def decide(self, links: Sequence[Link]) -> list[Update]:
-        distinct = dict.fromkeys(links)
+        decided = self.decided.get_many(links)
+        distinct = [link for link in dict.fromkeys(links) if link not in decided]
         cuis = {link.cui for link in distinct if link.cui and is_encodable(link.cui)}
         names = self.new.store.names_of_cuis(cuis)
         current = self.new.store.current_cuis(cuis)
@@ -156,7 +158,7 @@ class Updater:
             if has_text(link.text) and self.can_change(link, names, current)
         }
         answers = self.link(dict.fromkeys(again.values()))
-        decided = {
+        added = {
             link: self.judge(
                 link,
                 names,
@@ -166,6 +168,9 @@ class Updater:
             )
             for link in distinct
         }
+        small = {link: update for link, update in added.items() if not update.linked}
+        self.decided.put_many(small)
+        decided |= added
         return [decided[link] for link in links]
 
     def link(self, texts: Iterable[str]) -> Mapping[str, Linked]:
@@ -188,7 +193,7 @@ class Updater:
         if link.cui in self.added or link.cui in current:
             return False
         gone = link.cui is not None and link.cui not in names
-        return gone or link.cui in self.changed or self.is_near(link.text)
+        return gone or link.cui in self.changed or self.names.is_near(link.text)
 
     def judge(
         self,
