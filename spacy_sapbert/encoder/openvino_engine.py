@@ -24,6 +24,10 @@ SHAPE_TOKENS = 8  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
 FORKED: list[Any] = []
+# The openvino.Core of each process, never deleted. Opening one gives the thread a stack
+# for signals; deleted in another thread, it would take the memory and leave the stack
+# in use, so that the next signal, SIGTERM or Ctrl-C, were a segmentation fault.
+CORES: dict[int, Any] = {}
 BYTES = {"boolean": 1, "i8": 1, "u8": 1, "f16": 2, "bf16": 2, "i16": 2, "u16": 2}
 BYTES |= {"f32": 4, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "u64": 8}
 # Operations of exported encoders, by their number of inputs.
@@ -61,6 +65,14 @@ def import_openvino() -> Any:
         if withheld:
             del sys.modules[CONVERTER]
     return openvino
+
+
+def open_core() -> Any:
+    """Return the openvino.Core of this process; see `CORES`."""
+    process = os.getpid()
+    if process not in CORES:
+        CORES[process] = import_openvino().Core()
+    return CORES[process]
 
 
 def open_engine(
@@ -156,7 +168,6 @@ class OpenVinoEngine:
     def request(self) -> Any:
         """Return the openvino.InferRequest of this process, compiled at first use."""
         if self.process != os.getpid():
-            openvino = import_openvino()
             if self.opened is not None:
                 FORKED.append(self.opened)
             settings: dict[str, Any] = {
@@ -168,7 +179,7 @@ class OpenVinoEngine:
                 "ENABLE_CPU_PINNING": False,
             }
             try:
-                compiled = openvino.Core().compile_model(self.graph, "CPU", settings)
+                compiled = open_core().compile_model(self.graph, "CPU", settings)
             except RuntimeError as error:
                 reason = str(error).strip().splitlines()[-1]
                 raise not_for_openvino(path=self.graph, reason=reason) from None

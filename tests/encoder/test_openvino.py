@@ -214,6 +214,27 @@ assert not heavy & {*sys.modules}, heavy & {*sys.modules}
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such signals")
+def test_openvino_that_ends_in_a_thread_leaves_signals_as_they_are(
+    exported_kb: Path, new_process: Any
+) -> None:
+    """A service closes a knowledge base in another thread than that which opened it."""
+    graph = read_version(exported_kb).encoder / "openvino" / "encoder.xml"
+    code = f"""
+import os, signal, threading
+from pathlib import Path
+from spacy_sapbert.encoder.openvino_engine import open_core
+signal.signal(signal.SIGTERM, lambda *_: print("asked to end"))
+opened = [open_core().compile_model(Path({str(graph)!r}), "CPU")]
+thread = threading.Thread(target=opened.clear)
+thread.start()
+thread.join()
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = new_process.python(code)
+    assert (done.returncode, done.stdout.strip()) == (0, "asked to end")
+
+
 @pytest.mark.smoke
 @pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
 def test_openvino_links_without_torch_and_transformers(

@@ -248,12 +248,12 @@ def write_day(path: Path) -> None:
 
 
 def test_a_day_with_kill_9_at_any_moment_loses_nothing(
-    start_service: Start, own_kb: Path, tmp_path: Path
+    start_service: Start, own_exported_kb: Path, tmp_path: Path
 ) -> None:
     """Twenty documents with links, two reviewers, agree, teach, use, back, export."""
     documents, reviews = tmp_path / "day.pubtator", tmp_path / "reviews.db"
     write_day(documents)
-    options = [own_kb, "--reviews", reviews]
+    options = [own_exported_kb, "--reviews", reviews]
     client = start_service(*options, "--documents", documents)
     assert reviews.stat().st_mode & 0o077 == 0
     places = open_places(client, "Ada")
