@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 PINNED = (ROOT / "constraints.txt").read_text("utf8").lower()
-# which take minutes, need hardware, or are of the pages alone
-NOT_TESTED = {"spark", "ray", "gpu", "docs", "test"}
+# which take minutes, slow all processes, need hardware, or are of the pages alone
+NOT_TESTED = {"spark", "ray", "transformer", "gpu", "docs", "test"}
 
 
 def list_packages(extra: str) -> Iterator[str]:
