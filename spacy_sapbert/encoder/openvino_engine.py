@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import SapbertError
 from ..io import forks
+from ..io.system import keep_signal_stack
 from .encoder import EXPORTED, GRAPH_FILE
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, read_json
@@ -24,10 +25,6 @@ SHAPE_TOKENS = 8  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
 FORKED: list[Any] = []
-# The openvino.Core of each process, never deleted. Opening one gives the thread a stack
-# for signals; deleted in another thread, it would take the memory and leave the stack
-# in use, so that the next signal, SIGTERM or Ctrl-C, were a segmentation fault.
-CORES: dict[int, Any] = {}
 BYTES = {"boolean": 1, "i8": 1, "u8": 1, "f16": 2, "bf16": 2, "i16": 2, "u16": 2}
 BYTES |= {"f32": 4, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "u64": 8}
 # Operations of exported encoders, by their number of inputs.
@@ -65,14 +62,6 @@ def import_openvino() -> Any:
         if withheld:
             del sys.modules[CONVERTER]
     return openvino
-
-
-def open_core() -> Any:
-    """Return the openvino.Core of this process; see `CORES`."""
-    process = os.getpid()
-    if process not in CORES:
-        CORES[process] = import_openvino().Core()
-    return CORES[process]
 
 
 def open_engine(
@@ -168,6 +157,7 @@ class OpenVinoEngine:
     def request(self) -> Any:
         """Return the openvino.InferRequest of this process, compiled at first use."""
         if self.process != os.getpid():
+            openvino = import_openvino()
             if self.opened is not None:
                 FORKED.append(self.opened)
             settings: dict[str, Any] = {
@@ -179,7 +169,9 @@ class OpenVinoEngine:
                 "ENABLE_CPU_PINNING": False,
             }
             try:
-                compiled = open_core().compile_model(self.graph, "CPU", settings)
+                with keep_signal_stack():
+                    core = openvino.Core()
+                    compiled = core.compile_model(self.graph, "CPU", settings)
             except RuntimeError as error:
                 reason = str(error).strip().splitlines()[-1]
                 raise not_for_openvino(path=self.graph, reason=reason) from None

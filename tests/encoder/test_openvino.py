@@ -219,13 +219,12 @@ def test_openvino_that_ends_in_a_thread_leaves_signals_as_they_are(
     exported_kb: Path, new_process: Any
 ) -> None:
     """A service closes a knowledge base in another thread than that which opened it."""
-    graph = read_version(exported_kb).encoder / "openvino" / "encoder.xml"
     code = f"""
 import os, signal, threading
-from pathlib import Path
-from spacy_sapbert.encoder.openvino_engine import open_core
+from spacy_sapbert.kb.knowledge_base import load_kb
 signal.signal(signal.SIGTERM, lambda *_: print("asked to end"))
-opened = [open_core().compile_model(Path({str(graph)!r}), "CPU")]
+opened = [load_kb({str(exported_kb)!r}).encoder.engine]
+opened[0].request()
 thread = threading.Thread(target=opened.clear)
 thread.start()
 thread.join()
