@@ -138,7 +138,7 @@ def change_row(
     codes: Mapping[str, Sequence[str]],
     modifiers: Mapping[str, Any],
 ) -> None:
-    """Give a row another concept, in place."""
+    """Set the concept of a row, in place."""
     row[CONCEPT] = find_concept_id(codes)
     row[COLUMNS[-1]] = format_modifiers(modifiers)
 

@@ -123,17 +123,11 @@ class WordTable:
         pairs = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
         numbers = [names.nearest.concept for names in pool.near.values()]
         shared = self.compare(text, numbers, filter, without=without)
-        by_names = [
-            bool(of_concept) and all(excludes(m, name) for name, m in of_concept)
-            for of_concept in pairs
-        ]
-        excluded = shared.excluded | np.array(by_names, dtype=bool)
-        narrowed = np.zeros(len(numbers), dtype=bool)
-        left_out = {each.concept: each.rows for each in without}
-        for number in np.flatnonzero(excluded).tolist():
-            concept = numbers[number]
-            rows = left_out.get(concept, frozenset())
-            narrowed[number] = self.says_more(text, concept, filter, rows)
+        for number, of_concept in enumerate(pairs):
+            shared.excluded[number] |= bool(of_concept) and all(
+                excludes(m, name) for name, m in of_concept
+            )
+        narrowed = self.find_narrowed(text, numbers, shared.excluded, filter, without)
         of_names = {
             word
             for of_concept in pairs
@@ -142,30 +136,41 @@ class WordTable:
         }
         weights = self.weigh([*of_names], english=filter.is_english)
         shared = shared._replace(
-            name_weights=weights, excluded=excluded & ~narrowed, narrowed=narrowed
+            name_weights=weights,
+            excluded=shared.excluded & ~narrowed,
+            narrowed=narrowed,
         )
         return compute_features(
             pool, pairs, shared, counts=counts, concept_counts=concept_counts
         )
 
-    def says_more(
-        self, text: str, concept: int, filter: Filter, without: frozenset[int] | None
-    ) -> bool:
-        """Return whether a mention only says more than a name of a concept.
+    def find_narrowed(
+        self,
+        text: str,
+        concepts: Sequence[int],
+        excluded: np.ndarray,
+        filter: Filter,
+        without: Sequence[Without],
+    ) -> np.ndarray:
+        """Return which of the excluded concepts have a name that a mention narrows.
 
-        Names on the rows `without` do not count; None = no name does.
+        `without` = names that do not count. Shape: (concepts,), bool.
         """
-        if without is None:
-            return False
-        return any(
-            says_more(split_words(text, rules), split_words(alias, rules))
-            for alias, origin, row in self.store.names_of_concept(concept)
-            if row not in without
-            and (
-                (rules := self.store.rules_of(origin)) == "english"
-                or not filter.is_english
+        left_out = {each.concept: each.rows for each in without}
+        narrowed = np.zeros(len(concepts), dtype=bool)
+        for number in np.flatnonzero(excluded).tolist():
+            rows = left_out.get(concepts[number], frozenset())
+            names = self.store.names_of_concept(concepts[number])
+            narrowed[number] = rows is not None and any(
+                says_more(split_words(text, rules), split_words(alias, rules))
+                for alias, origin, row in names
+                if row not in rows
+                and (
+                    (rules := self.store.rules_of(origin)) == "english"
+                    or not filter.is_english
+                )
             )
-        )
+        return narrowed
 
     def compare(
         self,

@@ -351,8 +351,7 @@ def decide(
 ) -> str | None:
     """Return why a mention has no concept; None = it has. `barred` as in `Mentions`.
 
-    Who sets no threshold gets a concept with another numeral or an opposite only if it
-    is sure that the mention means a kind of it.
+    A concept that the mention only narrows must be sure, unless all are linked.
     """
     if barred:
         return "filtered"
@@ -360,10 +359,12 @@ def decide(
         return EXCLUDED
     if not result.ranked:
         return "below_threshold"
+    probability, every = result.probability or 0, False
     if threshold.cosine is not None:
         reached = round_score(result.ranked[0].score) >= threshold.cosine
-        return None if reached else "below_threshold"
-    probability = result.probability or 0
-    if probability < threshold.probability:
+        every = threshold.cosine <= 0
+    else:
+        reached = probability >= threshold.probability
+    if not reached:
         return "below_threshold"
-    return EXCLUDED if result.narrowed and probability < SURE else None
+    return EXCLUDED if result.narrowed and not every and probability < SURE else None

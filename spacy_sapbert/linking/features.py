@@ -83,7 +83,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # whether the mention or a word of it may be a misspelled name of the candidate, and
 # whether all words of the mention are real ones. An excluded candidate is never right.
 MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
-NARROWED = "narrowed"  # … unless the mention only says more than one of its names
+# It would be excluded, but the mention only says more than one of its names.
+NARROWED = "narrowed"
 FEATURES = tuple(name for group in GROUPS.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (

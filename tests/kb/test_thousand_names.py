@@ -86,7 +86,7 @@ def test_mention_that_narrows_a_name_may_mean_it_if_that_is_sure(
     mentions = ["chronic borlun", "borlun of the right ear"]
     for linked in kb.link(mentions, threshold=0):
         assert (linked.cui, linked.note) == ("N1", None)
-    for linked in kb.link(mentions):
+    for linked in [*kb.link(mentions), *kb.link(mentions, threshold=0.1)]:
         first = linked.candidates[0]
         sure = first["probability"] >= SURE
         found = (first["cui"], linked.cui, linked.note)

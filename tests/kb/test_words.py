@@ -172,10 +172,17 @@ def test_mention_says_more_than_a_name_that_counts(
         ("agudo dolor", "C1", "es", [], True),
         ("agudo dolor", "C1", "en", [], False),
     ):
-        filter = Filter(document_language=language)
-        left_out = None if without is None else frozenset(without)
-        found = kb.parts.words.says_more(text, numbers[cui], filter, left_out)
-        assert found is expected, (text, language, without)
+        left_out = Without(
+            numbers[cui], None if without is None else frozenset(without)
+        )
+        found = kb.parts.words.find_narrowed(
+            text,
+            [numbers[cui]],
+            np.array([True]),
+            Filter(document_language=language),
+            [left_out],
+        )
+        assert found.tolist() == [expected], (text, language, without)
 
 
 def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
