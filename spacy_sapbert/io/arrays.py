@@ -6,6 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import SapbertError
+from .forks import ProcessLock
+
+# numpy parses headers with `ast`, which fails in two threads before Python 3.11.8.
+PARSING = ProcessLock()
 
 
 def map_arrays(
@@ -16,8 +20,9 @@ def map_arrays(
     for name, kind in kinds.items():
         reason = None
         try:
-            # Without `view`, each slice would be a memmap, which is slow.
-            array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
+            with PARSING:
+                mapped = np.lib.format.open_memmap(paths[name], mode="r")
+            array = mapped.view(np.ndarray)  # each slice of a memmap is one, slowly
             if array.dtype != kind or array.ndim != 1:
                 reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
             arrays[name] = array
