@@ -4,9 +4,8 @@ What the code declares is not copied by hand: a part stands between
 `<!-- name: start -->` and `<!-- name: end -->`.
 """
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from spacy_sapbert.evaluation.diagnose import CAUSES
@@ -18,8 +17,6 @@ from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.registry import READERS
 
 DOCS = Path(__file__).parent
-PACKAGE = DOCS.parent / "spacy_sapbert"
-CODE = re.compile(r"\[?([EW]\d{3})(?:\] )?")
 
 
 def make_table(*rows: tuple[str, ...]) -> str:
@@ -67,69 +64,6 @@ def list_inputs() -> str:
     return make_table(*rows)
 
 
-def name_value(node: ast.expr) -> str:
-    """Return a word for a value: `path` for `str(path)`, `names` for `names[0]`."""
-    match node:
-        case ast.Attribute(value=ast.Name(id=name), attr="name" | "path"):
-            return name
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return {"number": "line", "lineno": "line"}.get(name, name)
-        case ast.Call(args=[first, *_]):
-            return name_value(first)
-        case ast.Call(func=ast.Attribute(value=value)) | ast.Subscript(value=value):
-            return name_value(value)
-        case ast.BinOp(left=value) | ast.BoolOp(values=[value, *_]):
-            return name_value(value)
-    return next(iter(re.findall(r"[A-Za-z]\w*", ast.unparse(node))), "value")
-
-
-def read_text(node: ast.expr) -> str | None:
-    """Return a text of the code, with names in italics for what it holds."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        text = read_text(node.func.value) if node.func.attr == "format" else None
-        return text and re.sub(r"\{(\w+)[^{}]*\}", r"*\1*", text)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if not isinstance(node, ast.JoinedStr):
-        return None
-    parts: list[str] = []
-    for part in node.values:
-        if isinstance(part, ast.FormattedValue):
-            parts.append(f"*{name_value(part.value).lower()}*")
-        elif isinstance(part, ast.Constant):
-            parts.append(part.value)
-    return "".join(parts)
-
-
-def read_messages(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the code and the text of each error and warning in the code of a folder."""
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf8"))):
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            first = read_text(node.args[0])
-            found = CODE.match(first or "")
-            if first and found and found.end() < len(first) and first[0] == "[":
-                yield found[1], first[found.end() :]
-            elif first and found and found[0] == first and len(node.args) > 1:
-                text = read_text(node.args[1])
-                if text is not None:
-                    yield found[1], text
-
-
-def list_messages(kind: str) -> str:
-    """Return a table of the errors, "E", or the warnings, "W".
-
-    Each has one text, of which the fix is left out.
-    """
-    texts: dict[str, str] = {}
-    for code, text in sorted({*read_messages(PACKAGE)}, key=lambda pair: len(pair[1])):
-        if code[0] == kind:
-            said = re.split(r"(?<=\.) (?=[A-Z`])", text)[0]
-            texts.setdefault(code, said.replace("|", "\\|"))
-    return make_table(("code", "for example"), *sorted(texts.items()))
-
-
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
     rows = [("cause", "means", "what to do")]
@@ -160,10 +94,6 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
             "options": list_options(),
             "filter": list_fields(),
-        },
-        DOCS / "errors.md": {
-            "errors": list_messages("E"),
-            "warnings": list_messages("W"),
         },
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},

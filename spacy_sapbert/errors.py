@@ -2,8 +2,7 @@
 
 Each text stands where it is raised, with its code: *Expected X, but got Y.*, then how
 to put it right, with the command or the setting in backticks. No message has the text
-of a document or a mention; it has lines, offsets and counts instead. docs/errors.md
-lists all.
+of a document or a mention; it has lines, offsets and counts instead.
 """
 
 import traceback
