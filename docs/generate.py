@@ -12,7 +12,6 @@ from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
 from spacy_sapbert.kb.folder.layout import PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
-from spacy_sapbert.linking.options import OPTIONS
 from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.registry import READERS
 
@@ -23,11 +22,6 @@ def make_table(*rows: tuple[str, ...]) -> str:
     """Return a table; the first row has the headings."""
     head, *rest = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
-
-
-def list_options() -> str:
-    """Return the names of the options of linking."""
-    return ", ".join(f"`{name}`" for name in OPTIONS)
 
 
 def list_fields() -> str:
@@ -92,7 +86,6 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
     return {
         DOCS / "linker.md": {
             "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
-            "options": list_options(),
             "filter": list_fields(),
         },
         DOCS / "evaluation.md": {"causes": list_causes()},

@@ -114,7 +114,7 @@ def test_project_all_checks_first_with_the_settings_of_training() -> None:
 
 def test_accuracies_count_ties_by_their_chance_and_beside_it_as_right() -> None:
     """A user gets one answer; lenient ties make the figures higher."""
-    page = (ROOT / "docs" / "numbers.md").read_text("utf8")
+    page = (ROOT / "docs" / "papers.md").read_text("utf8")
     cells = re.findall(
         r"^\| .+? " + r"\| ([\d.]+) \(([\d.]+)\) " * 3, page, re.MULTILINE
     )

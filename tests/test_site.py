@@ -51,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
-    assert {"index.html", "python.html", "table1.html"} <= {page.name for page in pages}
+    assert {"index.html", "python.html", "papers.html"} <= {page.name for page in pages}
     for page in pages:
         resources = Resources()
         resources.feed(page.read_text("utf8"))

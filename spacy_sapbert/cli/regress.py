@@ -52,7 +52,7 @@ def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
 def regress(
     kb: KbOrPipeline,
     cases: list[Path] = typer.Argument(
-        ..., metavar="CASES...", help="YAML files: see docs/regress.md."
+        ..., metavar="CASES...", help="YAML files: see docs/evaluation.md."
     ),
     pipeline: str | None = typer.Option(
         None,

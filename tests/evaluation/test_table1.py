@@ -1,4 +1,4 @@
-"""The commands of docs/table1.md, on small files in the released layouts."""
+"""The commands of docs/papers.md, on small files in the released layouts."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from spacy_sapbert.encoder.huggingface import load_encoder
 from training.trainer.validation import embed_texts
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "table1.md"
+PAGE = ROOT / "docs" / "papers.md"
 CORPORA = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
 WORDS = ["renal", "cardiac", "acute", "chronic", "failure", "fever", "pain", "cyst"]
 Names = dict[str, list[str]]  # a name → the ids of all concepts that have it
