@@ -1,52 +1,39 @@
-"""This version of the linker and an older one on the same documents, in one table.
+"""This version of the linker and another one on the same documents, in one table.
 
-Each links the gold mentions of the documents through `nlp.pipe` on the same cores, in
-separate processes that take turns:
+Each links the gold mentions of the documents in processes that take turns:
 
     python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz --kb models/medic
-        --label Disease --before ../old
+        --label Disease --before ../old/.venv/bin/python
 
-`--before` names a checkout of an older version. If it cannot read the knowledge base,
-name one that it built by `--before-kb`. With `--small-python`, the interpreter of a
-small installation (docs/speed.md), this version is measured without torch and
-transformers too.
+`--before` is the interpreter of an environment with another version, or with other
+packages, such as the light installation.
 """
 
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
+# An interpreter with another version runs this file, and has no other module of it.
 import spacy
 import typer
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin
 
-from benchmarks.harness import (
-    machine_line,
-    print_table,
-    run_cli,
-)
-from benchmarks.linking_side import WARM_UP
-from spacy_sapbert.formats.gold_docs import read_docs
-from spacy_sapbert.io.terminal import msg
-
-OURS, SMALL, BEFORE = "ours", "ours, small", "before"
-CODE = Path(__file__).parent
-SIDE = "benchmarks.linking_side"
-SINGLES = 500  # mentions linked one by one
+OURS, BEFORE = "ours", "before"
+SIDE = "--side"  # first argument of a process that measures
+DOCUMENTS, SINGLES = "documents.spacy", "singles.spacy"
+MOST_SINGLES = 500  # mentions linked one by one
+WARM_UP = 20  # further ones before them, not measured
 # key: title, format, and whether higher is better
 FIGURES: dict[str, tuple[str, str, bool]] = {
-    "imports": ("Imports", "{:.2f} s", False),
-    "load": ("Load, without imports", "{:.2f} s", False),
+    "load": ("Start and load", "{:.2f} s", False),
     "first": ("First document", "{:.0f} ms", False),
     "cold": ("Mentions a second, first pass", "{:,.0f}", True),
     "warm": ("Mentions a second, second pass", "{:,.0f}", True),
@@ -57,205 +44,147 @@ FIGURES: dict[str, tuple[str, str, bool]] = {
 }
 
 
-Answers = Sequence[Sequence[tuple[str, float]]]  # ids and scores for each mention
+def peak_megabytes() -> float:
+    """Return the peak memory of this process (Linux)."""
+    # In a child process, `ru_maxrss` is at least that of its parent.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(ln.split()[1]) / 1024 for ln in lines if ln.startswith("VmHWM:"))
 
 
-class Worker(NamedTuple):
-    """Interpreter and config of the linker of a side."""
-
-    python: str
-    config: dict[str, Any]
-    checkout: Path | None = None  # of the version of this package to use
-
-
-def parse_config(values: Sequence[str]) -> dict[str, Any]:
-    """Parse settings of the linker: `encoder.precision=bf16`, JSON or a text."""
-    config: dict[str, Any] = {}
-    for value in values:
-        key, _, text = value.partition("=")
-        try:
-            config[key] = json.loads(text)
-        except ValueError:
-            config[key] = text
-    nested: dict[str, Any] = spacy.util.dot_to_dict(config)
-    return nested
+def time_pass(nlp: Any, docs: Sequence[Doc]) -> float:
+    """Link Docs as one stream; return the seconds."""
+    start = time.perf_counter()
+    for _ in nlp.pipe(docs):
+        pass
+    return time.perf_counter() - start
 
 
-def read_entities(path: Path, *, labels: Sequence[str], limit: int) -> list[Doc]:
-    """Read annotated documents that have entities; no labels, or no limit = all."""
+def measure(folder: Path, kb: str, started: float) -> dict[str, Any]:
+    """Link the documents of a folder with the package of this interpreter.
+
+    Args:
+        started: Start of this process, by `time.monotonic`.
+
+    Returns:
+        `figures` by the keys of `FIGURES`, and the `cuis` of all mentions.
+    """
+    nlp = spacy.blank("en")
+    linker: Any = nlp.add_pipe("sapbert_linker", config={"kb": kb})
+    linker.kb.index  # noqa: B018 (loaded when first used)
+    linker.kb.encoder  # noqa: B018
+    figures = {"load": time.monotonic() - started}
+
+    def read(name: str) -> list[Doc]:
+        return list(DocBin().from_disk(folder / name).get_docs(nlp.vocab))
+
+    first, *others = docs = read(DOCUMENTS)
+    mentions = sum(len(doc.ents) for doc in others)
+    figures["first"] = 1000 * time_pass(nlp, [first])
+    figures["cold"] = mentions / time_pass(nlp, others)
+    figures["warm"] = mentions / time_pass(nlp, read(DOCUMENTS)[1:])
+    linker.kb.clear_cache()
+    singles = [1000 * time_pass(nlp, [doc]) for doc in read(SINGLES)]
+    measured = singles[min(WARM_UP, len(singles) // 2) :]
+    twentieths = statistics.quantiles(measured, n=20, method="inclusive")
+    figures |= {"p50": twentieths[9], "p95": twentieths[18]}
+    cuis = [ent._.cui for doc in docs for ent in doc.ents]
+    figures["linked"] = statistics.fmean(cui is not None for cui in cuis)
+    figures["megabytes"] = peak_megabytes()
+    return {"figures": figures, "cuis": cuis}
+
+
+def run_side(python: str, folder: Path, kb: Path) -> dict[str, Any]:
+    """Run `measure` in a new process, which does not import this checkout."""
+    result = folder / "result.json"
+    arguments = [SIDE, folder, kb.absolute(), str(time.monotonic()), result]
+    subprocess.run([python, "-P", __file__, *arguments], check=True, cwd=folder)
+    return dict(json.loads(result.read_text("utf8")))
+
+
+def read_entities(path: Path, labels: Sequence[str]) -> list[Doc]:
+    """Read annotated documents that have entities with these labels; none = all."""
+    from spacy_sapbert.formats.gold_docs import read_docs
+
     with warnings.catch_warnings():  # of mentions that are no entities
         warnings.simplefilter("ignore", UserWarning)
         docs = [doc for _, doc in read_docs(path, spacy.blank("en"))]
     for doc in docs:
         doc.set_ents([ent for ent in doc.ents if not labels or ent.label_ in labels])
-    return [doc for doc in docs[: limit or None] if doc.ents]
+    return [doc for doc in docs if doc.ents]
 
 
-def describe_doc(tokens: Doc | Span, entities: Iterable[Span]) -> dict[str, Any]:
-    """Return tokens and entities as JSON can hold them."""
-    first = tokens[0].i
-    return {
-        "words": [token.text for token in tokens],
-        "spaces": [bool(token.whitespace_) for token in tokens],
-        "entities": [[e.start - first, e.end - first, e.label_] for e in entities],
-    }
-
-
-def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> list[Any]:
+def choose_singles(docs: Sequence[Doc]) -> list[Doc]:
     """Return random mentions with distinct texts, each as a document of its own."""
     distinct = {ent.text: ent for doc in docs for ent in doc.ents}
-    texts = random.Random(seed).sample(list(distinct), min(count, len(distinct)))
-    return [describe_doc(distinct[text], [distinct[text]]) for text in texts]
+    count = min(MOST_SINGLES + WARM_UP, len(distinct))
+    return [
+        distinct[text].as_doc() for text in random.Random(0).sample([*distinct], count)
+    ]
 
 
-def call(command: Sequence[str], **settings: Any) -> None:
-    """Run a command; exit if it fails."""
-    if subprocess.run(command, check=False, **settings).returncode:
-        msg.fail(f"Stopped: {' '.join(command)}", exits=1)
-
-
-@contextmanager
-def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
-    """Yield environment variables with which only `benchmarks` can be imported.
-
-    With this whole checkout on its path, spaCy would find the entry points of this
-    package beside those of the other.
-
-    Args:
-        checkout: Another checkout of this project, whose package can be imported too,
-            with its own entry points in place of the installed ones.
-    """
-    with TemporaryDirectory() as folder:
-        (Path(folder) / CODE.name).symlink_to(CODE)
-        paths = [folder]
-        if checkout:
-            paths.append(os.fspath(checkout))
-            command = [sys.executable, "setup.py", "-q", "egg_info"]
-            call([*command, "--egg-base", folder], cwd=checkout)
-        path = os.pathsep.join(paths)
-        yield {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-
-
-def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
-    """Run `linking_side.measure_side` in a new process."""
-    # With our interpreter, the working folder has the package and `benchmarks`.
-    ours = worker.python == sys.executable and worker.checkout is None
-    place = nullcontext() if ours else isolate(worker.checkout)
-    with TemporaryDirectory() as folder, place as env:
-        input, output = Path(folder) / "request.json", Path(folder) / "result.json"
-        input.write_text(json.dumps({**request, "config": worker.config}), "utf8")
-        command = [worker.python, "-m", SIDE, str(input), str(output)]
-        call([*command, "--started", str(time.monotonic())], env=env)
-        return dict(json.loads(output.read_text("utf8")))
-
-
-def measure_round(
-    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], cores: list[int]
-) -> dict[str, Any]:
-    """Measure one side once, single mentions in another process with an empty cache."""
-    result = run_worker(worker, documents=documents, singles=[], cores=cores)
-    alone = run_worker(worker, documents=documents[:1], singles=singles, cores=cores)
-    result["figures"] = {**alone["figures"], **result["figures"]}
-    return result
-
-
-def format_figures(sides: dict[str, dict[str, float]]) -> list[tuple[str, ...]]:
-    """Return a header and the rows: figures, and our ratio to each other side."""
-    others = [name for name in sides if name not in (OURS, SMALL)]
-    pairs = [(own, other) for own in (OURS, SMALL) if own in sides for other in others]
-    titles = (
-        f"{own[0].upper()}{own[1:]}, times as good as {other}" for own, other in pairs
-    )
-    table = [("", *sides, *titles)]
+def format_figures(sides: dict[str, dict[str, float]]) -> list[list[str]]:
+    """Return rows: figures of each side, and how many times as good ours is."""
+    table = []
     for key, (title, form, higher_is_better) in FIGURES.items():
         row = [title, *(form.format(figures[key]) for figures in sides.values())]
-        for own, other in pairs:
-            good, bad = (own, other) if higher_is_better else (other, own)
+        if BEFORE in sides:
+            good, bad = (OURS, BEFORE) if higher_is_better else (BEFORE, OURS)
             value = sides[bad][key]
             row.append(f"{sides[good][key] / value:.2f}×" if value else "–")
-        table.append(tuple(row))
+        table.append(row)
     return table
-
-
-def describe_first_cuis(before: Answers, ours: Answers) -> str:
-    """Return whether the first CUI of each mention is equal, in one line."""
-    other = sum(
-        [cui for cui, _ in one[:1]] != [cui for cui, _ in two[:1]]
-        for one, two in zip(before, ours, strict=True)
-    )
-    count = f"{len(ours):,} mentions"
-    if other:
-        return f"{other:,} of {count} have another first CUI"
-    return f"all {count} have the same first CUI"
 
 
 def main(
     documents: Path = typer.Argument(..., help="Annotated documents."),
     kb: Path = typer.Option(..., help="Folder of our knowledge base."),
-    before: Path | None = typer.Option(
-        None, help="Checkout of an older version, measured too."
-    ),
+    before: str | None = typer.Option(None, help="Another interpreter, measured too."),
     before_kb: Path | None = typer.Option(
         None, help="Its knowledge base, if it cannot read ours. [--kb]"
     ),
-    small_python: Path | None = typer.Option(
-        None, help="Interpreter with this package but without torch, measured too."
-    ),
-    config: list[str] = typer.Option(
-        [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
-    ),
     label: list[str] = typer.Option([], help="Mentions to link; repeatable. [all]"),
-    limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
     rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
-    threads: int = typer.Option(2, min=1, help="Cores of either side."),
 ) -> None:
-    """annotated documents + kb/ -> table
+    """annotated documents + kb/ -> table"""
+    from benchmarks.harness import machine_line, print_table
+    from spacy_sapbert.io.terminal import msg
 
-    Example: python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz --kb
-    models/kb --before ../old
-    """
-    docs = read_entities(documents, labels=label, limit=limit)
+    docs = read_entities(documents, label)
     if len(docs) < 2:
         msg.fail("Expected two documents with mentions: the first warms up", exits=1)
-
-    def make_worker(kb: Path, checkout: Path | None = None) -> Worker:
-        options = {**parse_config(config), "kb": str(kb.absolute())}
-        return Worker(sys.executable, options, checkout)
-
-    workers: dict[str, Worker] = {}
-    if before:
-        workers[BEFORE] = make_worker(before_kb or kb, before.absolute())
-    workers[OURS] = make_worker(kb)
-    if small_python:
-        workers[SMALL] = workers[OURS]._replace(python=str(small_python))
-    described = [describe_doc(doc, doc.ents) for doc in docs]
-    singles = choose_singles(docs, SINGLES + WARM_UP)
-    cores = sorted(os.sched_getaffinity(0))[:threads]
-    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
-    for number in range(rounds):
-        for name, worker in workers.items():
-            msg.info(f"Round {number + 1} of {rounds}: {name}")
-            measured[name].append(measure_round(worker, described, singles, cores))
-    answers: dict[str, Answers] = {n: r[-1]["answers"] for n, r in measured.items()}
-    sides: dict[str, dict[str, float]] = {}
-    for name, results in measured.items():
-        figures = [result["figures"] for result in results]
-        medians = {
-            key: statistics.median(f[key] for f in figures) for key in figures[0]
+    workers = {BEFORE: (before, before_kb or kb)} if before else {}
+    workers[OURS] = (sys.executable, kb)
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        DocBin(docs=docs).to_disk(folder / DOCUMENTS)
+        DocBin(docs=choose_singles(docs)).to_disk(folder / SINGLES)
+        for number in range(rounds):
+            for name, (python, its_kb) in workers.items():
+                msg.info(f"Round {number + 1} of {rounds}: {name}")
+                results[name].append(run_side(python, folder, its_kb))
+    sides = {
+        name: {
+            key: statistics.median(r["figures"][key] for r in runs) for key in FIGURES
         }
-        linked = statistics.fmean(bool(found) for found in answers[name])
-        sides[name] = medians | {"linked": linked}
-        versions = ", ".join(f"{k} {v}" for k, v in results[0]["versions"].items())
-        msg.text(f"{name}: {versions}")
-    msg.text(
-        f"{len(docs):,} documents, {len(answers[OURS]):,} mentions; median of {rounds}"
-    )
-    msg.text(f"{machine_line()}; {threads} threads each")
-    header, *rows = format_figures(sides)
-    print_table(header, rows)
+        for name, runs in results.items()
+    }
+    cuis = {name: runs[-1]["cuis"] for name, runs in results.items()}
+    msg.text(f"{len(docs):,} documents; median of {rounds}; {machine_line()}")
+    header = ["", *sides, *(["Ours, times as good"] if before else [])]
+    print_table(header, format_figures(sides))
     if before:
-        msg.text(describe_first_cuis(answers[BEFORE], answers[OURS]))
+        pairs = zip(cuis[BEFORE], cuis[OURS], strict=True)
+        other = sum(one != two for one, two in pairs)
+        msg.text(f"{other:,} of {len(cuis[OURS]):,} mentions have another CUI")
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    if sys.argv[1:2] == [SIDE]:
+        folder, kb, started, output = sys.argv[2:]
+        measured = measure(Path(folder), kb, float(started))
+        Path(output).write_text(json.dumps(measured), "utf8")
+    else:
+        from benchmarks.harness import run_cli
+
+        run_cli(main)

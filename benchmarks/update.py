@@ -15,7 +15,7 @@ from random import Random
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from benchmarks.linking_side import peak_megabytes
+from benchmarks.linking import peak_megabytes
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
