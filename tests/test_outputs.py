@@ -54,7 +54,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert convert": [[NONE, "--format", "tsv", "--output", OUT]],
     "training convert-corpus": [[NONE, "--format", "cometa", "--output", OUT]],
     "training train": [[NONE, OUT]],
-    "training evaluate-hierarchy": [[NONE, NONE, NONE, OUT]],
     "training results-table": [["a=none", "--output", OUT]],
 }
 # They write nothing, or change the knowledge base that they are given.
@@ -258,7 +257,6 @@ def test_place_of_an_output_is_checked_before_anything_is_read(
         "sapbert teach none none --output same --report same",
         "sapbert teach none none --output same --report same/report.json",
         "training hold-out none same same",
-        "training evaluate-hierarchy none none none same.md",
     ],
 )
 def test_outputs_with_one_path_are_an_error_before_anything_is_read(

@@ -88,7 +88,9 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(
         assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
         for line in command["script"]:
             own = r"(experiments/annotated|assets/sample)/\w+\.py( |$)"
-            modules = "-m (spacy|spacy_sapbert|training|build|zipfile) "
+            modules = (
+                r"-m (spacy|spacy_sapbert|training|experiments\.[.\w]+|build|zipfile) "
+            )
             assert re.match(rf"python ({modules}|{own})", line)
             assert line.count("python ") == 1
 

@@ -47,7 +47,7 @@ COMMANDS = {
     ),
     "convert-corpus": CommandInfo(
         "corpora.convert:convert_research",
-        "COMETA, AskAPatient, XL-BEL -> mentions.tsv or docs.spacy",
+        "COMETA, XL-BEL -> mentions.tsv or docs.spacy",
     ),
     "check": CommandInfo(
         "check:check_command",
@@ -57,13 +57,9 @@ COMMANDS = {
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
     ),
-    "evaluate-hierarchy": CommandInfo(
-        "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
-        "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",
-    ),
     "results-table": CommandInfo(
-        "experiments.tables:results_table",
-        "results.json of linkers, seeds, folds, languages -> table, Markdown",
+        "results_table:results_table",
+        "results.json of linkers, seeds, languages -> table, Markdown",
     ),
 }
 

@@ -93,7 +93,7 @@ def run_training() -> Callable[..., Any]:
 
     def run(folder: Path, pairs: Path, config: Config, **kwargs: Any) -> Any:
         return train(
-            RunPaths(pairs, *(folder / n for n in ("encoder", "checkpoint", "corpus"))),
+            RunPaths(pairs, folder / "encoder"),
             config,
             progress_bar=False,
             **kwargs,

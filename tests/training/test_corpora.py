@@ -33,7 +33,6 @@ COMETA = (
 )
 ROW = "0\t17\theart racing\t80313002\tPalpitations\t3424008\tTachycardia\tIt raced.\n"
 QUOTED = '1\t18\tsick\t1\tIll\t2\tNausea\t"He said ""sick"".\nThen\tleft."\n'
-ASKAPATIENT = "271782001\tDrowsy\tbit drowsy\n"
 
 
 def write(path: Path, text: str) -> Path:
@@ -67,8 +66,6 @@ def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
         ("cometa", COMETA + ROW + ROW.replace("heart racing", " "), 3, "E117"),
         ("cometa", COMETA + ROW + QUOTED.replace('left."', "left."), 3, "E117"),
         ("cometa", COMETA + QUOTED + QUOTED.replace('left."', 'left."x'), 4, "E117"),
-        ("askapatient", f"{ASKAPATIENT}1\tDrowsy\n", 2, "E117"),
-        ("askapatient", f"{ASKAPATIENT}1\tDrowsy\t \n", 2, "E117"),
     ],
 )
 def test_research_corpus_with_a_bad_line_names_it_without_its_text(

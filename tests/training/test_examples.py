@@ -51,7 +51,7 @@ def test_command_writes_and_prints_what_is_expected(
         ("hold-out-names related.jsonl a.jsonl b.tsv --share 1", "E106"),
         ("families related.jsonl out.tsv", "E106"),
         ("relations related.jsonl MRREL.RRF out.tsv --relations cures", "E106"),
-        ("convert-corpus none.txt --format askapatient --output o.tsv", "E001"),
+        ("convert-corpus none.txt --format cometa --output o.tsv", "E001"),
         ("results-table results/base.json results/released.json", "E746"),
         ("results-table results/base.json results/other.json", "E746"),
         ("results-table results/base.json --group seen", "E746"),

@@ -17,7 +17,7 @@ from training.data.options import Force, Quiet, print_counts
 def convert_research(
     corpus: Corpus,
     format: Annotated[
-        Literal["askapatient", "cometa", "xlbel"],
+        Literal["cometa", "xlbel"],
         typer.Option(help="The corpus: docs/corpora.md."),
     ] = ...,  # type: ignore[assignment]
     output: Path = typer.Option(
@@ -28,7 +28,7 @@ def convert_research(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert COMETA, AskAPatient or XL-BEL as it was released.
+    """Convert COMETA or XL-BEL as it was released.
 
     Example: python -m training convert-corpus cometa/splits/stratified_general/dev.csv
     --format cometa --output corpus/cometa/dev.tsv

@@ -1,4 +1,4 @@
-"""Readers of research corpora: XL-BEL, COMETA and AskAPatient."""
+"""Readers of research corpora: XL-BEL and COMETA."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,11 +17,6 @@ from spacy_sapbert.io.tables import split_rows
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
 COMETA_COLUMNS = ["Term", "General SNOMED ID"]
-
-
-def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines that are not blank."""
-    return ((number, line) for number, line in read_lines(path) if line.strip())
 
 
 def make_mention(path: Path, number: int, mention: str, ids: str) -> GoldMention:
@@ -47,7 +42,9 @@ def read_xlbel(path: Path) -> Iterator[GoldDocument]:
     Source: Liu et al. (2021), Learning Domain-Specialised Representations for
     Cross-Lingual Biomedical Entity Linking.
     """
-    for number, line in iter_lines(path):
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
         ids, *rest = line.split(BARS, 2)  # a context may have bars
         if not rest or (looks_like_ids(rest[0]) and not looks_like_ids(ids)):
             raise SapbertError(
@@ -114,29 +111,7 @@ def read_cometa(path: Path) -> Iterator[GoldDocument]:
         yield GoldDocument(fields.get("ID") or str(number), "", [gold])
 
 
-def read_askapatient(path: Path) -> Iterator[GoldDocument]:
-    """Read lines of an id, the name of the concept and a phrase of a patient.
-
-    The file is `AskAPatient.fold-0.train.txt` or the like, with tabs. Ids are from
-    SNOMED CT and AMT.
-
-    Yields:
-        Each line, without text; its id is the number of the line.
-
-    Raises:
-        SapbertError: With file and line, at the first bad line.
-
-    Source: Limsopatham and Collier (2016).
-    """
-    for number, line in iter_lines(path):
-        fields = [field.strip() for field in line.split("\t")]
-        check_fields(path, number, fields, 3, "tabs")
-        ids, _, mention = fields
-        yield GoldDocument(str(number), "", [make_mention(path, number, mention, ids)])
-
-
 READERS: dict[str, Callable[[Path], Iterator[GoldDocument]]] = {
     "xlbel": read_xlbel,
     "cometa": read_cometa,
-    "askapatient": read_askapatient,
 }

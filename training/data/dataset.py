@@ -137,15 +137,11 @@ def tokenize_names(
     )["input_ids"]
     records["hash"] = [hash_text(name) for name in names]
     records["length"] = [len(each) for each in tokens]
-    is_token = token_mask(records["length"], records["tokens"].shape[1])
+    # not padding; (names, columns)
+    is_token = np.arange(records["tokens"].shape[1]) < records["length"][:, None]
     records["tokens"] = pad
     records["tokens"][is_token] = list(chain.from_iterable(tokens))
     return records
-
-
-def token_mask(lengths: np.ndarray, columns: int) -> np.ndarray:
-    """Return which places are tokens, not padding, bool. Shape: (n, columns)."""
-    return np.arange(columns) < lengths[:, None]
 
 
 def write_arrays(

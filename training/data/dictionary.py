@@ -4,18 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
-from spacy_sapbert.evaluation.accuracy import (
-    SCORE_DIGITS,
-    Answer,
-    is_complete,
-    trim_answers,
-)
 from spacy_sapbert.evaluation.gold_mentions import fold_text
 from spacy_sapbert.vocabularies.concepts import Concept
-
-FEWEST_ROWS = 32  # rows to search at first
 
 
 class Dictionary(NamedTuple):
@@ -55,28 +45,3 @@ def read_dictionary(
             rows[name].append(concept.cui)
     numbers = {name: row for row, name in enumerate(rows)}
     return Dictionary(numbers, list(rows.values()), {**retired, **live}, lowercase)
-
-
-def best_answers(
-    rows: np.ndarray,
-    scores: np.ndarray,
-    dictionary: Dictionary,
-    aliases: dict[str, str],
-    *,
-    k: int,
-) -> list[Answer]:
-    """Return the answers to the k best concepts, and all that tie with the k-th."""
-    count = FEWEST_ROWS * k
-    while True:
-        count = min(count, len(rows))
-        best = np.argpartition(-scores, count - 1)[:count] if count else slice(0)
-        numbers: list[int] = rows[best].tolist()
-        answers = [
-            Answer(row, aliases.get(cui, cui), round(score, SCORE_DIGITS))
-            for row, score in zip(numbers, scores[best].tolist(), strict=True)
-            for cui in dictionary.cuis[row]
-        ]
-        answers.sort(key=lambda answer: (-answer.score, answer.cui, answer.row))
-        if count == len(rows) or is_complete(answers, k):
-            return trim_answers(answers, k)
-        count *= 4

@@ -5,12 +5,11 @@ cycles need no special case.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.pairs import hash_text
 
 FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
@@ -66,11 +65,6 @@ def build_hierarchy(concepts: Iterable[Concept]) -> Hierarchy:
     upward = np.unique(steps, axis=0)
     downward = np.unique(steps[:, ::-1], axis=0)
     return Hierarchy(*upward.T.copy(), *downward.T.copy())
-
-
-def read_hierarchy(path: Path) -> Hierarchy:
-    """Read the parents in concepts.jsonl."""
-    return build_hierarchy(read_concepts(path))
 
 
 def compute_distances(hierarchy: Hierarchy, labels: np.ndarray) -> np.ndarray:

@@ -47,8 +47,3 @@ def add_adapter(model: Any, reduction: int) -> nn.ModuleDict:
 def trainable_parameters(model: Any) -> list[nn.Parameter]:
     """Return the parameters of an encoder that are not frozen."""
     return [weights for weights in model.parameters() if weights.requires_grad]
-
-
-def count_trainable(model: Any) -> int:
-    """Return the number of trained values, for the model card."""
-    return sum(weights.numel() for weights in trainable_parameters(model))

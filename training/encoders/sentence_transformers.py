@@ -1,10 +1,9 @@
 """The files by which sentence-transformers makes the same vectors of an encoder."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from spacy_sapbert.encoder.huggingface import MODULES_FILE, EncoderSettings
+from spacy_sapbert.io.writing import write_json
 
 POOLING = "1_Pooling"
 KINDS = {"": "Transformer", POOLING: "Pooling", "2_Normalize": "Normalize"}  # by folder
@@ -31,15 +30,10 @@ def write_modules(folder: Path, settings: EncoderSettings, width: int) -> None:
         "do_lower_case": settings.lowercase,
     }
     write_json(folder / "sentence_bert_config.json", limits)
+    (folder / POOLING).mkdir()
     pooling = {
         "word_embedding_dimension": width,
         "pooling_mode_cls_token": settings.pooling == "cls",
         "pooling_mode_mean_tokens": settings.pooling == "mean",
     }
     write_json(folder / POOLING / "config.json", pooling)
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write JSON; the folder is created."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(data, indent=2) + "\n", "utf8")

@@ -24,12 +24,10 @@ def from_library(make: Callable[[Any], Any]) -> Loss:
     try:
         from pytorch_metric_learning import losses
     except ImportError as error:
-        library = "this loss"
-        packages = "pytorch-metric-learning"
         raise SapbertError(
             "E521",
-            f"Expected {library} to be installed, but got: {error}. Run `pip install "
-            f"{packages}`.",
+            f"Expected the packages of this loss, but got: {error}. Run `pip install "
+            "pytorch-metric-learning`.",
         ) from None
     loss = make(losses)
 

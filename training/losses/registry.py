@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from inspect import Signature, signature
 from typing import Any, TypeVar
 
@@ -18,8 +17,6 @@ Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 Schedule = Callable[[int, int], float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-MODULES = ("sapbert", "from_library", "schedules")
-
 
 class registry(confection.registry):
     """Functions that a config names with `@losses`, `@miners` or `@schedules`.
@@ -34,8 +31,8 @@ class registry(confection.registry):
 
 def load_registry() -> type[registry]:
     """Return the registry after importing the modules that register functions."""
-    for name in MODULES:
-        import_module(f"training.losses.{name}")
+    from training.losses import from_library, sapbert, schedules  # noqa: F401
+
     return registry
 
 

@@ -4,7 +4,6 @@ All schedules rise linearly over `warmup_steps` steps: with three of them by 1/4
 and 3/4 to 1 at the step after. The first step therefore changes the weights, too.
 """
 
-import math
 from collections.abc import Callable
 
 from spacy_sapbert.errors import SapbertError
@@ -23,12 +22,6 @@ def make_linear(warmup_steps: int = 0) -> Schedule:
     return make_schedule(warmup_steps, lambda done: 1 - done)
 
 
-@registry.schedules("spacy-sapbert.Cosine.v1")
-def make_cosine(warmup_steps: int = 0) -> Schedule:
-    """Build a schedule that decreases along a half cosine to 0 at the end."""
-    return make_schedule(warmup_steps, lambda done: (1 + math.cos(math.pi * done)) / 2)
-
-
 def make_schedule(warmup_steps: int, shape: Callable[[float], float]) -> Schedule:
     """Build a schedule of a warm-up and then `shape`.
 
@@ -36,12 +29,11 @@ def make_schedule(warmup_steps: int, shape: Callable[[float], float]) -> Schedul
         shape: Returns the factor when a share, 0 to 1, of the run after the warm-up is
             done.
     """
+
     if warmup_steps < 0:
-        setting = "warmup_steps"
         raise SapbertError(
             "E331",
-            f"Expected {setting} to be at least {0}, but got {warmup_steps!r}. "
-            "Correct it.",
+            f"Expected warmup_steps of at least 0, but got {warmup_steps}. Correct it.",
         )
 
     def factor(step: int, total: int) -> float:

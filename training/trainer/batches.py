@@ -13,8 +13,14 @@ from torch import Tensor
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.dataset import PairDataset, build_dataset, open_dataset
-from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
+from training.data.hierarchy import (
+    FAMILY,
+    Hierarchy,
+    build_hierarchy,
+    compute_distances,
+)
 from training.trainer.distributed import SINGLE, Ranks, barrier
 from training.trainer.settings import RunPaths, TrainingSettings
 
@@ -141,7 +147,8 @@ def open_sources(
                 f"Expected families of {FAMILY} lines in {files.families}, but got "
                 f"{lines} lines. Make the file with `python -m training families`.",
             )
-        sources[-1] = sources[-1]._replace(hierarchy=read_hierarchy(files.concepts))
+        hierarchy = build_hierarchy(read_concepts(files.concepts))
+        sources[-1] = sources[-1]._replace(hierarchy=hierarchy)
     return sources
 
 

@@ -55,9 +55,6 @@ def train_command(
         None, "--config", help="Settings that differ from training/configs/default.cfg."
     ),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
-    corpus: Path | None = typer.Option(
-        None, help="Keep the tokenised names in this folder, for other runs."
-    ),
     force: bool = typer.Option(
         False, "--force", help="Replace an encoder, or a stopped run of other settings."
     ),
@@ -84,7 +81,7 @@ def train_command(
     check_choice("device", ["auto", "cpu", *(["cuda", *gpus] if gpus else [])], device)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    paths = RunPaths.beside(pairs_path, output, corpus)
+    paths = RunPaths(pairs_path, output)
     if quiet or not sys.stderr.isatty():
         logging.disable_progress_bar()  # of transformers 5, for the weights
     config = read_config(config_path, parse_overrides(context.args))
@@ -102,7 +99,7 @@ def train_command(
         progress_bar=ranks.is_first and not quiet,
         stop=stop,
     )
-    if summary is not None and corpus is None and ranks.is_first:
+    if summary is not None and ranks.is_first:
         for folder in paths.datasets.values():
             shutil.rmtree(folder, ignore_errors=True)
     stop_ranks(ranks)

@@ -10,7 +10,7 @@ import numpy as np
 import spacy_sapbert
 from training.data.dataset import PairDataset
 from training.data.hierarchy import FAMILY
-from training.encoders.new_adapter import count_trainable
+from training.encoders.new_adapter import trainable_parameters
 from training.trainer.checkpoints import Progress
 
 SOURCES = {
@@ -53,7 +53,7 @@ def summarize(
         "names": datasets["pairs"].meta.names,
         "concepts": datasets["pairs"].meta.concepts,
         "adapters": hasattr(model, "sapbert_adapter"),
-        "trained_parameters": count_trainable(model),
+        "trained_parameters": sum(p.numel() for p in trainable_parameters(model)),
     }
     for key in ("loss", "mined"):
         for place, entries in parts.items():

@@ -26,7 +26,6 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import check_file
-from spacy_sapbert.io.writing import check_name
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
@@ -59,32 +58,27 @@ OptionalPath = Annotated[Path | None, BeforeValidator(make_path)]
 
 
 class RunPaths(NamedTuple):
-    """The files and folders of a run, which are beside the encoder by default."""
+    """The pairs, the encoder to write, and what a run keeps beside it."""
 
     pairs: Path
-    encoder: Path  # the folder to write
-    checkpoint: Path
-    corpus: Path  # folder of the tokenised pairs
+    encoder: Path
 
-    @classmethod
-    def beside(cls, pairs: Path, encoder: Path, corpus: Path | None) -> Self:
-        """Fill in the paths beside the encoder; `corpus` must have a name."""
-        if corpus is not None:
-            check_name(corpus)
-        names = (f"{encoder.name}-checkpoint", f"{encoder.name}-corpus")
-        beside = [encoder.with_name(name) for name in names]
-        return cls(pairs, encoder, beside[0], corpus or beside[1])
+    def beside(self, name: str) -> Path:
+        return self.encoder.with_name(f"{self.encoder.name}-{name}")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.beside("checkpoint")
 
     @property
     def log(self) -> Path:
-        return self.checkpoint.with_name(f"{self.checkpoint.name}.log.jsonl")
+        return self.beside("checkpoint.log.jsonl")
 
     @property
     def datasets(self) -> dict[str, Path]:
         """The folder of each source's tokenised names, by its name."""
-        others = ("relations", "families")
-        beside = {n: self.corpus.with_name(f"{self.corpus.name}-{n}") for n in others}
-        return {"pairs": self.corpus, **beside}
+        names = ("pairs", "relations", "families")
+        return {name: self.beside(f"corpus-{name}") for name in names}
 
 
 class Section(BaseModel):

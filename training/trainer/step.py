@@ -56,9 +56,9 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
     if encoder.adapter_reduction:
         add_adapter(model, encoder.adapter_reduction)
     elif encoder.adapter_only and not hasattr(model, "sapbert_adapter"):
-        setting = "encoder.adapter_reduction"
         raise SapbertError(
-            "E331", f"Expected {setting} to be at least {1}, but got {0!r}. Correct it."
+            "E331",
+            "Expected encoder.adapter_reduction of at least 1, but got 0. Correct it.",
         )
     torch.manual_seed(training.seed + ranks.rank)  # dropout differs
     model.to(ranks.device).train()

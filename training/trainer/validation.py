@@ -12,7 +12,12 @@ from torch.nn import functional
 
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import combine_parts
+from spacy_sapbert.evaluation.accuracy import (
+    SCORE_DIGITS,
+    Answer,
+    combine_parts,
+    trim_answers,
+)
 from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
     read_aliases,
@@ -24,7 +29,7 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.dictionary import Dictionary, best_answers, read_dictionary
+from training.data.dictionary import Dictionary, read_dictionary
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors
 from training.trainer.embedding import autocast
 from training.trainer.settings import TrainingSettings
@@ -158,9 +163,15 @@ def validate(
     answers = {}
     for text, score, row in zip(texts, scores, rows, strict=True):
         found = score.isfinite()
-        answers[text] = best_answers(
-            row[found].numpy(), score[found].numpy(), dictionary, aliases, k=1
-        )
+        some = [
+            Answer(number, aliases.get(cui, cui), round(cosine, SCORE_DIGITS))
+            for number, cosine in zip(
+                row[found].tolist(), score[found].tolist(), strict=True
+            )
+            for cui in dictionary.cuis[number]
+        ]
+        some.sort(key=lambda answer: -answer.score)
+        answers[text] = trim_answers(some, 1)
     scored = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
     return float(scored["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
 

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from tests.training.test_examples import FOLDER as EXAMPLES
 from training.data.families import write_families
 from training.data.hierarchy import (
     FAMILY,
     build_hierarchy,
     compute_distances,
-    read_hierarchy,
 )
 from training.data.pairs import hash_text
 from training.data.relations import read_relations, write_relations
@@ -107,7 +106,7 @@ def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path: Path) -
     assert list(counts.values()) == [21, 18, 19]  # concepts, steps, families
     anchors = [family[0][0] for family in families]
     assert sorted(anchors) == sorted(set(PARENTS) - {"x", "y"})
-    hierarchy = read_hierarchy(concepts)
+    hierarchy = build_hierarchy(read_concepts(concepts))
     for family in families:
         for cui, one, other in family:
             assert one != other

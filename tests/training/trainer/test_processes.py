@@ -275,7 +275,7 @@ def test_train_resumed_with_other_processes_is_an_error(
     stop = Event()
     stop.set()
     run_training(tmp_path, pairs_file, make_config(), stop=stop)
-    state = tmp_path / "checkpoint" / "state.json"
+    state = tmp_path / "encoder-checkpoint" / "state.json"
     text = state.read_text("utf8")
     state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
     with pytest.raises(SapbertError, match="another processes"):

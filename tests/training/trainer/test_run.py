@@ -20,6 +20,7 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import read_concepts
 from tests.encoder.test_published_folders import (
     make_pickled_bert,
     make_sentence_bert,
@@ -28,7 +29,7 @@ from tests.encoder.test_published_folders import (
     vectors_of,
 )
 from training.data.dataset import build_dataset
-from training.data.hierarchy import FAMILY, read_hierarchy
+from training.data.hierarchy import FAMILY, build_hierarchy
 from training.data.pairs import hash_text
 from training.trainer.batches import Source, collate_batch
 from training.trainer.settings import (
@@ -75,7 +76,7 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
     assert flatten_config(written) == flatten_config(complete_encoder(config))
-    assert not (tmp_path / "checkpoint").exists()
+    assert not (tmp_path / "encoder-checkpoint").exists()
 
 
 def test_trained_encoder_is_read_by_sentence_transformers(
@@ -141,7 +142,7 @@ def test_train_that_lost_its_log_counts_all_steps(
 ) -> None:
     for _ in range(2):
         assert train_small(stop=stopped()) is None
-    log = tmp_path / "checkpoint.log.jsonl"
+    log = tmp_path / "encoder-checkpoint.log.jsonl"
     second = json.loads(log.read_text("utf8").splitlines()[1])
     # steps of a process that was killed after its checkpoint
     late = [json.dumps({**second, "step": step}) + "\n" for step in (3, 4)]
@@ -157,7 +158,7 @@ def test_train_writes_checkpoints_by_time_besides_by_steps(
 ) -> None:
     class StopAfterCheckpoint(Event):
         def is_set(self) -> bool:
-            return (tmp_path / "checkpoint" / "state.json").exists()
+            return (tmp_path / "encoder-checkpoint" / "state.json").exists()
 
     more = {"training.checkpoint_every": 100_000, "training.checkpoint_seconds": 1}
     config = {"training.epochs": 3000, **more}  # minutes
@@ -185,7 +186,9 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
 ) -> None:
     train_small(stop=stopped())
     train_small(stop=stopped(), force=True)
-    state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
+    state = json.loads(
+        (tmp_path / "encoder-checkpoint" / "state.json").read_text("utf8")
+    )
     assert state["progress"]["step"] == 2  # continued
     other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
@@ -193,7 +196,9 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
     assert train_small(other)["steps"] == 3
 
 
-@pytest.mark.parametrize("folder", ["checkpoint", "corpus", "corpus-families"])
+@pytest.mark.parametrize(
+    "folder", ["encoder-checkpoint", "encoder-corpus-pairs", "encoder-corpus-families"]
+)
 def test_train_replaces_no_folder_of_another_kind(
     train_small: Any, tmp_path: Path, folder: str
 ) -> None:
@@ -219,16 +224,20 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
 ) -> None:
     config = {"training.checkpoint_every": 1}
     assert train_small(config, stop=stopped()) is None
-    saved = (tmp_path / "checkpoint" / "model.safetensors").read_bytes()
-    settings = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
+    saved = (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes()
+    settings = json.loads(
+        (tmp_path / "encoder-checkpoint" / "state.json").read_text("utf8")
+    )
     # the same run, but its next step has an infinite rate
     endless = {"training.optimizer.learning_rate": 1e300}
     settings["settings"].update(endless)
-    (tmp_path / "checkpoint" / "state.json").write_text(json.dumps(settings), "utf8")
+    (tmp_path / "encoder-checkpoint" / "state.json").write_text(
+        json.dumps(settings), "utf8"
+    )
     config = {"training.checkpoint_every": 1, **endless}
     with pytest.raises(SapbertError, match=r"E607.* after step 2, .*not finite"):
         train_small(config)
-    assert (tmp_path / "checkpoint" / "model.safetensors").read_bytes() == saved
+    assert (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes() == saved
     assert not (tmp_path / "encoder").exists()
 
 
@@ -290,12 +299,12 @@ def test_collate_batch_of_families_has_every_distance(
     families = Path(forest["hierarchy.families"])
     dataset = build_dataset(
         families,
-        tmp_path / "corpus",
+        tmp_path / "encoder-corpus-pairs",
         AutoTokenizer.from_pretrained(tiny_encoder),
         max_length=12,
         lowercase=True,
     )
-    hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
+    hierarchy = build_hierarchy(read_concepts(Path(forest["hierarchy.concepts"])))
     firsts = np.arange(0, 45, 9)[:, None] * FAMILY
     numbers = (firsts + np.arange(FAMILY)).reshape(-1)
     source = Source("families", families, dataset, hierarchy)

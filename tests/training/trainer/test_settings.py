@@ -105,7 +105,7 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
         ({"training.loss.scale": 1}, "unexpected argument: 'scale'"),
         ({"training.loss.@losses": "none.v1"}, "none.v1"),
         ({"training.miner.distance": "dot"}, "E612.*cosine"),
-        ({"training.schedule.warmup_steps": -1}, "warmup_steps to be at least 0"),
+        ({"training.schedule.warmup_steps": -1}, "warmup_steps of at least 0"),
         ({"encoder.pooling": "max"}, "encoder.pooling .*'cls' or 'mean'"),
         ({"training.precision": "int8"}, "training.precision .*'bf16'"),
         (

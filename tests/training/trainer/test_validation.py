@@ -128,7 +128,7 @@ def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
     with pytest.raises(SapbertError, match=r"E106.*none of 3"):
         train_small(validation_settings)
-    assert not (tmp_path / "corpus").exists()
+    assert not (tmp_path / "encoder-corpus-pairs").exists()
 
 
 def test_train_writes_the_encoder_with_the_best_validation(
@@ -163,7 +163,7 @@ def test_train_stops_after_patience(
     summary = train_small({**validation_settings, "validation.patience": 2})
     assert summary["steps"] == 6  # two did not better the first one
     assert summary["best_step"] == 6  # the last of equal ones
-    assert not (tmp_path / "checkpoint").exists()
+    assert not (tmp_path / "encoder-checkpoint").exists()
 
 
 def test_train_resumed_keeps_the_best_validation(

@@ -2,28 +2,28 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.dictionary import read_dictionary
-from training.data.hierarchy import compute_distances, read_hierarchy
-from training.data.hold_out import hold_out
-from training.data.pairs import hash_text
-from training.experiments.evaluate_hierarchy import (
+from experiments.hierarchies.evaluate_hierarchy import (
     area_under_curve,
-    format_tables,
+    main,
     score_distances,
     score_encoder,
     score_relations,
 )
-from training.experiments.held_out_pairs import draw_pairs
+from experiments.hierarchies.held_out_pairs import draw_pairs
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from tests.commands import invoke
+from training.data.dictionary import read_dictionary
+from training.data.hierarchy import build_hierarchy, compute_distances
+from training.data.hold_out import hold_out
+from training.data.pairs import hash_text
 
 
 def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
@@ -39,6 +39,8 @@ def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
     assert dictionary.lookup("C3") is None
 
 
+app = typer.Typer()
+app.command()(main)
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 
 
@@ -68,7 +70,7 @@ def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
 ) -> None:
     whole, held, _ = files
     pairs = draw_pairs(whole, held, most=1000)
-    hierarchy = read_hierarchy(whole)
+    hierarchy = build_hierarchy(read_concepts(whole))
     unseen = {concept.cui for concept in read_concepts(held)}
     for pair in pairs:
         cuis = pair.one.split()[0], pair.other.split()[0]
@@ -86,26 +88,25 @@ def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
     assert set(few) <= set(pairs)
 
 
-def test_evaluate_hierarchy_writes_json_and_tables(
-    invoke: Callable[..., Any],
+def test_evaluate_hierarchy_writes_json_and_prints_tables(
     files: tuple[Path, Path, Path],
     tiny_encoder: Path,
     tmp_path: Path,
 ) -> None:
     whole, held, relations = files
     output = tmp_path / "results.json"
-    words = ["evaluate-hierarchy", tiny_encoder, whole, held, output]
-    invoke(*words, "--relations", relations)
+    words = [tiny_encoder, whole, held, output, "--relations", relations]
+    table = invoke(*words, app=app, code=0).output
     result = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
-    table = output.with_suffix(".md").read_text("utf8")
-    assert table == format_tables(result)
     assert "| 0-3 |" in table
     assert "| `isa` |" in table
     pairs = draw_pairs(whole, held, relations, most=10_000)
     again = score_encoder(str(tiny_encoder), pairs)
     assert again["auc"] == result["auc"]
+    held.write_text("", "utf8")
+    assert "[E106]" in str(invoke(*words, "--force", app=app).exception)
 
 
 few = st.lists(st.integers(-3, 3).map(lambda each: each / 4), min_size=1, max_size=20)

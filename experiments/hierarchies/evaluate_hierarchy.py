@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 import typer
 
+from benchmarks.harness import run_cli
+from experiments.hierarchies.held_out_pairs import NamePair, draw_pairs
 from spacy_sapbert.io.plugins import require
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.io.writing import (
-    check_name,
-    check_outputs,
-    write_atomically,
-    write_json,
-)
-from training.data.options import Force, Quiet, format_markdown
+from spacy_sapbert.io.writing import check_outputs, write_json
+from training.data.options import Force, format_markdown
 from training.encoders.open import open_encoder
-from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 DIGITS = 4
 FARTHEST = "3"
@@ -128,11 +124,11 @@ def format_tables(scores: Scores) -> str:
     return "\n".join(lines) + "\n"
 
 
-def evaluate_hierarchy_command(
+def main(
     encoder: str = typer.Argument(..., help="Encoder folder or hub id."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl, of all concepts."),
     held_out: Path = typer.Argument(..., help="held_out.jsonl, from hold-out."),
-    output: Path = typer.Argument(..., help="JSON to write; .md beside it."),
+    output: Path = typer.Argument(..., help="JSON to write."),
     relations: Path | None = typer.Option(
         None, help="MRREL.RRF, or the folder of a release."
     ),
@@ -141,24 +137,22 @@ def evaluate_hierarchy_command(
     ),
     seed: int = typer.Option(0, help="Seed of the pairs."),
     force: Force = False,
-    quiet: Quiet = False,
 ) -> None:
     """Measure how well cosines separate near from far concepts.
 
-    Example: python -m training evaluate-hierarchy models/encoder
+    Example: python -m experiments.hierarchies.evaluate_hierarchy models/encoder
     corpus/concepts.jsonl corpus/held_out.jsonl results/hierarchy.json
     --relations assets/umls
     """
-    check_name(output)
-    check_outputs(output, output.with_suffix(".md"), force=force)
+    check_outputs(output, force=force)
     for module in ("sklearn.metrics", "scipy.stats"):  # before the encoder runs
         require(module, PACKAGES)
     pairs = draw_pairs(concepts, held_out, relations, most=most, seed=seed)
     scores = score_encoder(encoder, pairs)
-    table = format_tables(scores)
     write_json(output, {"encoder": encoder, "most": most, "seed": seed, **scores})
-    with write_atomically(output.with_suffix(".md")) as file:
-        file.write(table.encode("utf8"))
-    if not quiet:
-        typer.echo(table)
-        msg.good(f"Wrote {output} and {output.with_suffix('.md')}")
+    typer.echo(format_tables(scores))
+    msg.good(f"Wrote {output}")
+
+
+if __name__ == "__main__":
+    run_cli(main)

@@ -1,4 +1,4 @@
-"""results.json of `spacy sapbert evaluate` → one table of linkers, seeds and folds."""
+"""results.json of `spacy sapbert evaluate` → one table of linkers and seeds."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from training.data.options import Force, Quiet, format_markdown
 
-TOGETHER, MEAN = "all files", "mean of the files"
+MEAN = "mean of the files"
 SEED = re.compile(r"-\d+$")  # at the end of a name: trained-0.json, trained-1.json
 
 
@@ -79,21 +79,25 @@ def read_results(paths: Sequence[Path], group: str = "all") -> list[Results]:
                     f"Expected a group of mentions that all results have, but {path} "
                     f"has no {group!r}. Correct `--group`, or evaluate with `--seen`.",
                 )
-            if digests.setdefault(gold.file, gold.sha256) != gold.sha256:
-                raise SapbertError(
-                    "E746",
-                    f"{path}: Expected one file {gold.file} in all results, but got "
-                    "another of that name. Evaluate all on the same files.",
-                )
         runs.append(run)
         first = runs[0].settings
-        for setting in sorted({*first, *run.settings}):
-            if first.get(setting) != run.settings.get(setting):
-                raise SapbertError(
-                    "E746",
-                    f"{path}: Expected results with the settings of {paths[0]}, but "
-                    f"`{setting}` differs. Evaluate both with the same options.",
-                )
+        differing = [
+            f"`{setting}`"
+            for setting in sorted({*first, *run.settings})
+            if first.get(setting) != run.settings.get(setting)
+        ]
+        differing += [
+            gold.file
+            for gold in run.files
+            if digests.setdefault(gold.file, gold.sha256) != gold.sha256
+        ]
+        if differing:
+            raise SapbertError(
+                "E746",
+                f"{path}: Expected results with the settings and files of {paths[0]}, "
+                f"but {', '.join(differing)} differs. Evaluate both with the same "
+                "options on the same files.",
+            )
     return runs
 
 
@@ -115,18 +119,14 @@ def results_table(
     group: Annotated[
         str, typer.Option(help="all, covered, seen or unseen mentions.")
     ] = "all",
-    together: Annotated[
-        bool,
-        typer.Option("--together", help="Treat all gold files as one, e.g. folds."),
-    ] = False,
     output: Annotated[Path | None, typer.Option(help="Markdown to write.")] = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> list[list[str]]:
     """Arrange coverage and accuracies by file of gold mentions, and by linker.
 
-    Several results of one name are its seeds. Of them, and of folds, the table has mean
-    ± sample standard deviation.
+    Several results of one name are its seeds, of which the table has mean ± sample
+    standard deviation.
 
     Example: python -m training results-table base=results/base.json
     results/trained-0.json results/trained-1.json --output results/table.md
@@ -142,10 +142,7 @@ def results_table(
     )
     for name, run in zip(names, runs, strict=True):
         for file, columns in run.iter_values(group, level, ties):
-            if not together:
-                values[file][name].append(columns)
-            elif file != MEAN:
-                values[TOGETHER][name].append(columns)
+            values[file][name].append(columns)
     if MEAN in values:
         values[MEAN] = values.pop(MEAN)
     rows = [
@@ -177,7 +174,7 @@ def results_table(
 
 
 def format_mean(values: Sequence[float | None], *, digits: int = 3) -> str:
-    """Format the mean of several seeds or folds ± the sample standard deviation."""
+    """Format the mean of several seeds ± the sample standard deviation."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
