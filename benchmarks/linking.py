@@ -96,8 +96,9 @@ def measure(folder: Path, kb: str, started: float) -> dict[str, Any]:
 def run_side(python: str, folder: Path, kb: Path) -> dict[str, Any]:
     """Run `measure` in a new process, which does not import this checkout."""
     result = folder / "result.json"
-    arguments = [SIDE, folder, kb.absolute(), str(time.monotonic()), result]
-    subprocess.run([python, "-P", __file__, *arguments], check=True, cwd=folder)
+    arguments = map(str, (folder, kb.absolute(), time.monotonic(), result))
+    command = [python, "-P", __file__, SIDE, *arguments]
+    subprocess.run(command, check=True, cwd=folder)
     return dict(json.loads(result.read_text("utf8")))
 
 

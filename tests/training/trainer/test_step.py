@@ -22,7 +22,6 @@ from training.data.dataset import (
     MadeOf,
     PairDataset,
     build_dataset,
-    token_mask,
 )
 from training.losses.registry import load_registry
 from training.trainer import embedding
@@ -300,7 +299,8 @@ def undivided_step(
     rows = dataset.pairs["names"][numbers].T.reshape(-1)
     names = dataset.names[rows]
     ids = torch.from_numpy(names["tokens"].astype(np.int64))
-    mask = torch.from_numpy(token_mask(names["length"], ids.shape[1])).long()
+    is_token = np.arange(ids.shape[1]) < names["length"][:, None]
+    mask = torch.from_numpy(is_token).long()
     states = model(input_ids=ids, attention_mask=mask).last_hidden_state
     pooled = POOLINGS[settings.encoder.pooling](states, mask)
     vectors = torch.nn.functional.normalize(pooled, dim=1)
