@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from operator import ne
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -128,10 +129,10 @@ def format_figures(sides: dict[str, dict[str, float]]) -> list[list[str]]:
     table = []
     for key, (title, form, higher_is_better) in FIGURES.items():
         row = [title, *(form.format(figures[key]) for figures in sides.values())]
-        if BEFORE in sides:
-            good, bad = (OURS, BEFORE) if higher_is_better else (BEFORE, OURS)
-            value = sides[bad][key]
-            row.append(f"{sides[good][key] / value:.2f}×" if value else "–")
+        good, bad = (sides.get(name, {}).get(key) for name in (OURS, BEFORE))
+        if not higher_is_better:
+            good, bad = bad, good
+        row.append(f"{good / bad:.2f}×" if good and bad else "–")
         table.append(row)
     return table
 
@@ -172,11 +173,9 @@ def main(
     }
     cuis = {name: runs[-1]["cuis"] for name, runs in results.items()}
     msg.text(f"{len(docs):,} documents; median of {rounds}; {machine_line()}")
-    header = ["", *sides, *(["Ours, times as good"] if before else [])]
-    print_table(header, format_figures(sides))
+    print_table(["", *sides, "Ours, times as good"], format_figures(sides))
     if before:
-        pairs = zip(cuis[BEFORE], cuis[OURS], strict=True)
-        other = sum(one != two for one, two in pairs)
+        other = sum(map(ne, cuis[BEFORE], cuis[OURS]))
         msg.text(f"{other:,} of {len(cuis[OURS]):,} mentions have another CUI")
 
 

@@ -163,10 +163,10 @@ def validate(
     answers = {}
     for text, score, row in zip(texts, scores, rows, strict=True):
         found = score.isfinite()
-        numbers: list[int] = row[found].tolist()
+        own_rows: list[int] = row[found].tolist()
         some = [
             Answer(number, aliases.get(cui, cui), round(cosine, SCORE_DIGITS))
-            for number, cosine in zip(numbers, score[found].tolist(), strict=True)
+            for number, cosine in zip(own_rows, score[found].tolist(), strict=True)
             for cui in dictionary.cuis[number]
         ]
         some.sort(key=lambda answer: -answer.score)
