@@ -60,10 +60,8 @@ def list_inputs() -> str:
 
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
-    rows = [("cause", "means", "what to do")]
-    for name, cause in CAUSES.items():
-        rows.append((f"`{name}`", cause.meaning, cause.advice))
-    return make_table(*rows)
+    rows = [(f"`{name}`", cause.meaning) for name, cause in CAUSES.items()]
+    return make_table(("cause", "means"), *rows)
 
 
 def list_vocabularies() -> str:
