@@ -147,6 +147,8 @@ def describe_header(header: Sequence[str], *, is_header: bool) -> str:
             table may lack a header, and have texts of people in its first row, which
             are not shown.
     """
+    if not header:
+        return "no columns"
     if is_header:
         return f"the columns {list_columns(header)}"
     cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
