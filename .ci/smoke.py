@@ -1,7 +1,7 @@
 """What each installation can do with the sample: link, map, verify, evaluate, serve.
 
 Usage: python .ci/smoke.py FOLDER, in which `exact`, `hnsw` and `faiss` are knowledge
-bases of the sample, each with that index, exported for OpenVINO.
+bases of the sample, each with that index, exported for ONNX Runtime.
 """
 
 import json

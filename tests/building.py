@@ -11,7 +11,7 @@ from spacy_sapbert.kb.folder.records import Calibration, Manifest
 def build_small_kb(
     concepts: Path, folder: Path, encoder: Path | str, **options: Any
 ) -> Manifest:
-    """Build with one thread, and without the export of half a second for OpenVINO."""
+    """Build with one thread, and without the export for ONNX Runtime."""
     build = {"threads": 1, "engine": "torch", **options}
     return build_kb(concepts, folder, str(encoder), **build)
 

@@ -289,11 +289,10 @@ def other_encoder_kb(
 
 @pytest.fixture(scope="session")
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with the encoder exported for OpenVINO; not to be changed.
+    """The same with the encoder exported for ONNX Runtime; not to be changed.
 
     Processes that use it start twice as fast: they import no transformers.
     """
-    pytest.importorskip("openvino", reason="OpenVINO is not installed")
     from spacy_sapbert.kb.settings import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"

@@ -64,7 +64,7 @@ OTHERS = {
     "sapbert kb add",
     "sapbert kb discard-edits",
     "sapbert kb discard-teaching",
-    "sapbert kb export-openvino",
+    "sapbert kb export-onnx",
     "sapbert kb gc",
     "sapbert kb info",
     "sapbert kb package",

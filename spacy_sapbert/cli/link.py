@@ -153,7 +153,7 @@ def link(
     Example: zcat notes.jsonl.gz | spacy sapbert link models/kb - -o linked.jsonl
 
     Example: spacy sapbert link models/pipeline notes.jsonl.gz -o linked.jsonl
-    --n-process 4 --engine openvino
+    --n-process 4 --engine onnx
 
     Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
     error, printed in one line; 2 = wrong options; 130 = interrupted.

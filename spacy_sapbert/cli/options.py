@@ -209,9 +209,9 @@ SETTING = typer.Option(
     **LINKING,
 )
 Engine = Annotated[
-    Literal["auto", "torch", "openvino"] | None,
+    Literal["auto", "torch", "onnx"] | None,
     typer.Option(
-        help="What runs the encoder; auto = openvino where it is installed and there "
+        help="What runs the encoder; auto = onnx where it is installed and there "
         "is no GPU. [as the linker: auto]",
         **RUNNING,
     ),

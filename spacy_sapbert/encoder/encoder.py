@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 TokenIds = tuple[int, ...]
 # Each but "auto" is a module `…_engine` here with a function
 # `open_engine(folder, settings, precision)`; see `Encoder.open`.
-ENGINES = ("auto", "torch", "openvino")
-EXPORTED = "openvino"  # folder of an exported encoder, in that of the encoder
-GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
+ENGINES = ("auto", "torch", "onnx")
+EXPORTED = "onnx"  # folder of an exported encoder, in that of the encoder
+GRAPH_FILE = "encoder.onnx"  # its weights are in encoder.onnx.data
 PRECISIONS = ("float32", "bf16")
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
@@ -60,11 +60,11 @@ class EncoderConfig:
     """How to run an encoder, whichever it is.
 
     Attributes:
-        engine: "torch", "openvino" or "auto", which is OpenVINO for an exported encoder
-            on a CPU where OpenVINO is installed, else PyTorch.
+        engine: "torch", "onnx" or "auto", which is ONNX Runtime for an exported encoder
+            in float32 on a CPU where ONNX Runtime is installed, else PyTorch.
         names_per_pass: Names in one forward pass.
-        precision: "float32" or "bf16". bf16 is faster on some machines and changes
-            scores in the third digit.
+        precision: "float32" or, in PyTorch, "bf16". bf16 is faster on some machines
+            and changes scores in the third digit.
     """
 
     engine: str = "auto"
@@ -75,6 +75,12 @@ class EncoderConfig:
         check_choice("engine", ENGINES, self.engine)
         check_choice("precision", PRECISIONS, self.precision)
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
+        if self.engine == "onnx" and self.precision != "float32":
+            raise SapbertError(
+                "E331",
+                f'Expected the engine "torch" for {self.precision}, but got "onnx", '
+                "which computes in float32. Correct `--engine`.",
+            )
 
 
 def make_encoder(
@@ -91,11 +97,9 @@ def make_transformer_encoder(
     return EncoderConfig("torch", names_per_pass, precision)
 
 
-def make_openvino_encoder(
-    names_per_pass: int = 64, precision: str = "float32"
-) -> EncoderConfig:
-    """Run the encoder in OpenVINO, the fastest engine on a CPU."""
-    return EncoderConfig("openvino", names_per_pass, precision)
+def make_onnx_encoder(names_per_pass: int = 64) -> EncoderConfig:
+    """Run the encoder in ONNX Runtime, the fastest engine on a CPU."""
+    return EncoderConfig("onnx", names_per_pass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,8 @@ class Encoder:
         name = config.engine
         if name == "auto":
             exported = (folder / EXPORTED / GRAPH_FILE).is_file()
-            name = "openvino" if exported and prefers_openvino() else "torch"
+            prefers = exported and prefers_onnx(config.precision)
+            name = "onnx" if prefers else "torch"
         module: Any = import_module(f".{name}_engine", __package__)
         engine = module.open_engine(folder, settings, config.precision)
         width = measure_width(engine, settings.max_length, folder)
@@ -207,11 +212,12 @@ class Encoder:
             return vectors
 
 
-def prefers_openvino() -> bool:
-    """Return whether OpenVINO is installed and spaCy runs on the CPU."""
+def prefers_onnx(precision: str) -> bool:
+    """Return whether ONNX Runtime is installed and has a precision, on spaCy's CPU."""
     from thinc.api import get_current_ops
 
-    return get_current_ops().device_type == "cpu" and bool(find_spec("openvino"))
+    on_cpu = get_current_ops().device_type == "cpu"
+    return on_cpu and precision == "float32" and bool(find_spec("onnxruntime"))
 
 
 def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]:

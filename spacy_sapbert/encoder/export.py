@@ -1,10 +1,10 @@
-"""Encoder folder → the encoder as OpenVINO runs it, compared with the original."""
+"""Encoder folder → the encoder as ONNX Runtime runs it, compared with the original."""
 
-import errno
 import warnings
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,48 +12,49 @@ import numpy as np
 from ..errors import SapbertError
 from .encoder import GRAPH_FILE, Encoder, EncoderConfig
 from .huggingface import EncoderSettings, load_model, quiet_transformers
-from .openvino_engine import import_openvino, not_for_openvino, open_exported
+from .onnx_engine import not_for_onnx, open_exported
 from .safety import check_contained
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
+OPSET = 17  # the first with an operation for layer norms
 
 
 def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> float:
-    """Write an encoder as OpenVINO runs it; an adapter becomes part of the graph.
+    """Write an encoder as ONNX Runtime runs it; an adapter becomes part of the graph.
 
     Returns the smallest cosine between the vectors of both engines; a low one is an
-    error. A full disk is an OSError, as for other files.
+    error.
     """
-    openvino = import_openvino()
     check_contained(source)
-    graph = convert_graph(load_model(source), source)
     target.mkdir(exist_ok=True)
-    try:
-        openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
-    except RuntimeError as error:  # of a stream in C++, without the reason
-        reason = f"no space left on device, or OpenVINO failed ({error})"
-        raise OSError(errno.ENOSPC, reason) from error
+    write_graph(load_model(source), source, target)
     cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(
             "E223",
-            "Expected vectors like the encoder's own from OpenVINO (cosine above "
+            "Expected vectors like the encoder's own from ONNX Runtime (cosine above "
             f"{LEAST_COSINE}), but the least cosine is {cosine:.4f}. Use the engine "
             '"torch" for this encoder.',
         )
     return cosine
 
 
-def convert_graph(model: Any, folder: Path) -> Any:
-    """Convert an encoder to a graph: token ids and mask → token states, of any shape.
+def write_graph(model: Any, source: Path, target: Path) -> None:
+    """Write an encoder as a graph: token ids and mask → token states, of any shape.
 
-    SOURCE: openvino.convert_model, which also sends telemetry over the network.
+    All weights are in one file beside the graph, which may have 2 GB.
     """
     import torch
-    from openvino import PartialShape
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    try:
+        import onnx
+    except ImportError:
+        raise SapbertError(
+            "E521",
+            "Expected the package onnx to export an encoder, but it is not installed. "
+            'Run `pip install onnx`, or choose the engine "torch".',
+        ) from None
 
     takes_types = "token_type_ids" in signature(model.forward).parameters
 
@@ -72,28 +73,39 @@ def convert_graph(model: Any, folder: Path) -> Any:
     # Two lengths, so that masking of padding is traced too.
     ids = torch.ones((2, 6), dtype=torch.int64)
     mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
-    try:
-        with quiet_transformers(), torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            traced = torch.jit.trace(States(), (ids, mask), check_trace=False)
-        reader = FrontEndManager().load_by_framework("pytorch")
-        decoder = TorchScriptPythonDecoder(traced)  # used until the conversion ends
-        graph = reader.convert(reader.load(decoder))
-        graph.reshape({port: PartialShape([-1, -1]) for port in graph.inputs})
-        # OpenVINO numbers all graphs of a process; equal input is to give equal bytes.
-        graph.set_friendly_name("encoder")
-        for number, operation in enumerate(graph.get_ordered_ops()):
-            operation.set_friendly_name(f"{operation.get_type_name()}_{number}")
-    except RuntimeError as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise not_for_openvino(path=folder, reason=reason) from error
-    return graph
+    names = ["ids", "mask", "states"]
+    with TemporaryDirectory(dir=target) as folder:
+        path = Path(folder) / GRAPH_FILE
+        try:
+            with quiet_transformers(), torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.onnx.export(
+                    States().eval(),
+                    (ids, mask),
+                    str(path),
+                    input_names=names[:2],
+                    output_names=names[2:],
+                    dynamic_axes={name: {0: "names", 1: "length"} for name in names},
+                    opset_version=OPSET,
+                    dynamo=False,
+                )
+        except RuntimeError as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise not_for_onnx(path=source, reason=reason) from error
+        graph = onnx.load(path)
+    onnx.save(
+        graph,
+        target / GRAPH_FILE,
+        save_as_external_data=True,
+        all_tensors_to_one_file=True,
+        location=f"{GRAPH_FILE}.data",
+    )
 
 
 def compare_engines(source: Path, target: Path, settings: EncoderSettings) -> float:
     """Return the smallest cosine between both engines for random token ids."""
     original = Encoder.open(source, EncoderConfig("torch"), settings=settings)
-    engine = open_exported(target, source, settings, "float32")
+    engine = open_exported(target, source, settings)
     exported = replace(original, engine=engine)
     random = np.random.default_rng(0)
     lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)

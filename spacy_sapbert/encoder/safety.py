@@ -23,15 +23,14 @@ PICKLED_FILE = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PICKLED_SHARD = re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin")
-# Of this package, transformers (configuration, weights, tokenizers) and OpenVINO, whose
-# `.bin` holds plain numbers.
+# Of this package, transformers (configuration, weights, tokenizers) and ONNX Runtime.
 FILES = (
     "README.md adapter.json adapter.safetensors sapbert.json "
     "config.json generation_config.json model.safetensors model.safetensors.index.json "
     "added_tokens.json chat_template.jinja merges.txt sentencepiece.bpe.model "
     "special_tokens_map.json spiece.model spm.model tokenizer.json tokenizer.model "
     "tokenizer_config.json vocab.json vocab.txt "
-    "openvino/encoder.bin openvino/encoder.xml"
+    "onnx/encoder.onnx onnx/encoder.onnx.data"
 )
 ENCODER_FILES = frozenset(FILES.split())
 # Encoders of text whose configuration cannot name other files or hub ids.

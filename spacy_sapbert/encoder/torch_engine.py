@@ -19,7 +19,7 @@ def open_engine(
 ) -> "TorchEngine":
     """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
     require_torch(
-        ", or `spacy sapbert kb export-openvino` on the knowledge base where they are "
+        ", or `spacy sapbert kb export-onnx` on the knowledge base where they are "
         "installed"
     )
     model = load_model(folder)

@@ -4,12 +4,8 @@ The rest of the package is the same on Linux, macOS and Windows; a test looks fo
 that are not.
 """
 
-import ctypes
 import os
 import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,32 +49,3 @@ def sync_path(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-class SignalStack(ctypes.Structure):
-    """`stack_t` of Linux."""
-
-    _fields_ = (
-        ("memory", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("size", ctypes.c_size_t),
-    )
-
-
-@contextmanager
-def keep_signal_stack() -> Iterator[None]:
-    """Keep the stack on which signals of this thread are handled.
-
-    OpenVINO sets another one, and frees its memory in whichever thread it is deleted.
-    If that is another thread, the next signal, such as SIGTERM or Ctrl-C, would be a
-    segmentation fault.
-    """
-    if sys.platform != "linux":  # OpenVINO does so nowhere else
-        yield
-        return
-    library, before = ctypes.CDLL(None), SignalStack()
-    library.sigaltstack(None, ctypes.byref(before))
-    try:
-        yield
-    finally:
-        library.sigaltstack(ctypes.byref(before), None)

@@ -103,7 +103,7 @@ def format_requirement(manifest: Manifest) -> str:
     needed = {
         "faiss": backend == "faiss",
         "hnsw": backend == "hnsw" and rows > MOST_EXACT_ROWS,
-        "torch": "openvino" not in manifest.engines,
+        "torch": "onnx" not in manifest.engines,
     }
     extras = ",".join(extra for extra, is_needed in needed.items() if is_needed)
     return f"spacy-sapbert{f'[{extras}]' if extras else ''}>={__version__}"

@@ -87,7 +87,7 @@ class Parts:
         """The encoder; an error if the engine cannot run it, or its width is wrong."""
         from ..encoder.encoder import Encoder, EncoderConfig
         from ..encoder.huggingface import EncoderSettings
-        from ..encoder.openvino_engine import not_exported
+        from ..encoder.onnx_engine import not_exported
 
         config = self.config or EncoderConfig()
         record = self.manifest.encoder

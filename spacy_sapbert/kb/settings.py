@@ -78,7 +78,7 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
 
 
 def export_kb(folder: Path) -> float:
-    """Publish a version that OpenVINO can run; return what `export_encoder` does.
+    """Publish a version that ONNX Runtime can run; return what `export_encoder` does.
 
     If the export is the one that is there, no version is published.
     """

@@ -100,8 +100,8 @@ long_form_attr = "long_form"
 {write_sections()}
 [{SECTION}.encoder]
 @architectures = "spacy-sapbert.Encoder.v1"
-# auto = OpenVINO on a CPU, where it is installed and the knowledge base has the encoder
-# for it; torch; openvino
+# auto = ONNX Runtime on a CPU, where it is installed and the knowledge base has the
+# encoder for it; torch; onnx
 engine = "auto"
 names_per_pass = 64
 precision = "float32"

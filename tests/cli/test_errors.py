@@ -36,7 +36,7 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         ("link KB note.txt --pipeline none", "E507"),
         ("link KB note.txt -o out.docx", "E110"),
         ("link KB none.txt", "E001"),
-        ("link KB note.txt --engine openvino", "E223"),
+        ("link KB note.txt --engine onnx", "E223"),
         ("link KB bad.jsonl -o out.jsonl --batch-size 1", "E117.*bad.jsonl:2:"),
         ("link none note.txt", "E310"),
         ("link note.txt KB", "Name the folder first"),

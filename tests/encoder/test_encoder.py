@@ -171,7 +171,7 @@ def test_read_settings_invalid_values_are_an_error(data: object) -> None:
 
 @pytest.mark.parametrize(
     ("values", "code"),
-    [({"engine": "onnx"}, "E331"), ({"precision": "fp8"}, "E331")]
+    [({"engine": "jax"}, "E331"), ({"precision": "fp8"}, "E331")]
     + [({"names_per_pass": 0}, "E331")],
 )
 def test_encoder_config_with_an_impossible_value_is_an_error(

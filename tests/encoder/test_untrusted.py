@@ -50,12 +50,12 @@ def change_json(path: Path, **values: Any) -> None:
     "name",
     ["pytorch_model.bin", "../config.json", "/config.json", "renamed.safetensors"]
     + ["x/config.json", "", "modeling.py", "adapter_config.json", "encoder.bin"]
-    + ["model-00001-of-00002.safetensors\n", "openvino/../config.json"],
+    + ["model-00001-of-00002.safetensors\n", "onnx/../config.json"],
 )
 def test_is_encoder_file_accepts_only_what_is_saved(name: str) -> None:
     assert not is_encoder_file(name)
     assert is_encoder_file("model-00001-of-00002.safetensors")
-    assert is_encoder_file("openvino/encoder.bin")
+    assert is_encoder_file("onnx/encoder.onnx.data")
 
 
 def test_open_encoder_never_unpickles(folder: Path) -> None:

@@ -106,6 +106,31 @@ def test_torch_works_in_a_fork_and_keeps_its_threads(new_process, code, threads)
     assert done.stdout.splitlines() == [threads, "0 2"], done.stderr
 
 
+# ONNX Runtime waits for its threads when an encoder is deleted.
+ONNX = """
+import os, sys
+from spacy_sapbert.kb.knowledge_base import load_kb
+kb = load_kb(sys.argv[1])
+vectors = kb.embed(["fever"]).vectors
+child = os.fork()
+if child:
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+elif sys.argv[2] == "used":
+    assert (kb.embed(["fever"]).vectors == vectors).all()
+elif sys.argv[2] == "deleted":
+    del kb
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("how", ["used", "unused", "deleted"])
+def test_onnx_encoder_of_the_parent_lets_a_fork_end(exported_kb, new_process, how):
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    code = [ONNX, exported_kb, how]
+    done = new_process.python(*code, env=environment, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
 # One pipeline, run by one process and by two, before and after the parent links.
 PIPELINE = """
 import multiprocessing, os, sys, threading
@@ -153,9 +178,9 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("method", "engine"),
     [
-        ("fork", "OpenVino"),
+        ("fork", "Onnx"),
         ("spawn", "Transformer"),
-        ("forkserver", "OpenVino"),
+        ("forkserver", "Onnx"),
     ],
 )
 def test_pipe_with_two_processes_equals_one(
@@ -165,7 +190,7 @@ def test_pipe_with_two_processes_equals_one(
         pytest.skip(f"this system cannot {method}")
     script = tmp_path / "script.py"  # a spawned worker imports it
     script.write_text(PIPELINE)
-    kb = exported_kb if engine == "OpenVino" else sample_kb
+    kb = exported_kb if engine == "Onnx" else sample_kb
     done = new_process.python(script, method, kb, f"spacy-sapbert.{engine}Encoder.v1")
     assert done.stdout == "15 True\n", done.stdout + done.stderr
     assert "huggingface/tokenizers" not in done.stderr

@@ -290,7 +290,7 @@ def test_build_kb_that_cannot_reuse_vectors_is_an_error(
 
 
 PLAN = {"concepts_sha256": "1", "engine": "torch"}
-OTHER = {"concepts_sha256": "1", "engine": "openvino"}
+OTHER = {"concepts_sha256": "1", "engine": "onnx"}
 HNSW, FAISS = Hnsw(), Faiss()
 LEFT = ("plan.json", "vectors")
 

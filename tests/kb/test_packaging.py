@@ -74,7 +74,7 @@ def test_format_requirement_asks_for_what_linking_needs(sample_kb: Path) -> None
     start = "spacy-sapbert"
     assert format_requirement(manifest).startswith(f"{start}[torch]>=")
     graph = manifest.files["concepts.db"]
-    exported = {**manifest.files, "encoder/openvino/encoder.xml": graph}
+    exported = {**manifest.files, "encoder/onnx/encoder.onnx": graph}
     for backend, rows, extras in (
         *(("exact", 10**7, ""), ("faiss", 10, "[faiss]")),
         *(("hnsw", 500_000, ""), ("hnsw", 500_001, "[hnsw]")),

@@ -338,7 +338,7 @@ def test_linker_reload_that_fails_keeps_what_is_open(
     folder = Path(shutil.copytree(first, tmp_path / "kb"))
     config: dict[str, Any] = {}
     if missing == "export":
-        engine = "spacy-sapbert.OpenVinoEncoder.v1"
+        engine = "spacy-sapbert.OnnxEncoder.v1"
         config = {"encoder": {"@architectures": engine}}
     elif missing == "type":
         config = {"filter": {"types": ["T121", "T047", "T184"]}}

@@ -215,22 +215,22 @@ def set_values(
         msg.good(f"Wrote {kb}")
 
 
-@kb_app.command("export-openvino")
+@kb_app.command("export-onnx")
 def export(
     kb: KbFolder,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ -> kb/ whose encoder OpenVINO can run as well
+    """kb/ -> kb/ whose encoder ONNX Runtime can run as well
 
-    The index does not change. Needs `pip install openvino`.
+    The index does not change. Needs torch, transformers and onnx.
 
-    Example: spacy sapbert kb export-openvino models/kb
+    Example: spacy sapbert kb export-onnx models/kb
     """
     from ...kb.settings import export_kb
 
     cosine = export_kb(kb)
     if not quiet:
         msg.good(
-            f"OpenVINO runs the encoder of {kb}",
+            f"ONNX Runtime runs the encoder of {kb}",
             f"Cosine to the encoder's own vectors: {cosine:.6f}",
         )

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...encoder.encoder import Encoder, EncoderConfig, prefers_openvino
+from ...encoder.encoder import Encoder, EncoderConfig, prefers_onnx
 from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
     EncoderSettings,
@@ -89,8 +89,8 @@ class BuildOptions:
         threshold: Cosine below which a mention has no concept; None = that of the
             learned order, a probability, if there is one; 0 or −1 = link everything.
         sources: The vocabularies and their releases, for `kb info`.
-        engine: See `EncoderConfig`. "auto" = OpenVINO on a CPU where it is installed
-            and can run the encoder. For OpenVINO the encoder is exported.
+        engine: See `EncoderConfig`. "auto" = ONNX Runtime on a CPU where it is
+            installed and can run the encoder. For it the encoder is exported.
         threads: Threads of the index build, 0 = all. With 1, equal input gives equal
             bytes.
         order: "names" = learn an order of candidates from the names, for which their
@@ -245,10 +245,10 @@ def copy_encoder(
     if card.is_file():
         shutil.copyfile(card, folder / "README.md")
     fingerprint = encoder_fingerprint(describe_files(version))
-    if engine == "openvino" or (engine == "auto" and prefers_openvino()):
+    if engine == "onnx" or (engine == "auto" and prefers_onnx(options.precision)):
         try:
             export_encoder(folder, version / EXPORTED, settings)
-            engine = "openvino"
+            engine = "onnx"
         except SapbertError:
             if engine != "auto":
                 raise

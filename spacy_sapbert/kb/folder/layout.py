@@ -20,7 +20,7 @@ LOCK = ".lock"
 STORE_FILE = "concepts.db"
 ENCODER = "encoder"
 ENCODER_FOLDER = "encoder/"  # the start of the paths of its files
-EXPORTED = "encoder/openvino"  # the encoder for another engine
+EXPORTED = "encoder/onnx"  # the encoder for another engine
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
     *("english_weights", "english_scales"),

@@ -10,7 +10,7 @@ from ...linking.ranker import Ranker
 from ..indexes.registry import make_backend
 from .layout import ENCODER, EXPORTED, check_files
 
-FORMAT: Literal[11] = 11
+FORMAT: Literal[12] = 12
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
@@ -36,7 +36,7 @@ class EncoderRecord(Record):
     base: str
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)]
-    engine: Literal["torch", "openvino"] = "torch"
+    engine: Literal["torch", "onnx"] = "torch"
     precision: Literal["float32", "bf16"] = "float32"
     pooling: Literal["cls", "mean"]
     max_length: Annotated[int, Field(ge=3, le=MAX_WIDTH)]
@@ -200,7 +200,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds; it has no field whose value is None."""
 
-    format: Literal[11] = 11
+    format: Literal[12] = 12
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
@@ -219,7 +219,7 @@ class Manifest(Record):
     @property
     def engines(self) -> list[str]:
         exported = any(name.startswith(f"{EXPORTED}/") for name in self.files)
-        return ["torch", *(["openvino"] if exported else [])]
+        return ["torch", *(["onnx"] if exported else [])]
 
     @property
     def taught(self) -> Teaching | None:

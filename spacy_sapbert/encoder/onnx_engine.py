@@ -1,0 +1,131 @@
+"""Runs an exported encoder in ONNX Runtime, which is fast on CPUs.
+
+It needs neither torch nor transformers, so it opens sooner. ONNX Runtime checks what it
+reads: the graph, its shapes and indices, and that all weights are inside of the folder.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SapbertError
+from ..io import forks
+from .encoder import EXPORTED, GRAPH_FILE
+from .huggingface import EncoderSettings
+from .safety import CONFIG_FILE, read_json
+from .tokenizer import NameTokenizer, load_tokenizer
+
+
+def import_onnxruntime() -> Any:
+    """Import ONNX Runtime without its telemetry.
+
+    Else it writes an id of the user's device into the home folder, and sends reports.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when imported
+    try:
+        import onnxruntime
+    except ImportError:
+        raise SapbertError(
+            "E521",
+            "Expected ONNX Runtime for this encoder, but it is not installed. Run `pip "
+            'install "onnxruntime>=1.27"`, or choose the engine "torch".',
+        ) from None
+    onnxruntime.disable_telemetry_events()  # on Windows
+    return onnxruntime
+
+
+def open_engine(
+    folder: Path, settings: EncoderSettings, precision: str
+) -> "OnnxEngine":
+    """Load an encoder from the export in its folder; see `Encoder.open`."""
+    if not (folder / EXPORTED / GRAPH_FILE).is_file():
+        raise not_exported(path=folder)
+    return open_exported(folder / EXPORTED, folder, settings)
+
+
+def open_exported(
+    exported: Path, encoder: Path, settings: EncoderSettings
+) -> "OnnxEngine":
+    """Load an export, with the tokenizer of the original; both are folders."""
+    tokenizer = load_tokenizer(encoder, settings.max_length)
+    config = read_json(encoder / CONFIG_FILE)
+    engine = OnnxEngine(exported / GRAPH_FILE, tokenizer, config)
+    engine.session()
+    return engine
+
+
+def count_threads() -> int:
+    """Return the threads of torch, which users set; 0 = one for each core."""
+    if torch := sys.modules.get("torch"):
+        threads: int = torch.get_num_threads()
+        return threads
+    if forks.forked:
+        return 1
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    return int(number) if number.isdecimal() else 0
+
+
+class OnnxEngine:
+    """See `Engine`; `config` is that of the original encoder."""
+
+    def __init__(
+        self, graph: Path, tokenizer: NameTokenizer, config: dict[str, Any]
+    ) -> None:
+        self.graph = graph
+        self.tokenizer = tokenizer
+        numbers = {key: n for key, n in config.items() if isinstance(n, int)}
+        self.positions = numbers.get("max_position_embeddings", 0)
+        vocabulary = tokenizer.backend.get_vocab_size()
+        self.vocabulary = numbers.get("vocab_size", vocabulary)
+        self.sessions: dict[int, Any] = {}  # by the id of the process
+
+    def session(self) -> Any:
+        """Return the onnxruntime.InferenceSession of this process."""
+        if os.getpid() not in self.sessions:
+            onnxruntime = import_onnxruntime()
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = count_threads()
+            options.inter_op_num_threads = 1
+            options.log_severity_level = 4  # what fails is raised
+            # A thread that waits actively takes a core from other processes.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            try:
+                session = onnxruntime.InferenceSession(
+                    str(self.graph), options, providers=["CPUExecutionProvider"]
+                )
+            except Exception as error:  # the library has no narrower one
+                raise not_for_onnx(path=self.graph, reason=error) from None
+            forks.THREADED.add(session)
+            self.sessions[os.getpid()] = session
+        return self.sessions[os.getpid()]
+
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """See `Engine.states`."""
+        session = self.session()
+        try:
+            states: np.ndarray = session.run(["states"], {"ids": ids, "mask": mask})[0]
+        except Exception as error:
+            raise not_for_onnx(path=self.graph, reason=error) from None
+        return states
+
+
+def not_exported(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E223",
+        f"Expected an encoder exported for ONNX Runtime in {path}, but found none. Run "
+        "`spacy sapbert kb export-onnx` on the knowledge base, or choose the engine "
+        '"torch".',
+    )
+
+
+def not_for_onnx(*, path: object, reason: object) -> SapbertError:
+    reason = " ".join(str(reason).split())[:300]
+    return SapbertError(
+        "E223",
+        f"{path}: Expected an encoder that ONNX Runtime can run, but: {reason} Export "
+        "it again with the version of ONNX Runtime that is installed here, or choose "
+        'the engine "torch".',
+    )

@@ -1,0 +1,367 @@
+"""The encoder in ONNX Runtime: like the original, kept whole, without reports."""
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.export import export_encoder
+from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
+from spacy_sapbert.encoder.pooling import POOLINGS
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.folder.versions import list_versions, read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.settings import export_kb
+
+NAMES = [
+    "Heart attack",
+    "fever",
+    "a b c d e f g",
+    "",
+    "頭痛",
+    "x " * 100,
+    "Pain",
+    "pain",
+]
+ONNX = EncoderConfig("onnx")
+
+
+@pytest.fixture(scope="module")
+def exported_encoder(
+    tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "onnx").mkdir()
+    export_encoder(folder, folder / "onnx", EncoderSettings("mean"))
+    return folder
+
+
+@pytest.mark.parametrize("pooling", sorted(POOLINGS))
+def test_onnx_vectors_equal_those_of_torch(
+    exported_encoder: Path, pooling: str
+) -> None:
+    settings = EncoderSettings(pooling, 12, True)
+    found = []
+    for engine in ("torch", "onnx"):
+        config = EncoderConfig(engine, names_per_pass=3)
+        encoder = Encoder.open(exported_encoder, config, settings=settings)
+        found.append((encoder.embed(NAMES), encoder.tokenize(NAMES)))
+    (ours, our_pieces), (theirs, their_pieces) = found
+    assert our_pieces == their_pieces
+    assert np.allclose(ours, theirs, atol=1e-5)
+    assert ours.dtype == theirs.dtype == np.float32
+
+
+def test_onnx_name_alone_has_the_vector_that_it_has_among_others(
+    exported_encoder: Path,
+) -> None:
+    encoder = Encoder.open(exported_encoder, ONNX)
+    names = [" ".join(["fever"] * words) for words in (1, 3, 13, 30)]
+    together = encoder.embed(names)
+    alone = np.concatenate([encoder.embed([name]) for name in names])
+    np.testing.assert_allclose(alone, together, atol=1e-6)
+
+
+def test_onnx_computes_in_float32_alone(exported_encoder: Path) -> None:
+    with pytest.raises(SapbertError, match='E331.*"torch" for bf16'):
+        EncoderConfig("onnx", precision="bf16")
+    encoder = Encoder.open(exported_encoder, EncoderConfig(precision="bf16"))
+    assert type(encoder.engine).__name__ == "TorchEngine"
+
+
+def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
+    before = read_version(folder).manifest
+    assert before.engines == ["torch"]
+    export_kb(folder)
+    export_kb(folder)  # the same, so there is no new version
+    assert list_versions(folder) == ["v1", "v2"]
+    after = load_kb(folder).manifest
+    assert after.engines == ["torch", "onnx"]
+    same = {"files": before.files, "digest": before.digest}
+    assert after.model_copy(update=same) == before
+    encoder = read_version(folder).encoder
+    assert read_version(folder, "v1").encoder != encoder
+    (encoder / "onnx" / "encoder.onnx.data").write_bytes(b"half")
+    with pytest.raises(SapbertError, match="encoder.onnx.data"):
+        load_kb(folder)
+
+
+def test_build_kb_exports_by_default_and_is_close_to_torch(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
+    rows = np.arange(built.rows)
+    assert np.allclose(built.vectors(rows), other.vectors(rows), atol=1e-5)
+    assert built.manifest.encoder.fingerprint == other.manifest.encoder.fingerprint
+    assert built.manifest.encoder.engine == "onnx"
+    assert built.manifest.engines == ["torch", "onnx"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("encoder.onnx", ""),
+        ("encoder.onnx", "half"),
+        ("encoder.onnx.data", ""),
+        ("encoder.onnx.data", "half"),
+        ("../tokenizer.json", "{"),
+    ],
+)
+def test_onnx_damaged_export_is_an_error(
+    exported_encoder: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    file: str,
+    text: str,
+) -> None:
+    folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
+    (folder / "onnx" / file).write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E223|E203"):
+        Encoder.open(folder, ONNX)
+    assert capfd.readouterr() == ("", "")
+
+
+def find_weights(graph: Any) -> Any:
+    """Return the first weights in the other file, and their place by its keys."""
+    weights = next(tensor for tensor in graph.initializer if tensor.external_data)
+    return weights, {entry.key: entry for entry in weights.external_data}
+
+
+def place_weights(**values: str) -> Callable[[Any], None]:
+    """Return a function that says that weights are in another place."""
+
+    def change(graph: Any) -> None:
+        _, place = find_weights(graph)
+        for key, value in values.items():
+            place[key].value = value
+
+    return change
+
+
+def enlarge_weights(graph: Any) -> None:
+    weights, place = find_weights(graph)
+    weights.dims[0] = 1 << 40
+    weights.external_data.remove(place["length"])
+
+
+def add_sparse_value(**values: Any) -> Callable[[Any], None]:
+    """Return a function that replaces a constant by a sparse one."""
+
+    def change(graph: Any) -> None:
+        node = next(node for node in graph.node if node.op_type == "Constant")
+        (attribute,) = node.attribute
+        attribute.Clear()
+        attribute.name, attribute.type = (
+            "sparse_value",
+            onnx.AttributeProto.SPARSE_TENSOR,
+        )
+        sparse = attribute.sparse_tensor
+        sparse.dims.append(1)
+        sparse.values.name = "v"
+        for tensor in (sparse.values, sparse.indices):
+            tensor.data_type = onnx.TensorProto.INT64
+            tensor.dims.append(1)
+            tensor.raw_data = (1 << 40).to_bytes(8, "little")
+            if values:
+                onnx.external_data_helper.set_external_data(tensor, **values)
+                tensor.ClearField("raw_data")
+
+    return change
+
+
+# ONNX Runtime uses it for weights in memory; their offset is their address.
+MEMORY = {"location": "*/_ORT_MEM_ADDR_/*", "offset": "4096"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        place_weights(location="../../outside"),
+        place_weights(location="/etc/hosts", offset="0"),
+        place_weights(**MEMORY),
+        place_weights(offset="99999999999"),
+        place_weights(offset="-8"),
+        place_weights(offset=str((1 << 63) - 8)),
+        enlarge_weights,
+        add_sparse_value(),
+        add_sparse_value(location=MEMORY["location"], offset=4096, length=8),
+    ],
+)
+def test_onnx_crafted_graph_is_an_error(
+    exported_encoder: Path, tmp_path: Path, change: Callable[[Any], None]
+) -> None:
+    folder = Path(shutil.copytree(exported_encoder, tmp_path / "crafted"))
+    path = folder / "onnx" / "encoder.onnx"
+    shutil.copy(f"{path}.data", tmp_path / "outside")
+    model = onnx.load(path, load_external_data=False)
+    change(model.graph)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(SapbertError, match="E223"):
+        Encoder.open(folder, ONNX)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
+def test_onnx_weights_may_be_linked_to_files_of_a_hub_and_no_others(
+    exported_encoder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(exported_encoder, tmp_path / "kb" / "encoder"))
+    blobs = tmp_path / "blobs"
+    blobs.mkdir()
+    for path in (folder / "onnx").iterdir():
+        path.rename(blobs / path.name)
+        path.symlink_to(blobs / path.name)
+    assert Encoder.open(folder, ONNX).embed(["fever"]).any()
+    weights = folder / "onnx" / "encoder.onnx.data"
+    weights.unlink()
+    weights.symlink_to((blobs / weights.name).rename(tmp_path / "outside"))
+    with pytest.raises(SapbertError, match="E223"):
+        Encoder.open(folder, ONNX)
+
+
+def open_changed(encoder: Path, folder: Path) -> None:
+    """Change bytes of a graph, and open it: an error, or vectors."""
+    shutil.copytree(encoder, folder)
+    path, random = folder / "onnx" / "encoder.onnx", np.random.default_rng(0)
+    graph, opened = path.read_bytes(), 0
+    for _ in range(200):
+        changed = np.frombuffer(graph, np.uint8).copy()
+        places = random.integers(0, len(changed), random.integers(1, 5))
+        changed[places] = random.integers(0, 256, len(places))
+        path.write_bytes(changed.tobytes())
+        with suppress(SapbertError):
+            assert Encoder.open(folder, ONNX).embed(NAMES).shape == (len(NAMES), 32)
+            opened += 1
+    assert 0 < opened < 200
+
+
+def test_onnx_graph_with_changed_bytes_is_an_error_or_has_vectors(
+    exported_encoder: Path, tmp_path: Path, new_process: Any
+) -> None:
+    new_process.call(open_changed, exported_encoder, tmp_path / "changed")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="reports of Windows leave no file")
+def test_onnx_runtime_reports_nothing(
+    exported_encoder: Path, tmp_path: Path, new_process: Any
+) -> None:
+    """Without a setting, it writes an id of the device into the home folder."""
+    code = f"""
+from pathlib import Path
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+Encoder.open(Path({str(exported_encoder)!r}), EncoderConfig("onnx")).embed(["fever"])
+"""
+    names = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
+    environment = {key: value for key, value in os.environ.items() if key not in names}
+    new_process.python(code, env={**environment, "HOME": str(tmp_path)}, check=True)
+    assert not [*tmp_path.iterdir()]
+
+
+LIGHT = """
+import sys
+import numpy as np
+import spacy
+from spacy.tokens import Span
+nlp = spacy.blank("en")
+nlp.add_pipe("sapbert_linker", config={
+    "kb": sys.argv[1],
+    "encoder": {"@architectures": "spacy-sapbert.OnnxEncoder.v1"},
+})
+nlp.initialize()
+kb = nlp.get_pipe("sapbert_linker").kb
+np.save(sys.argv[2], kb.embed(["heart attack", "a mild fever", "MI"]).vectors)
+doc = nlp.make_doc("fever")
+doc.ents = [Span(doc, 0, 1, "X")]
+for _, component in nlp.pipeline:
+    doc = component(doc)
+assert doc.ents[0]._.cui == "C0000004", doc.ents[0]._.cui
+heavy = {"torch", "transformers", "spacy_transformers", "sklearn"}
+assert not heavy & {*sys.modules}, heavy & {*sys.modules}
+"""
+
+
+@pytest.mark.smoke
+@pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
+def test_onnx_links_without_torch_and_transformers(
+    exported_kb: Path, tmp_path: Path, new_process: Any
+) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    heavy = ("torch", "transformers", "spacy_transformers", "spacy_alignments")
+    heavy += ("spacy_huggingface_pipelines",)  # which imports transformers
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if path.name.partition("-")[0] not in heavy:
+            (packages / path.name).symlink_to(path)
+    # Without the folder of installed packages there is only what is linked here.
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": f"{root}:{packages}"}
+    path, code = tmp_path / "vectors.npy", tmp_path / "light.py"
+    code.write_text(LIGHT, "utf8")
+    done = new_process.run(
+        [sys.executable, "-S", str(code), str(exported_kb), str(path)], env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    folder = read_version(exported_kb).encoder
+    encoder = Encoder.open(folder, ONNX)
+    expected = encoder.embed(["heart attack", "a mild fever", "MI"])
+    np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
+
+
+def test_auto_runs_an_exported_encoder_in_onnx(
+    exported_kb: Path, sample_kb: Path
+) -> None:
+    engines = [
+        type(load_kb(kb).encoder.engine).__name__ for kb in (exported_kb, sample_kb)
+    ]
+    assert engines == ["OnnxEngine", "TorchEngine"]
+
+
+def test_torch_that_is_missing_is_an_error_that_says_what_to_install(
+    sample_kb: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SapbertError, match="E521.*pip install torch.*export-onnx"):
+        load_kb(sample_kb).link(["fever"])
+    with pytest.raises(SapbertError, match="E521.*pip install torch transformers"):
+        load_encoder(str(tiny_encoder))
+
+
+def test_auto_without_onnx_runs_torch(
+    exported_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setattr("spacy_sapbert.encoder.encoder.find_spec", lambda name: None)
+    assert type(load_kb(exported_kb).encoder.engine).__name__ == "TorchEngine"
+
+
+def test_build_continues_the_engine_of_the_names_it_reuses(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    kb = tmp_path / "kb"
+    manifest = build_kb(concepts_file, kb, str(tiny_encoder), reuse=sample_kb)
+    assert manifest.encoder.engine == "torch"
+
+
+def test_build_runs_in_torch_what_onnx_cannot_run(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_COSINE", 2)
+    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    assert manifest.engines == ["torch"]
+    with pytest.raises(SapbertError, match="E223"):
+        build_kb(concepts_file, tmp_path / "other", str(tiny_encoder), engine="onnx")
