@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.registry import FORMATS
-from spacy_sapbert.kb.folder.layout import PARTS
+from spacy_sapbert.kb.folder.layout import OVERLAY, PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.registry import READERS
@@ -74,8 +74,9 @@ def list_vocabularies() -> str:
 
 
 def list_parts() -> str:
-    """Return a table of the parts of a knowledge base."""
-    rows = [(f"`{part.name}`", part.holds) for part in PARTS]
+    """Return a table of the parts of a knowledge base that is not edited."""
+    built = [part for part in PARTS if not part.name.startswith(f"{OVERLAY}/")]
+    rows = [(f"`{part.name}`", part.holds) for part in built]
     return make_table(("file", "holds"), *rows)
 
 
