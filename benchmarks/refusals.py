@@ -10,9 +10,7 @@ from typing import NamedTuple
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.evaluation.gold_mentions import (
-    read_mentions,
-)
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.link import Linked

@@ -10,17 +10,11 @@ import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.evaluation.gold_mentions import (
-    read_mentions,
-)
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.indexes.exact import search_blocks
-from spacy_sapbert.kb.indexes.registry import (
-    Index,
-    index_files,
-    load_index,
-)
+from spacy_sapbert.kb.indexes.registry import Index, index_files, load_index
 from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 

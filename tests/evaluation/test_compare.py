@@ -20,9 +20,7 @@ from spacy_sapbert.evaluation.compare import (
     read_predictions,
     score_predictions,
 )
-from spacy_sapbert.evaluation.gold_mentions import (
-    make_resolver,
-)
+from spacy_sapbert.evaluation.gold_mentions import make_resolver
 from spacy_sapbert.formats.gold import GoldMention
 
 ROW = {"file": "dev", "line": 2, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]}

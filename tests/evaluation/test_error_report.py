@@ -18,10 +18,7 @@ from spacy_sapbert.evaluation.diagnose import (
     info_finder,
     is_short_form,
 )
-from spacy_sapbert.evaluation.error_report import (
-    find_errors,
-    find_missed_concepts,
-)
+from spacy_sapbert.evaluation.error_report import find_errors, find_missed_concepts
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
 from spacy_sapbert.formats.gold import GoldMention

@@ -7,7 +7,6 @@ from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
     group_aliases,
     is_seen,
-    make_resolver,
     read_aliases,
     read_mentions,
     read_pairs,
@@ -139,12 +138,6 @@ def test_find_concepts_follows_aliases_and_retired_ids(
 
 
 IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
-
-
-def test_make_resolver_finds_the_concepts_of_each_part() -> None:
-    resolve = make_resolver(IDS.get, {"A1": "C2"})
-    gold = GoldMention(-1, -1, "", "x", [["C9", "A1"], ["C7"]], 2)
-    assert resolve(gold) == [{"C1", "C2"}, set()]
 
 
 def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:

@@ -10,11 +10,7 @@ from spacy.language import Language
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation import regression_cases
-from spacy_sapbert.evaluation.regression import (
-    make_doc,
-    read_context,
-    run_cases,
-)
+from spacy_sapbert.evaluation.regression import make_doc, read_context, run_cases
 from spacy_sapbert.evaluation.regression_cases import Case, CaseFields, read_cases
 from spacy_sapbert.pipeline.running import complete_pipeline
 from tests.pipelines import make_nlp

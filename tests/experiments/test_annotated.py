@@ -16,10 +16,7 @@ from evaluate_pipeline import (
 )
 from spacy.tokens import Doc, Span
 from split_documents import app as split_app
-from split_documents import (
-    choose_parts,
-    read_docs,
-)
+from split_documents import choose_parts, read_docs
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.pipeline.assembly import assemble_pipeline

@@ -11,7 +11,6 @@ import pytest
 from bioc import biocjson, biocxml
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats import pubtator
 from spacy_sapbert.formats.corpus import open_corpus, read_corpus
 from spacy_sapbert.formats.gold import GoldMention, choose_kb_id, split_ids
@@ -233,11 +232,3 @@ def test_pubtator_offsets_of_bc5cdr_match_its_mentions(
         for span in document.mentions:
             assert document.text[span.start : span.end] == span.mention
             assert span.type in ("Chemical", "Disease")
-
-
-def test_read_tsv_of_real_tables_equals_read_mentions(data_folder: Path) -> None:
-    for path in sorted(data_folder.glob("eval/*disease.dev.tsv.gz")):
-        spans = [span for each in read_corpus(path, "tsv") for span in each.mentions]
-        golds = [(gold.mention, gold.parts) for gold in read_mentions(path)]
-        assert [(span.mention, span.parts) for span in spans] == golds
-        assert all(span.start >= 0 for span in spans)

@@ -134,10 +134,3 @@ def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> No
         "fever",
         [(0, 5, "ENTITY", "M:1")],
     )
-
-
-def test_gold_docs_of_ncbi_disease_have_all_its_mentions(data_folder: Path) -> None:
-    path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
-    docs = [doc for _, doc in gold_docs.read_docs(path, NLP)]  # detected by its content
-    assert sum(len(doc.spans["gold"]) for doc in docs) == 787
-    assert sum(len(doc.ents) for doc in docs) == 787

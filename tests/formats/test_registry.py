@@ -81,14 +81,6 @@ def test_formats_name_the_command_for_a_library_that_is_missing(
         load_writer(name)
 
 
-def test_formats_of_files_can_go_to_the_standard_output(
-    capsysbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    with open_target(None, "jsonl") as file:
-        file.write(b"a")
-    assert capsysbinary.readouterr().out == b"a"
-
-
 def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
     def docs() -> Any:
         yield 1, NLP("a")

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading as files
-from spacy_sapbert.io.reading import (
-    decode_line,
-    read_line_blocks,
-    read_lines,
-)
+from spacy_sapbert.io.reading import decode_line, read_line_blocks, read_lines
 from tests.building import build_small_kb
 
 

@@ -24,11 +24,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.parts import EmbeddedTexts
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.serve.lookup import find_names
-from spacy_sapbert.vocabularies.compare import (
-    MEANINGS,
-    Difference,
-    describe_difference,
-)
+from spacy_sapbert.vocabularies.compare import MEANINGS, Difference, describe_difference
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 

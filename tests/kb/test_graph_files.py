@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes.faiss_graph import (
-    HEADER,
-    describe_end,
-    describe_start,
-)
+from spacy_sapbert.kb.indexes.faiss_graph import HEADER, describe_end, describe_start
 from spacy_sapbert.kb.indexes.hnsw import FILE, Hnsw
 from spacy_sapbert.kb.indexes.hnsw import HEADER as HNSW_HEADER
 from spacy_sapbert.kb.indexes.registry import Index, build_index

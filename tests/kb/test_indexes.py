@@ -22,10 +22,7 @@ from spacy_sapbert.kb.indexes.registry import (
     make_backend,
     name_choice,
 )
-from spacy_sapbert.kb.indexes.row_file import (
-    RowFile,
-    write_rows,
-)
+from spacy_sapbert.kb.indexes.row_file import RowFile, write_rows
 
 MakeIndex = Callable[..., Index]
 UnitRows = Callable[[int, int, int], np.ndarray]

@@ -13,11 +13,7 @@ from spacy_sapbert.kb.agreement import Without, WordTable
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.words import (
-    FILES,
-    build_words,
-    list_real_words,
-)
+from spacy_sapbert.kb.words import FILES, build_words, list_real_words
 from spacy_sapbert.linking.features import Shared
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.text import hash_word

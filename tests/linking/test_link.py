@@ -19,10 +19,7 @@ from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.filters import expand_types
-from spacy_sapbert.linking.ranking import (
-    has_text,
-    sort_entries,
-)
+from spacy_sapbert.linking.ranking import has_text, sort_entries
 from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]

@@ -3,13 +3,12 @@
 import unicodedata
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.linking.languages import choose_languages, language_code
-from spacy_sapbert.linking.name_index import NameIndex, find_places
+from spacy_sapbert.linking.name_index import NameIndex
 from spacy_sapbert.linking.text import (
     ASCII_PIECES,
     PIECES,
@@ -359,13 +358,6 @@ def test_windows_by_hand(
 def test_windows_have_a_maximal_length() -> None:
     names = ["red", "red two", "two blue", "red two blue"]
     assert find(names, "red two blue", 2) == ["red", "red two", "two blue"]
-
-
-def test_places_of_hashes() -> None:
-    table = np.array([3, 5, 9], dtype=np.uint64)
-    places, known = find_places(table, np.array([9, 10, 3], dtype=np.uint64))
-    assert places[known].tolist() == [2, 0]
-    assert known.tolist() == [True, False, True]
 
 
 WORDS = st.sampled_from(

@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import (
-    read_mentions,
-)
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.knowledge_base import load_kb

@@ -166,10 +166,6 @@ def long_forms(doc):
 FOUND = [(23, "AT", LONG), (45, "AT", LONG)]
 
 
-def test_abbreviations_have_long_forms():
-    assert long_forms(DETECTOR(TEXT)) == FOUND
-
-
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_abbreviations_set_the_long_form_of_entities(place):
     nlp = spacy.blank("en")

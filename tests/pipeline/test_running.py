@@ -189,17 +189,6 @@ def test_link_documents_keeps_existing_entities(sample_kb):
     ]
 
 
-def test_link_documents_without_entities_needs_a_detector(sample_kb):
-    nlp = spacy.blank("en")
-    complete_pipeline(nlp, kb=str(sample_kb), detection=False)
-    doc = nlp.make_doc("fever")
-    with pytest.raises(SapbertError, match="E508"):
-        list(link_documents(nlp, [Document(1, "fever", doc)], batch_size=1))
-    doc.ents = [doc.char_span(0, 5, label="X")]
-    found = link_documents(nlp, [Document(1, "fever", doc)], batch_size=1)
-    assert cuis(found) == [(1, ["C0000004"])]
-
-
 @Language.component("test_pipelines_note_entities")
 def note_entities(doc):
     """Declares nothing, as negspaCy's and medspaCy's components do."""

@@ -21,13 +21,7 @@ from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import (
-    LocalClient,
-    OpenLocal,
-    decide,
-    link_all,
-    send_files,
-)
+from .conftest import LocalClient, OpenLocal, decide, link_all, send_files
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"

@@ -301,11 +301,6 @@ def test_too_much_is_refused(local: LocalClient, strict: LocalClient) -> None:
         assert asked.status == 200
 
 
-def test_other_methods_are_refused(local: LocalClient) -> None:
-    for method in ("DELETE", "PUT", "TRACE", "PATCH"):
-        assert local.send(method, "/link").status in (404, 405)
-
-
 def test_answers_have_the_headers_of_security(local: LocalClient) -> None:
     for answer in (local.get("/healthz"), local.get("/nothing")):
         assert answer.headers["x-content-type-options"] == "nosniff"

@@ -32,10 +32,7 @@ from spacy_sapbert.serve.reviews.quality import (
 )
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 
-from .conftest import (
-    LocalClient,
-    OpenLocal,
-)
+from .conftest import LocalClient, OpenLocal
 
 NOTE = "Fever, no qqxx. MI?"
 

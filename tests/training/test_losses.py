@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from confection import Config
 from pytorch_metric_learning import losses as library
 from pytorch_metric_learning.distances import CosineSimilarity
 from pytorch_metric_learning.miners import TripletMarginMiner
@@ -23,7 +22,7 @@ from training.losses.from_library import (
     make_triplet_loss,
     nca_loss,
 )
-from training.losses.registry import Loss, Miner, Schedule, registry
+from training.losses.registry import Loss, Miner, Schedule
 from training.losses.sapbert import (
     hierarchical_loss,
     mine_all_pairs,
@@ -210,24 +209,6 @@ def test_loss_of_few_pairs_is_finite_and_float32(pairs: str, loss: Loss) -> None
 LOSS = partial(multi_similarity_loss, scale_pos=2.0, scale_neg=2.0, offset=0.5)
 
 
-def test_hierarchical_loss_by_hand() -> None:
-    # Three concepts: 1 is a sibling of 0 (cosine 0.6), 2 has nothing to do with them
-    # (cosines 0.8 and 0).
-    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]])
-    distances = torch.tensor([[0, 1, 3], [1, 0, 3], [3, 3, 0]])
-
-    def term(pos: list[float], neg: list[float]) -> float:
-        pull = sum(math.exp(-2 * (cosine - 0.5)) for cosine in pos)
-        push = sum(math.exp(2 * (cosine - 0.5)) for cosine in neg)
-        return math.log(1 + pull) / 2 + math.log(1 + push) / 2
-
-    at_0 = term([], [0.6, 0.8]) + term([], [0.6, 0.0]) + term([], [0.8, 0.0])
-    at_1 = term([0.6], [0.8]) + term([0.6], [0.0]) + term([], [0.8, 0.0])
-    expected = (at_0 + 2 * at_1) / 3  # no distance is 2: that term is that of 1
-    loss = hierarchical_loss(vectors, distances, torch.arange(3), [0, 1, 2], LOSS)
-    assert loss.item() == pytest.approx(expected, abs=1e-6)
-
-
 def test_hierarchical_loss_equals_a_plain_loop() -> None:
     for seed in range(5):
         torch.manual_seed(seed)
@@ -291,24 +272,6 @@ def test_mine_hard_pairs_equals_the_library(
         assert tuple(map(as_pairs, mined)) == fewer
 
 
-def test_mine_hard_pairs_by_cosine_by_hand() -> None:
-    # Cosines to row 0: a positive 0.8, another 0.5; negatives 0.6 and 0.54.
-    cosines = torch.tensor([1.0, 0.8, 0.5, 0.6, 0.54])
-    vectors = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
-    labels = torch.tensor([0, 0, 0, 1, 2])
-    positives, negatives = mine_hard_pairs(
-        vectors, labels, margin=0.25, distance="cosine"
-    )
-    # 0.8 - 0.6 is 0.2 and hard enough, 0.8 - 0.54 is not, but 0.5 - 0.54 is
-    assert positives[0].tolist() == [False, True, True, False, False]
-    assert negatives[0].tolist() == [False, False, False, True, True]
-    positives, negatives = mine_hard_pairs(
-        vectors[[0, 1, 3, 4]], labels[[0, 1, 3, 4]], margin=0.25, distance="cosine"
-    )
-    assert positives[0].tolist() == [False, True, False, False]
-    assert negatives[0].tolist() == [False, False, True, False]
-
-
 def test_mine_all_pairs_leaves_out_negatives_of_equal_names() -> None:
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])
@@ -318,19 +281,6 @@ def test_mine_all_pairs_leaves_out_negatives_of_equal_names() -> None:
     positives, negatives = mine_all_pairs(torch.eye(3), labels, names)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(1, 2), (2, 1)}
-
-
-REGISTERED = [
-    (kind, name)
-    for kind in ("losses", "miners", "schedules")
-    for name in sorted(getattr(registry, kind).get_all())
-]
-
-
-@pytest.mark.parametrize(("kind", "name"), REGISTERED)
-def test_registered_function_is_made_from_its_name_alone(kind: str, name: str) -> None:
-    config = Config().from_str(f'[section]\n@{kind} = "{name}"')
-    assert callable(registry.resolve(config)["section"])
 
 
 def factors(schedule: Schedule, total: int) -> list[float]:

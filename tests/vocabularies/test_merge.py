@@ -27,14 +27,6 @@ CONCEPTS = st.builds(
 )
 
 
-def test_unite_vocabularies_yields_each_concept_once_sorted() -> None:
-    one = [Concept("A", ["a"]), Concept("C", ["c"])]
-    two = [Concept("B", ["b"]), Concept("C", ["c", "d"]), Concept("D", ["d"])]
-    united = list(unite_vocabularies([one, two, []]))
-    assert [concept.cui for concept in united] == ["A", "B", "C", "D"]
-    assert united[2].aliases == ["c", "d"]
-
-
 def test_unite_vocabularies_prefers_the_first_name_and_definition() -> None:
     one = Concept("A", ["x", "y"], ["T1"], {"S": ["1"]}, ["P"], None, ["R"])
     two = Concept("A", ["z", "x"], ["T2"], {"S": ["2", "1"], "U": ["3"]}, ["Q"], "two")

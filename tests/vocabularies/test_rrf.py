@@ -133,13 +133,6 @@ def test_read_rrf_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
     assert fail(tmp_path).startswith("[E108]")
 
 
-def test_read_rrf_invalid_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
-    row = atom(HEART, "Heart%").encode()
-    path = write_conso(tmp_path)
-    path.write_bytes(row.replace(b"%", b"\xff") + b"\n")
-    assert f"offset {row.index(b'%')} " in fail(tmp_path)
-
-
 def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes()[:-1])

@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import (
-    fold_text,
-)
+from spacy_sapbert.evaluation.gold_mentions import fold_text
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import (

@@ -4,11 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
-from spacy_sapbert.encoder.huggingface import (
-    load_encoder,
-    read_settings,
-    save_encoder,
-)
+from spacy_sapbert.encoder.huggingface import load_encoder, read_settings, save_encoder
 
 
 def open_encoder(name: str | Path) -> Encoder:

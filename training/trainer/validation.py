@@ -18,10 +18,7 @@ from spacy_sapbert.evaluation.accuracy import (
     combine_parts,
     trim_answers,
 )
-from spacy_sapbert.evaluation.gold_mentions import (
-    make_resolver,
-    read_aliases,
-)
+from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     score_mentions,

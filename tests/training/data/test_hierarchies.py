@@ -12,11 +12,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from tests.training.test_examples import FOLDER as EXAMPLES
 from training.data.families import write_families
-from training.data.hierarchy import (
-    FAMILY,
-    build_hierarchy,
-    compute_distances,
-)
+from training.data.hierarchy import FAMILY, build_hierarchy, compute_distances
 from training.data.pairs import hash_text
 from training.data.relations import read_relations, write_relations
 

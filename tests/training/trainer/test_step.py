@@ -17,12 +17,7 @@ from transformers import AutoConfig, AutoModel
 from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from training.data.dataset import (
-    DatasetMeta,
-    MadeOf,
-    PairDataset,
-    build_dataset,
-)
+from training.data.dataset import DatasetMeta, MadeOf, PairDataset, build_dataset
 from training.losses.registry import load_registry
 from training.trainer import embedding
 from training.trainer.batches import (

@@ -15,11 +15,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer.settings import make_settings
-from training.trainer.validation import (
-    read_validation,
-    sample_concepts,
-    validate,
-)
+from training.trainer.validation import read_validation, sample_concepts, validate
 
 MakeConfig = Callable[..., Config]
 
