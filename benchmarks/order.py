@@ -17,7 +17,11 @@ import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import check_choice
-from spacy_sapbert.evaluation.gold_mentions import Resolve, fold_text, make_resolver
+from spacy_sapbert.evaluation.gold_mentions import (
+    Resolve,
+    fold_text,
+    make_resolver,
+)
 from spacy_sapbert.evaluation.rankers import kb_lookup
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
