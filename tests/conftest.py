@@ -376,11 +376,25 @@ def letters_order() -> Any:
 
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """A quarter of the trees, which take most of the time of a teaching."""
+    """A tenth of the trees, which take most of the time of a teaching."""
     from spacy_sapbert.kb.order import boost
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(boost, "TREES", boost.TREES // 4)
+        patch.setattr(boost, "TREES", boost.TREES // 10)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_mentions() -> Iterator[None]:
+    """A part of the mentions of which an order is learned: most of the time of a build.
+
+    A knowledge base that tests share is made before, with all of them.
+    """
+    from spacy_sapbert.kb.order import names
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "MOST_NAMES", 200)
+        patch.setattr(names, "MOST_OTHERS", 50)
         yield
 
 

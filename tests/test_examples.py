@@ -38,7 +38,7 @@ def test_public_name_has_a_docstring_of_its_own(name: str) -> None:
             assert value.__doc__, member
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_mentions", "few_trees")
 @pytest.mark.parametrize("example", find_examples(), ids=lambda test: test.name)
 def test_example_of_a_docstring_prints_its_output(
     example: doctest.DocTest,

@@ -64,6 +64,7 @@ def folder(
 ) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_of_names, "MANY", 200)
+        patch.setattr(order_of_names, "MOST_OTHERS", 100)
         yield make_kb(tmp_path_factory.mktemp("order"), concepts)
 
 

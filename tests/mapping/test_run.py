@@ -290,6 +290,7 @@ def test_write_table_cells_are_no_formulas_and_are_read_as_they_were(
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.usefixtures("few_mentions")
 def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "assets" / "sample", tmp_path / "assets" / "sample")
