@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import Columns
 from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
+from tests.golden import read_cases
 from tests.pipelines import NLP, make_nlp
 
 FOLDER = Path(__file__).parent / "examples"
@@ -59,19 +60,6 @@ ASPIRIN = {
 OTHER = {**ASPIRIN, "cui": "C2", "name": "=1+1", "score": float("nan"), "codes": {}}
 
 
-def read_cases(name: str) -> Iterator[tuple[dict[str, Any], list[Any]]]:
-    """Yield the cases of an example, each with its documents."""
-    documents: list[Any] = []
-    lines = (FOLDER / name / "expected.jsonl").read_text("utf8").split("\n")
-    for line in reversed(lines[:-1]):
-        data = json.loads(line)
-        if "read" in data:
-            yield data, documents[::-1]
-            documents = []
-        else:
-            documents.append(data)
-
-
 def read_case(name: str, case: dict[str, Any]) -> list[dict[str, Any]]:
     path, options = FOLDER / name / case["read"], case.get("options", {})
     documents = open_corpus(path, case.get("format"), **options)
@@ -84,7 +72,7 @@ def read_case(name: str, case: dict[str, Any]) -> list[dict[str, Any]]:
 CASES = [
     pytest.param(name, case, documents, id=f"{name}-{number}")
     for name in READ
-    for number, (case, documents) in enumerate(read_cases(name))
+    for number, (case, documents) in enumerate(read_cases(FOLDER / name))
 ]
 
 
@@ -126,7 +114,7 @@ def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
     ("case", "expected"),
     [
         pytest.param(case, expected, id=case["read"])
-        for case, expected in read_cases("documents")
+        for case, expected in read_cases(FOLDER / "documents")
     ],
 )
 def test_example_has_its_documents_to_link(case: Any, expected: Any) -> None:
@@ -164,7 +152,7 @@ def show_spans(spans: Iterable[Span]) -> str:
 @pytest.mark.parametrize("name", READ)
 def test_example_is_converted_to_a_table_and_to_docs(name: str, tmp_path: Path) -> None:
     expected = json.loads((FOLDER / name / "converted.json").read_text("utf8"))
-    cases = [case for case, _ in read_cases(name)]
+    cases = [case for case, _ in read_cases(FOLDER / name)]
     assert [convert_case(name, case, tmp_path) for case in cases] == expected
 
 
@@ -265,7 +253,7 @@ def write_expected() -> None:
     """Write what is expected again, as it is now."""
     for name in (*READ, "documents"):
         lines: list[Any] = []
-        for case, _ in reversed([*read_cases(name)]):
+        for case, _ in reversed([*read_cases(FOLDER / name)]):
             made = read_to_link(case) if name == "documents" else read_case(name, case)
             lines += [case, *made]
         texts = [json.dumps(line, ensure_ascii=False) + "\n" for line in lines]
@@ -273,7 +261,10 @@ def write_expected() -> None:
         if name == "documents":
             continue
         with tempfile.TemporaryDirectory() as folder:
-            found = [convert_case(name, c, Path(folder)) for c, _ in read_cases(name)]
+            found = [
+                convert_case(name, c, Path(folder))
+                for c, _ in read_cases(FOLDER / name)
+            ]
         text = json.dumps(found, ensure_ascii=False, indent=1)
         (FOLDER / name / "converted.json").write_text(f"{text}\n", "utf8")
     shutil.rmtree(FOLDER / "written", ignore_errors=True)

@@ -10,7 +10,6 @@ git shows what is different: read it.
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, concept_to_json, write_concepts
 from spacy_sapbert.vocabularies.registry import READERS, read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
+from tests.golden import read_cases
 
 FOLDER = Path(__file__).parent / "examples"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -34,19 +34,6 @@ PIECES = [
     *(",", "1\t", "Maps to", "9" * 30, "[]", "@en", "^^", "\\u"),
 ]
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=9), max_size=6)
-
-
-def read_cases(name: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield the cases of an example, each with its concepts."""
-    concepts: list[dict[str, Any]] = []
-    lines = (FOLDER / name / "expected.jsonl").read_text("utf8").split("\n")
-    for line in reversed(lines[:-1]):
-        data = json.loads(line)
-        if "read" in data:
-            yield data, concepts[::-1]
-            concepts = []
-        else:
-            concepts.append(data)
 
 
 def copy_example(name: str, folder: Path, without: list[str]) -> Path:
@@ -92,7 +79,7 @@ def show_case(
 CASES = [
     pytest.param(name, case, concepts, id=f"{name}-{number}")
     for name in NAMES
-    for number, (case, concepts) in enumerate(read_cases(name))
+    for number, (case, concepts) in enumerate(read_cases(FOLDER / name))
 ]
 
 
@@ -129,7 +116,7 @@ def test_damaged_example_gives_concepts_or_a_sapbert_error(
         copy = copy_example(name, Path(folder), [])
         files = sorted(path for path in copy.rglob("*") if path.is_file())
         path = files[which % len(files)]
-        cases = [case for case, _ in read_cases(name)]
+        cases = [case for case, _ in read_cases(FOLDER / name)]
         # a file that is read with another one has no case of its own
         case = max(
             cases,
@@ -158,7 +145,7 @@ def write_expected() -> None:
     """Write the reports and concepts of all cases again, as they are now."""
     for name in NAMES:
         lines = []
-        for case, _ in reversed([*read_cases(name)]):
+        for case, _ in reversed([*read_cases(FOLDER / name)]):
             with tempfile.TemporaryDirectory() as folder:
                 concepts, reports = show_case(name, case, Path(folder))
             lines += [{**case, "reports": reports}, *concepts]
