@@ -285,7 +285,7 @@ def test_lines_of_a_page_run_as_typed(
     lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for constant in ("MOST_NAMES", "MOST_OTHERS", "MANY"):  # an order in a second
-        monkeypatch.setattr(names, constant, getattr(names, constant) // 20)
+        monkeypatch.setattr(names, constant, getattr(names, constant) // 40)
     for line in lines:
         if OURS.match(line):
             run_line(line)
