@@ -16,6 +16,7 @@ from typing import Any
 # Two cores, two workers of pytest, small matrices, and processes that tests start: more
 # threads wait for each other. It counts when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+gc.disable()  # until all tests are collected, which makes no garbage
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
@@ -169,6 +170,7 @@ def pytest_collection_finish() -> None:
         # Each pipeline would add 1,347 of them to its tokenizer, in 0.1 s.
         English.Defaults.tokenizer_exceptions = {}
     gc.freeze()  # modules and tests stay to the end
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
