@@ -1,11 +1,13 @@
 """Runs an exported encoder in ONNX Runtime, which is fast on CPUs.
 
-It needs neither torch nor transformers, so it opens sooner. ONNX Runtime checks what it
-reads: the graph, its shapes and indices, and that all weights are inside of the folder.
+It needs neither torch nor transformers, so it opens sooner. ONNX Runtime checks shapes
+and indices, and that all weights are inside of the folder, but some of its operations
+read outside of their memory. A graph may have those of encoders alone.
 """
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,23 @@ from .encoder import EXPORTED, GRAPH_FILE
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
+
+NAMES = (
+    "Abs Add And Cast Ceil Clip Concat Constant ConstantOfShape Conv Cos CumSum Div "
+    "Equal Erf Exp Expand Flatten Floor Gather GatherElements Greater GreaterOrEqual "
+    "HardSwish Identity If IsNaN LayerNormalization Less LessOrEqual Log MatMul Max "
+    "Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape "
+    "Shape Sigmoid Sign Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile "
+    "Transpose Unsqueeze Where"
+)
+OPERATIONS = frozenset(NAMES.split())
+# Fields of the messages in onnx.proto, by their numbers.
+MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
+GRAPH_NODE = 1
+NODE_OPERATION, NODE_ATTRIBUTE, NODE_DOMAIN = 4, 5, 7
+ATTRIBUTE_GRAPHS = (6, 11)
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # kinds of fields in protobuf
+SIZES = {FIXED_64: 8, FIXED_32: 4}
 
 
 def import_onnxruntime() -> Any:
@@ -31,7 +50,7 @@ def import_onnxruntime() -> Any:
         raise SapbertError(
             "E521",
             "Expected ONNX Runtime for this encoder, but it is not installed. Run `pip "
-            'install "onnxruntime>=1.27"`, or choose the engine "torch".',
+            'install "onnxruntime>=1.30"`, or choose the engine "torch".',
         ) from None
     onnxruntime.disable_telemetry_events()  # on Windows
     return onnxruntime
@@ -50,11 +69,69 @@ def open_exported(
     exported: Path, encoder: Path, settings: EncoderSettings
 ) -> "OnnxEngine":
     """Load an export, with the tokenizer of the original; both are folders."""
+    check_graph(exported / GRAPH_FILE)
     tokenizer = load_tokenizer(encoder, settings.max_length)
     config = read_json(encoder / CONFIG_FILE)
     engine = OnnxEngine(exported / GRAPH_FILE, tokenizer, config)
     engine.session()
     return engine
+
+
+def check_graph(path: Path) -> None:
+    """Raise an error if a graph has an operation that encoders do not need."""
+    try:
+        for field, value in read_fields(memoryview(path.read_bytes())):
+            if field == MODEL_FUNCTIONS:
+                raise ValueError("it defines operations.")
+            names = list_operations(value) if field == MODEL_GRAPH else ()
+            if unknown := next((name for name in names if name not in OPERATIONS), ""):
+                raise ValueError(f"it has the operation {unknown}.")
+    except (OSError, ValueError, IndexError, RecursionError) as error:
+        raise not_for_onnx(path=path, reason=error) from None
+
+
+def list_operations(graph: memoryview) -> Iterator[str]:
+    """Yield the operations of a graph and of the graphs in it, and foreign domains."""
+    for field, node in read_fields(graph):
+        for part, value in read_fields(node) if field == GRAPH_NODE else ():
+            if part == NODE_OPERATION:
+                yield repr(bytes(value))[2:-1]  # on one line
+            elif part == NODE_DOMAIN and value:
+                yield f"of {bytes(value)!r}"
+            elif part == NODE_ATTRIBUTE:
+                for kind, inner in read_fields(value):
+                    if kind in ATTRIBUTE_GRAPHS:
+                        yield from list_operations(inner)
+
+
+def read_fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yield number and bytes of each field of a message of protobuf."""
+    place = 0
+    while place < len(message):
+        tag, place = read_number(message, place)
+        field, kind = tag >> 3, tag & 7
+        if kind == VARINT:
+            _, end = read_number(message, place)
+        elif kind == BYTES:
+            size, place = read_number(message, place)
+            end = place + size
+        else:
+            end = place + SIZES.get(kind, len(message))
+        if tag >> 32 or end > len(message):  # others may ignore what is too much
+            raise ValueError("it is damaged.")
+        yield field, message[place:end]
+        place = end
+
+
+def read_number(message: memoryview, place: int) -> tuple[int, int]:
+    """Return a number of 7 bits a byte, the lowest first, and the place after it."""
+    number = shift = 0
+    while True:
+        byte = message[place]
+        number |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return number, place
 
 
 def count_threads() -> int:

@@ -134,25 +134,25 @@ def test_onnx_damaged_export_is_an_error(
     assert capfd.readouterr() == ("", "")
 
 
-def find_weights(graph: Any) -> Any:
+def find_weights(model: Any) -> Any:
     """Return the first weights in the other file, and their place by its keys."""
-    weights = next(tensor for tensor in graph.initializer if tensor.external_data)
+    weights = next(tensor for tensor in model.graph.initializer if tensor.external_data)
     return weights, {entry.key: entry for entry in weights.external_data}
 
 
 def place_weights(**values: str) -> Callable[[Any], None]:
     """Return a function that says that weights are in another place."""
 
-    def change(graph: Any) -> None:
-        _, place = find_weights(graph)
+    def change(model: Any) -> None:
+        _, place = find_weights(model)
         for key, value in values.items():
             place[key].value = value
 
     return change
 
 
-def enlarge_weights(graph: Any) -> None:
-    weights, place = find_weights(graph)
+def enlarge_weights(model: Any) -> None:
+    weights, place = find_weights(model)
     weights.dims[0] = 1 << 40
     weights.external_data.remove(place["length"])
 
@@ -160,8 +160,8 @@ def enlarge_weights(graph: Any) -> None:
 def add_sparse_value(**values: Any) -> Callable[[Any], None]:
     """Return a function that replaces a constant by a sparse one."""
 
-    def change(graph: Any) -> None:
-        node = next(node for node in graph.node if node.op_type == "Constant")
+    def change(model: Any) -> None:
+        node = next(node for node in model.graph.node if node.op_type == "Constant")
         (attribute,) = node.attribute
         attribute.Clear()
         attribute.name, attribute.type = (
@@ -182,6 +182,28 @@ def add_sparse_value(**values: Any) -> Callable[[Any], None]:
     return change
 
 
+def use_operation(name: str, domain: str = "") -> Callable[[Any], None]:
+    """Return a function that gives a graph an operation that no encoder needs."""
+
+    def change(model: Any) -> None:
+        node = next(node for node in model.graph.node if node.op_type == "MatMul")
+        node.op_type, node.domain = name, domain
+
+    return change
+
+
+def use_operation_inside(model: Any) -> None:
+    inner = onnx.helper.make_graph(
+        [onnx.helper.make_node("GatherND", ["ids", "ids"], ["x"])], "inner", [], []
+    )
+    node = onnx.helper.make_node("If", ["mask"], ["y"], then_branch=inner)
+    model.graph.node.append(node)
+
+
+def define_operation(model: Any) -> None:
+    model.functions.add().name = "MatMul"
+
+
 # ONNX Runtime uses it for weights in memory; their offset is their address.
 MEMORY = {"location": "*/_ORT_MEM_ADDR_/*", "offset": "4096"}
 
@@ -198,6 +220,11 @@ MEMORY = {"location": "*/_ORT_MEM_ADDR_/*", "offset": "4096"}
         enlarge_weights,
         add_sparse_value(),
         add_sparse_value(location=MEMORY["location"], offset=4096, length=8),
+        # Each of the two would read outside of its memory.
+        use_operation("GatherND"),
+        use_operation("Inverse", "com.microsoft"),
+        use_operation_inside,
+        define_operation,
     ],
 )
 def test_onnx_crafted_graph_is_an_error(
@@ -207,7 +234,7 @@ def test_onnx_crafted_graph_is_an_error(
     path = folder / "onnx" / "encoder.onnx"
     shutil.copy(f"{path}.data", tmp_path / "outside")
     model = onnx.load(path, load_external_data=False)
-    change(model.graph)
+    change(model)
     path.write_bytes(model.SerializeToString())
     with pytest.raises(SapbertError, match="E223"):
         Encoder.open(folder, ONNX)
