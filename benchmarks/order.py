@@ -30,7 +30,7 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.order import names as order_of_names
 from spacy_sapbert.kb.teaching.teach import teach_documents
-from spacy_sapbert.vocabularies.concepts import read_concepts, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
     KnownConcepts,
@@ -53,6 +53,7 @@ class GoldSet(NamedTuple):
     dev: str
     label: str = ""  # mentions of other types are left out; "" = none are
     prefix: str = ""
+    ids: str = ""  # the pattern of the ids, if they are not those of UMLS
 
 
 MEDIC = ("medic/medic_06Jul2012.txt.gz", "biosyn")
@@ -67,7 +68,9 @@ BC5CDR = (
 SETS = {
     "ncbi": GoldSet(*MEDIC, *NCBI),
     "bc5cdr-disease": GoldSet(*MEDIC, *BC5CDR, "Disease"),
-    "bc5cdr-chemical": GoldSet("mesh-rrf", "rrf", *BC5CDR, "Chemical", "MESH:"),
+    "bc5cdr-chemical": GoldSet(
+        "mesh-rrf", "rrf", *BC5CDR, "Chemical", "MESH:", r"\w+:\w+"
+    ),
 }
 
 
@@ -76,6 +79,12 @@ class Answered(NamedTuple):
 
     right: np.ndarray
     seen: np.ndarray
+
+
+def read_names(data: Path, gold: GoldSet) -> Iterator[Concept]:
+    """Yield the concepts of a vocabulary."""
+    options = {"cui_pattern": gold.ids} if gold.ids else {}
+    return read_vocabulary(data / gold.vocabulary, gold.format, **options)
 
 
 def read_documents(path: Path, gold: GoldSet) -> Iterator[GoldDocument]:
@@ -159,7 +168,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     concepts, kb = folder / "concepts.jsonl", folder / f"kb-{seed}"
     if not concepts.exists():
-        read = read_vocabulary(data / gold.vocabulary, gold.format)
+        read = read_names(data, gold)
         names = read if raw else preprocess_concepts(read)
         write_concepts(concepts, names)
     if not kb.exists():

@@ -48,3 +48,12 @@ def test_order_counts_first_answers_before_and_after_teaching(
     assert cells[4] == "1.0000 ± 0.0000"
     wrong = invoke(tmp_path, tmp_path, "--encoder", "x", "--set", "other", app=app)
     assert "made up" in str(wrong.exception)
+
+
+@pytest.mark.parametrize("name", order.SETS)
+def test_sets_are_read(name: str, data_folder: Path) -> None:
+    gold = order.SETS[name]
+    assert next(order.read_names(data_folder, gold)).aliases
+    for path in (gold.train, gold.dev):
+        documents = order.read_documents(data_folder / path, gold)
+        assert any(document.mentions for document in documents)
