@@ -8,7 +8,7 @@ documents as they are, through the pipeline, with every mention answered.
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -83,7 +83,7 @@ class Answered(NamedTuple):
 
 def read_names(data: Path, gold: GoldSet) -> Iterator[Concept]:
     """Yield the concepts of a vocabulary."""
-    options = {"cui_pattern": gold.ids} if gold.ids else {}
+    options: dict[str, Any] = {"cui_pattern": gold.ids} if gold.ids else {}
     return read_vocabulary(data / gold.vocabulary, gold.format, **options)
 
 
