@@ -4,12 +4,18 @@ from functools import cache
 from typing import Any
 
 from click.testing import CliRunner, Result
+from spacy.util import registry
 from typer import Typer
 from typer.main import get_command
 
 from spacy_sapbert.cli import main
 
-make_tree = cache(get_command)  # of all subcommands, which takes long
+
+@cache
+def make_tree(app: Typer) -> Any:
+    """Build the command with all subcommands, which takes long."""
+    registry.cli.get_all()  # as spaCy finds those of packages: by their entry points
+    return get_command(app)
 
 
 def invoke(

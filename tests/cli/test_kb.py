@@ -77,9 +77,7 @@ def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
 
 def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
     from spacy.cli._util import app
-    from spacy.util import registry
 
-    registry.cli.get_all()  # as spaCy finds them: by their entry points
     words = ("sapbert", "kb", "info", sample_kb)
     assert "Distinct names" in invoke(*words, app=app, code=0).output
 
