@@ -79,7 +79,7 @@ class EncoderConfig:
             raise SapbertError(
                 "E331",
                 f'Expected the engine "torch" for {self.precision}, but got "onnx", '
-                "which computes in float32. Correct `--engine`.",
+                'which computes in float32. Choose "torch" or the precision "float32".',
             )
 
 

@@ -43,7 +43,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
 def write_graph(model: Any, source: Path, target: Path) -> None:
     """Write an encoder as a graph: token ids and mask → token states, of any shape.
 
-    All weights are in one file beside the graph, which may have 2 GB.
+    All weights are in one file beside the graph, since a graph has at most 2 GB.
     """
     import torch
 
