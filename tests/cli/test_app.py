@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -24,9 +23,6 @@ from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"
 ROOT = Path(__file__).parents[2]
-SIGNALS = [
-    pytest.param(getattr(signal, name, None), id=name) for name in ("SIGINT", "SIGTERM")
-]
 POSIX = pytest.mark.skipif(os.name != "posix", reason="this system has no such signals")
 FULL = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="there is no full file"
@@ -82,16 +78,15 @@ def wait_for_end(process):
 
 
 @POSIX
-@pytest.mark.parametrize("number", SIGNALS)
-def test_signal_removes_the_part_of_link(exported_kb, tmp_path, number, new_process):
+def test_signal_removes_the_part_of_link(exported_kb, tmp_path, new_process):
     output = tmp_path / "out.jsonl"
     process, part = start_link(new_process, exported_kb, output)
     assert SENTINEL in part.read_text("utf8")
     assert part.stat().st_mode & 0o777 == 0o600
-    process.send_signal(number)
-    process.send_signal(number)  # as a shell and its terminal do together
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)  # as a shell and its terminal do together
     code, stderr = wait_for_end(process)
-    assert code == 128 + number, stderr
+    assert code == 130, stderr
     assert f"Interrupted: {output} was not written." in stderr.decode()
     assert SENTINEL.encode() not in stderr
     assert list(tmp_path.iterdir()) == []
@@ -133,11 +128,10 @@ def test_signal_that_is_ignored_stays_ignored(exported_kb, tmp_path, new_process
 # them, which is too small once libraries of the worker use wide registers (AMX).
 @POSIX
 def test_signal_while_an_object_is_deleted_is_not_lost(new_process):
-    new_process.call(lose_signal_at_the_end)
-    new_process.call(lose_signal)
+    new_process.call(lose_signals)
 
 
-def lose_signal_at_the_end():
+def lose_signals():
     class Deleted:
         def __del__(self):
             signal.raise_signal(signal.SIGTERM)  # Python drops what is raised here
@@ -146,20 +140,6 @@ def lose_signal_at_the_end():
         Deleted()
     assert error.value.exit_code == 143
     time.sleep(3 * REPEAT_SECONDS)  # and it is not sent to what runs next
-
-
-def run_full(new_process, program, *words):
-    """Run a command whose standard output is full."""
-    with open("/dev/full", "wb") as full:
-        done = new_process.run(
-            [sys.executable, "-m", program, *map(str, words)],
-            stdout=full,
-            stderr=new_process.PIPE,
-        )
-    return done.returncode, done.stderr
-
-
-def lose_signal():
     own = make_app(cls=ErrorReportingGroup)
     own.callback()(lambda: None)
     deleted = []
@@ -179,30 +159,13 @@ def lose_signal():
 
 
 @FULL
-def test_full_output_is_an_error_in_one_line(lines, exported_kb, new_process):
-    words = ("spacy", "sapbert", "link", exported_kb, lines)
-    code, stderr = run_full(new_process, *words)
-    assert code == 1, stderr
-    error = next(line for line in stderr.splitlines() if "E004" in line)
-    assert "the standard output" in error
-    assert "No space left on device" in error
-    for unwanted in ("Traceback", "Exception ignored", SENTINEL):
-        assert unwanted not in stderr
-    # a table is printed without a flush
-    code, stderr = run_full(new_process, "spacy_sapbert", "kb", "info", exported_kb)
-    assert code == 1
-    assert re.fullmatch(r"✘ \[E004\] Expected .* the standard output .*\n", stderr)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
-def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    link = ("link", sample_kb, lines, "--format", "jsonl")
-    for force in ((), ("--force",)):
-        result = invoke(*link, "--output", tmp_path / "pipe", *force)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert "E003" in result.stderr
-    assert (tmp_path / "pipe").is_fifo()
+def test_full_output_is_an_error_in_one_line(exported_kb, new_process):
+    words = [sys.executable, "-m", "spacy_sapbert", "kb", "info", str(exported_kb)]
+    with open("/dev/full", "wb") as full:
+        done = new_process.run(words, stdout=full, stderr=new_process.PIPE)
+    assert done.returncode == 1
+    shown = r"✘ \[E004\] Expected .* the standard output .*\n"
+    assert re.fullmatch(shown, done.stderr)
 
 
 @POSIX
@@ -221,9 +184,7 @@ def test_pipe_that_is_closed_ends_a_command_without_a_message(exported_kb, new_p
     ("error", "expected"),
     [
         (OSError(28, "No space left on device", "folder/file"), "E004.*folder/file"),
-        (MemoryError(), "E004"),
         (Exception("I/O error: File too large (os error 27)"), "E004.*a file, but"),
-        (sqlite3.OperationalError("no such table: aliases"), "E004.*no such table"),
         (PermissionError(13, "denied", "\x1b[2Jfile"), "E004.*\ufffd\\[2Jfile"),
     ],
 )
@@ -244,10 +205,8 @@ def test_errors_of_the_system_have_codes(error, expected):
     "error",
     [
         ValueError(f"a line: {SENTINEL}"),
-        KeyError(SENTINEL),
         SystemExit(0),
         SystemExit(SENTINEL),
-        SystemExit(),
     ],
     ids=repr,
 )
@@ -272,32 +231,9 @@ def test_other_errors_have_their_place_and_not_their_text(error):
     assert SENTINEL not in result.stderr
 
 
-def hostile_texts(data):
-    """Return JSON with a text of control characters after each of its texts."""
-    if isinstance(data, dict):
-        return {key: hostile_texts(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [*map(hostile_texts, data)]
-    return f"{data}{HOSTILE}" if isinstance(data, str) else data
-
-
 def check_printed(result):
     assert result.stdout + result.stderr
     assert not CONTROLS.search(result.stdout + result.stderr)
-
-
-def test_control_characters_of_meta_json_are_not_printed(own_kb):
-    meta = json.loads((own_kb / "v1" / "meta.json").read_text("utf8"))
-    meta["sources"] = [HOSTILE]
-    meta["encoder"]["base"] = HOSTILE
-    (own_kb / "v1" / "meta.json").write_text(json.dumps(meta), "utf8")
-    for words in (("kb", "info", own_kb), ("kb", "info", own_kb, "--json")):
-        check_printed(invoke(*words))
-    for key in meta:
-        hostile = {**meta, key: hostile_texts(meta[key])}
-        (own_kb / "v1" / "meta.json").write_text(json.dumps(hostile), "utf8")
-        check_printed(invoke("kb", "info", own_kb))
-        check_printed(invoke("kb", "search", own_kb, "fever", "--json"))
 
 
 def test_control_characters_of_names_and_cases_are_not_printed(
@@ -308,10 +244,7 @@ def test_control_characters_of_names_and_cases_are_not_printed(
     check_printed(found)
     for words in (
         ("kb", "search", own_kb, f"hostile {HOSTILE}"),
-        ("kb", "search", own_kb, f"hostile {HOSTILE}", "--json"),
         ("explain", own_kb, f"hostile {HOSTILE}", "--json"),
-        ("kb", "related", own_kb, "C1", "--json"),
-        ("kb", "related", own_kb, HOSTILE),
     ):
         check_printed(invoke(*words))
     shutil.rmtree(own_kb)
@@ -347,23 +280,11 @@ def test_help_needs_neither_spacy_nor_torch(new_process):
     assert done.stdout.strip() == "0 []"
 
 
-def test_long_help_has_panels():
-    output = invoke("link", "--help", code=0).output
-    panels = [line for line in output.splitlines() if re.match(r"[A-Z][\w ]+:$", line)]
-    assert panels == [
-        *("Arguments:", "Options:", "Input:", "Linking:"),
-        *("Only these concepts and names:", "Output:", "Running:"),
-    ]
-
-
 @pytest.mark.parametrize(
     "command",
     [
-        "calibrate KB GOLD",
-        "concepts CONCEPTS -o OUT",
         "evaluate KB GOLD --output OUT",
         "kb build CONCEPTS OUT --encoder ENCODER --engine torch",
-        "kb dump KB -o OUT.jsonl",
         "map KB GOLD --column mention -o OUT.csv",
     ],
 )

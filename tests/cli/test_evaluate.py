@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.evaluation import calibration, evaluate
+from spacy_sapbert.evaluation import calibration
 from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import add_concepts
@@ -96,13 +96,6 @@ def write_predictions(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -
 OTHER = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
 
 
-def test_evaluate_lists_the_versions_of_what_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(evaluate, "LIBRARIES", ("numpy", "not-installed"))
-    assert {*evaluate.describe_versions()} == {"python", "spacy-sapbert", "numpy"}
-
-
 def test_evaluate_compares_with_other_predictions(
     sample_kb: Path, gold_file: Path, tmp_path: Path
 ) -> None:
@@ -127,7 +120,6 @@ def test_evaluate_compares_with_other_predictions(
     ("rows", "said"),
     [
         (f"{SENTINEL} 1\tUMLS:C0000004\n" * 10, "none of 10 has one, e.g. 'UMLS:C"),
-        (f"{SENTINEL}\tUMLS:C0000001\n", "It has 'C0000001'."),
         (f"C0000004 1\t{SENTINEL}\n" * 10, "E725"),  # the columns are swapped
     ],
 )
@@ -156,8 +148,8 @@ def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
     import_once(lambda: write_all(work / "whole"), work / "modules")
     whole = {path.name: path.read_bytes() for path in (work / "whole").iterdir()}
     assert len(whole) == 4
-    few = range(1, 60, 4)
-    moments = {"kill": few, "full": few, "limit": (1, 700, 2000, 1_000_000)}
+    few = range(1, 60, 13)
+    moments = {"kill": few, "full": few, "limit": (700, 1_000_000)}
     for how, each in moments.items():
         ends, written = set(), set()
         for moment in each:
@@ -234,20 +226,6 @@ def test_calibrate_checks_on_other_mentions(
     assert read_version(own_kb) == before
 
 
-def test_calibrate_uses_aliases_and_a_limit(
-    annotated_file: Path, own_kb: Path, tmp_path: Path
-) -> None:
-    gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
-    text = annotated_file.read_text("utf8").replace("C0000004", "OMIM:1")
-    gold.write_text(text, "utf8")
-    aliases.write_text("OMIM:1\tC0000004\n", "utf8")
-    arguments = (own_kb, gold, "--limit", 70, "--bars-join-parts")
-    found = calibrate(*arguments, "--aliases", aliases)
-    assert found["mentions"] == 70
-    assert found["right"] == 4 * 9
-    assert calibrate(*arguments)["right"] == 3 * 9
-
-
 def test_calibrate_changes_only_the_version_that_was_scored(
     annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,11 +296,3 @@ def test_calibrate_corrects_the_probability_of_an_order(
     names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
     assert [checked[n] for n in names] == pytest.approx([found[n] for n in names])
     assert f"{found['threshold']:.3f}" in invoke("kb", "versions", ordered_kb).output
-
-
-def test_calibrate_checks_an_order_that_nobody_calibrated(
-    annotated_file: Path, ordered_kb: Path
-) -> None:
-    found = calibrate(ordered_kb, annotated_file, "--check")
-    assert (found["by"], found["criterion"]) == ("probability", "no calibration")
-    assert found["threshold"] == load_kb(ordered_kb).ranker.threshold  # type: ignore

@@ -1,10 +1,8 @@
 import csv
 import json
 import platform
-import re
 import shutil
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.io.version import __version__
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.concepts import read_concepts
 from tests.commands import invoke
 
 run_kb = partial(invoke, "kb")
@@ -53,26 +51,10 @@ def test_kb_build_replaces_a_folder_only_with_force(
     assert not (own_kb / "v2" / "index.hnsw").exists()
 
 
-def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
-    assert "Distinct names in the index" in run_kb("info", sample_kb, code=0).output
-    data = json.loads(run_kb("info", sample_kb, "--json").output)
-    assert data["counts"]["concepts"] == 8
-
-
 def test_kb_verify_finds_damage(own_kb: Path) -> None:
     assert "100.0%" in run_kb("verify", own_kb, code=0).output
     (own_kb / "v1" / "concepts.db").write_bytes(b"SQLite")
     assert "concepts.db" in run_kb("verify", own_kb, code=1).output
-
-
-def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
-    result = run_kb("verify", code=1)
-    output = " ".join(result.output.split())
-    for fix in ("Name a folder", "pip install", "spacy sapbert kb build"):
-        assert fix in output
 
 
 def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
@@ -90,13 +72,10 @@ def test_kb_export_prints_how_equal_the_engines_are(
     assert run_kb("export-onnx", sample_kb, "--quiet", code=0).output == ""
 
 
-def test_kb_search_prints_candidates_in_order(sample_kb: Path, cold_kb: Path) -> None:
+def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
     words = ("search", sample_kb, "pyrexia", "head pain", "-k", 2)
     first, second = run_kb(*words, code=0).output.split("\n\nhead pain\n")
     rows = [line.split() for line in first.splitlines()[4:]]
-    assert "probability" not in first  # without a learned order there is none
-    learned = run_kb("search", cold_kb, "asthma", code=0).output
-    assert re.match(r"asthma \(probability of the first: 0\.\d{3}\)\n", learned)
     assert [row[0] for row in rows] == ["1", "2"]
     assert rows[0][1:] == ["1.000", "C0000004", "Fever", "Pyrexia", "T184"]
     assert "C0000007" in second
@@ -105,8 +84,6 @@ def test_kb_search_prints_candidates_in_order(sample_kb: Path, cold_kb: Path) ->
     assert [len(found["candidates"]) for found in data] == [2, 2]
     result = run_kb("search", sample_kb, "fever", "...", code=3)
     assert "no candidates" in result.output
-    (linked,) = json.loads(run_kb("search", sample_kb, "...", "--json").output)
-    assert linked["note"]
 
 
 def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> None:
@@ -119,21 +96,6 @@ def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> Non
     assert (words["C3"], words["C9"]) == ("sibling", "parent")
     words = {row[1]: row[-1] for row in map(str.split, second.splitlines()[2:])}
     assert (words["C3"], words["C4"]) == ("child", "child")
-
-
-def test_kb_related_without_neighbours_exits_with_3(
-    make_kb: Callable[..., Path], cold_kb: Path, tmp_path: Path
-) -> None:
-    kb = make_kb(tmp_path, [Concept("C1", ["fever"])])
-    run_kb("related", kb, "C1", code=3)
-
-
-def test_kb_add_counts_only_new_names(own_kb: Path) -> None:
-    name = load_kb(own_kb)["C0000001"].aliases[0]
-    words = ["kb", "add", str(own_kb), "--cui", "C0000001", "--alias", name]
-    result = invoke(*words, "--alias", "new name")
-    assert "Added 1 name of 1 concept" in result.output
-    assert "1 name known before" in " ".join(result.output.split())
 
 
 @pytest.fixture
@@ -224,12 +186,10 @@ def test_info_has_what_a_report_needs_and_no_names_of_files(
     assert found["spacy-sapbert"] == __version__
     assert found["Python"] == platform.python_version()
     assert found["numpy"] == np.__version__
-    assert "GPU" in found
     assert found["Installation"] == "full"
     monkeypatch.setitem(sys.modules, "transformers", None)
     light = json.loads(invoke("info", "--json", code=0).stdout)
     assert light["Installation"].startswith("light, without transformers")
-    assert "pytest" not in found
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest
     assert found["Concepts"] == f"{manifest.counts.concepts:,}"
@@ -270,11 +230,7 @@ def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
         (("fever",), 0),
         (("...",), 3),
         (("...", "--expected", "NIL"), 0),
-        (("fever", "--expected", "NIL"), 3),
         (("fever", "--expected", "C0000001"), 3),
-        (("fever", "--expected", "C7777777"), 3),
-        (("head", "--threshold", "1"), 3),
-        (("MI", "--setting", "ambiguous=nil", "--setting", "tie_evidence=[]"), 3),
     ],
 )
 def test_explain_exits_with_a_code_for_the_result(
@@ -282,16 +238,6 @@ def test_explain_exits_with_a_code_for_the_result(
 ) -> None:
     run_explain(sample_kb, *arguments, code=code)
     assert run_explain(sample_kb, *arguments, "--json").exit_code == code
-
-
-def test_explain_has_the_filters_of_search(sample_kb: Path) -> None:
-    arguments = (sample_kb, "fever", "--types", "T047", "-k", 3)
-    result = run_explain(*arguments, code=3)
-    assert facts(result.stdout)["concept"] == "NIL (filtered)"
-    assert "filtered\n" in result.stdout
-    data = json.loads(run_explain(*arguments, "--json").stdout)
-    assert len(data["candidates"]) == 3
-    assert data["filtered"][0]["cui"] == "C0000004"
 
 
 def test_explain_runs_the_pipeline_on_the_context(
