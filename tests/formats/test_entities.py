@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
 import spacy_sapbert.pipeline.linker  # noqa: F401
 from spacy_sapbert.formats.entities import (
     AttributeNames,
-    describe_docs,
     describe_entities,
 )
 from tests.pipelines import NLP
@@ -30,13 +28,6 @@ def test_entities_without_concept_keep_candidates_and_note(doc: Doc) -> None:
     assert (entity["cui"], entity["name"], entity["score"]) == (None, None, None)
     assert entity["candidates"] == CANDIDATES
     assert entity["note"] == "below_threshold"
-
-
-def test_entities_without_user_data_keep_their_concept(doc: Doc) -> None:
-    doc.ents = [Span(doc, 0, 1, label="X", kb_id="C9")]
-    copy = Doc(NLP.vocab).from_bytes(doc.to_bytes(exclude=["user_data"]))
-    (entity,) = describe_entities(copy)
-    assert (entity["cui"], entity["name"], entity["candidates"]) == ("C9", None, [])
 
 
 def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc: Doc) -> None:
@@ -94,7 +85,6 @@ def test_entities_scores_that_are_no_numbers_are_none(
     [
         ("C1", None, "id"),
         ("C2", None, "preferred"),
-        (None, "ambiguous", "id"),
         ("C9", None, None),
     ],
 )
@@ -110,9 +100,3 @@ def test_entities_have_the_tie_of_the_concept_or_the_first_candidate(
     doc.ents[0]._.cui, doc.ents[0]._.link_note = cui, note
     (entity,) = describe_entities(doc)
     assert entity["tie"] == expected
-
-
-def test_entities_have_the_language_of_the_document() -> None:
-    docs = [(code, spacy.blank(code)("a")) for code in ("en", "es", "xx")]
-    found = [(doc.id, doc.lang) for doc in describe_docs(docs)]
-    assert found == [("en", "en"), ("es", "es"), ("xx", "")]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import gold_docs
@@ -14,10 +13,6 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.gold_docs import make_gold_docs
 from tests.pipelines import NLP
-
-
-def read_docs(path: Path, lang: str = "en") -> list[Doc]:
-    return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
 
 
 def test_write_table_replaces_tabs_and_line_ends(tmp_path: Path) -> None:
@@ -38,16 +33,6 @@ def test_convert_corpus_with_a_bad_output_writes_nothing(
     with pytest.raises(SapbertError, match=code):
         convert_corpus([], tmp_path / name, lang=lang)
     assert not list(tmp_path.iterdir())
-
-
-def test_convert_corpus_of_real_data(data_folder: Path, tmp_path: Path) -> None:
-    corpus = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
-    path = tmp_path / "gold.spacy"
-    counts = convert_corpus(read_corpus(corpus, "pubtator", prefix="MESH:"), path)
-    docs = read_docs(path)
-    assert (len(docs), counts["mentions"]) == (100, 787)
-    left_out = counts["overlapping, left out"]
-    assert sum(len(doc.ents) for doc in docs) == 787 - left_out
 
 
 CANCER = "Breast and ovarian  cancer."
@@ -91,23 +76,6 @@ def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> Non
     ]
     assert doc.spans["gold"].attrs["start_char"] == [0, 11, 11, 18]
     assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
-
-
-def test_gold_docs_warn_also_if_a_stream_is_not_finished() -> None:
-    document = GoldDocument("d", "ab", [GoldMention(0, 1, "", "a", [], 1)])
-    options = {"path": Path("p"), "spans_key": "gold", "label": "ENTITY"}
-    stream = make_gold_docs([document] * 2, NLP, **options)
-    next(stream)
-    with pytest.warns(UserWarning, match="W530.* of 1 1 "):
-        stream.close()
-
-
-def test_gold_docs_keep_the_group_when_saved() -> None:
-    with pytest.warns(UserWarning, match="W530"):
-        doc = make((0, 3, "A", [["C1"]]))
-    copy = Doc(NLP.vocab).from_bytes(doc.to_bytes())
-    assert copy.spans["gold"].attrs == doc.spans["gold"].attrs
-    assert describe(copy.spans["gold"]) == [(0, 6, "A", "C1")]
 
 
 def test_gold_docs_may_be_longer_than_the_pipeline_takes() -> None:

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import re
-import struct
 import sys
 import zlib
 from collections import Counter
@@ -26,15 +25,12 @@ from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
 from spacy_sapbert.formats.inputs import parquet_rows
 from spacy_sapbert.formats.inputs.files import (
-    count_documents,
     detect_format,
     list_inputs,
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
 from spacy_sapbert.formats.inputs.rows import Columns, make_document, parse_line
-from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from tests.commands import invoke
-from tests.io.test_excel import write_ods
 from tests.pipelines import NLP
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -48,23 +44,16 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
     ("name", "data", "expected"),
     [
         ("a.txt", b"1|t\nno title", "text"),
-        ("a.txt", b"", "text"),
-        ("a.txt", b"\n" + TITLE, "pubtator"),
         ("a.TXT", b"\xef\xbb\xbf" + TITLE, "pubtator"),
         ("a.txt.gz", gzip.compress(TITLE, mtime=0), "pubtator"),
         ("a.txt", b"1|t|Title of one\n2|t|and another\n", "text"),
-        ("a.txt", b"1|t|Title\n", "pubtator"),
         ("a.json", BIOC, "biocjson"),
         ("a.json", b'{"text": "a"}\n{"text": "b"}\n', "jsonl"),
         ("a.json", b'{"text": "' + b"a" * 70_000 + b'"}\n', "jsonl"),
-        ("a.xml.gz", b"", "biocxml"),
-        ("a.tsv", b"", "csv"),
         ("a.jsonl", TITLE, "jsonl"),
-        ("a", b'{"text": "a"}', "jsonl"),
         ("a.md", BIOC, "biocjson"),
         ("a.dat", b'<?xml version="1.0"?><collection>', "biocxml"),
         ("a.bin", b"PAR1", "parquet"),
-        ("a.docx", b"PK\3\4", None),
         ("a.md", b"some text", None),
         ("a.txt.gz", gzip.compress(TITLE, mtime=0)[:9], "text"),
     ],
@@ -143,15 +132,6 @@ def test_parquet_that_unpacks_to_far_more_is_an_error(
         list(read_documents(list_inputs([path]), longest=1_000))
 
 
-def test_count_documents_where_it_is_cheap(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    (tmp_path / "b.jsonl").write_text('{"text": ""}\n' * 3)
-    (tmp_path / "c.txt").write_bytes(TITLE)
-    names = ("a.txt", "b.jsonl", "c.txt")
-    a, b, c = list_inputs([tmp_path / name for name in names])
-    assert [count_documents(files) for files in ([a], [a, b], [c])] == [1, 4, None]
-
-
 def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
     return [GoldMention(start, end, "X", "", [], 0) for start, end in places]
 
@@ -187,14 +167,6 @@ def read_linked(path: Path, **options: Any) -> list[Document]:
     return list(read_documents(list_inputs([path]), longest=1000, **options))
 
 
-def test_read_documents_of_opendocument(tmp_path: Path) -> None:
-    cell = "<table:table-cell office:value-type='string'><text:p>{}</text:p>"
-    row = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
-    path = write_ods(tmp_path / "a.ods", "".join(map(row.format, ("text", "Fieber"))))
-    (document,) = read_linked(path)
-    assert (document.id, document.text) == ("a.ods:2", "Fieber")
-
-
 def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.active.append(["id", "text", "ward"])
@@ -209,11 +181,6 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
         ("n2", "", {"ward": "B"}),
     ]
     assert counts == {"without text": 1}
-    with pytest.raises(SapbertError, match="E410.*'note'.*columns id, text, ward"):
-        read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "id"))
-    with pytest.raises(SapbertError, match="E410.*'note'.*3 cells") as caught:
-        read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "nr"))
-    assert "ward" not in str(caught.value)  # without a header it could be a text
     book.active.append([3, "cold", "C", "more"])
     book.save(tmp_path / "notes.xlsx")
     with pytest.raises(SapbertError, match="E117.*xlsx:4"):
@@ -272,20 +239,15 @@ def test_read_corpus_leaves_out_documents_that_are_invalid(
         list(read_corpus(path))
 
 
-@pytest.mark.parametrize("name", ["pubtator", "jsonl"])
 def test_link_says_which_documents_are_not_marked(
-    name: str, sample_kb: Path, tmp_path: Path
+    sample_kb: Path, tmp_path: Path
 ) -> None:
-    path, output = tmp_path / "a.jsonl", tmp_path / f"out.{name}"
+    path, output = tmp_path / "a.jsonl", tmp_path / "out.pubtator"
     path.write_text(INPUTS["a.jsonl"])
-    job = LinkJob((path,), output, kb=str(sample_kb), on_error="skip")
-    result = link_files(job)
-    assert result.left_out == Counter({"skipped": 1})
-    assert result.unmarked == (["2"] if name == "pubtator" else [])
-    assert output.read_text().count("fever") >= 2
-    words = ["link", sample_kb, path, "--on-error", "skip", "--force"]
+    words = ["link", sample_kb, path, "--on-error", "skip"]
     shown = invoke(*words, "--output", output, code=0)
-    assert ("not marked in the output: 2" in shown.output) == (name == "pubtator")
+    assert "not marked in the output: 2" in shown.output
+    assert output.read_text().count("fever") >= 2
 
 
 def test_commands_leave_out_what_is_invalid_if_asked(
@@ -295,9 +257,7 @@ def test_commands_leave_out_what_is_invalid_if_asked(
     rows = ["mention\tids", "fever\tC0000004", "MI", *["pain\tC0000007"] * 60]
     table.write_text("\n".join(rows), "utf8")
     for words in (
-        ["convert", table, "--output", tmp_path / "out.tsv"],
         ["evaluate", sample_kb, table],
-        ["calibrate", sample_kb, table, "--dry-run"],
         ["teach", sample_kb, table, "--output", tmp_path / "kb", "--force"],
     ):
         assert f"{table}:3: Expected" in invoke(*words, code=1).output
@@ -323,15 +283,11 @@ def write_lines(path: Path, *values: Any) -> Any:
     ("line", "message"),
     [
         (f'{{"text": "{SENTINEL}"', "no valid JSON"),
-        ("[" * 100_000, "no valid JSON"),
         (f'["{SENTINEL}"]', "a list"),
-        ("null", "a NoneType"),
         ('{"id": 1}', "a text as `text`, but got none"),
         (f'{{"text": ["{SENTINEL}"]}}', "something else"),
-        (f'{{"id": true, "text": "{SENTINEL}"}}', "as `id`"),
         (f'{{"id": 1.5, "text": "{SENTINEL}"}}', "as `id`"),
         (f'{{"text": "{SENTINEL} \\ud800"}}', "hex escape"),
-        ('{"id": "\\ud800", "text": ""}', "hex escape"),
     ],
 )
 def test_documents_bad_line_is_an_error_with_file_and_line(
@@ -411,39 +367,18 @@ def test_documents_the_standard_input_as_one_text(
     assert document[:3] == ("stdin", '{"text": 1}\r\n\n', None)
 
 
-@pytest.mark.parametrize("format", [None, "text", "jsonl", "pubtator"])
 def test_documents_bad_standard_input_is_an_error_with_the_line(
-    monkeypatch: pytest.MonkeyPatch, format: str | None
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = "1|t|a" if format == "pubtator" else '{"text": "a"}'
-    set_stdin(monkeypatch, f"{first}\n{SENTINEL}".encode() + b"\xff")
+    set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
     with pytest.raises(SapbertError, match="stdin:2: ") as caught:
-        list(read_documents(list_inputs([Path("-")], format), longest=100))
+        read(Path("-"))
     assert SENTINEL not in str(caught.value)
 
 
 def test_documents_the_standard_input_comes_once() -> None:
     with pytest.raises(SapbertError, match="E423"):
         read(Path("-"), Path("-"))
-
-
-@pytest.fixture
-def docs_file(tmp_path: Path) -> Path:
-    nlp = spacy.blank("en")
-    doc = nlp("no fever")
-    doc.ents = [doc.char_span(3, 8, label="X")]
-    path = tmp_path / "notes.spacy"
-    DocBin(docs=[doc, nlp("")]).to_disk(path)
-    return path
-
-
-def test_documents_of_a_docbin_keep_their_entities(docs_file: Path) -> None:
-    vocab = spacy.blank("en").vocab
-    first, second = read_documents(list_inputs([docs_file]), longest=3, vocab=vocab)
-    assert (first.id, first.text) == ("notes.spacy:1", "no fever")
-    assert [(ent.text, ent.label_) for ent in first.doc.ents] == [("fever", "X")]
-    assert first.doc.vocab is vocab
-    assert (second.id, second.text) == ("notes.spacy:2", "")
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
@@ -510,14 +445,12 @@ def read_bytes(folder: Path, data: bytes) -> list[str]:
     ("fields", "code"),
     [
         ({}, ""),
-        ({"lengths": struct.pack("=iii", 2**30, 2**30, 2**30)}, "E150"),
         ({"attrs": []}, "E150"),
-        ({"cats": []}, "E150"),
         ({"user_data": [b"\xdd\x7f\xff\xff\xff"]}, "E150"),
         ({"user_data": [b"\x91" * 5_000]}, "E150"),
         ({"span_groups": [bytes(1 << 25)]}, "E007"),
     ],
-    ids=range(7),
+    ids=range(5),
 )
 def test_read_docbin_crafted_values_are_a_named_error(
     tmp_path: Path, fields: dict[str, Any], code: str
@@ -559,7 +492,3 @@ def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
     expected = DocBin().from_bytes(data).get_docs(nlp.vocab)
     pairs = zip(found, expected, strict=True)
     assert all(one.doc.to_bytes() == other.to_bytes() for one, other in pairs)
-
-
-def test_read_docbin_fewer_user_data_than_docs_are_read(tmp_path: Path) -> None:
-    assert read_bytes(tmp_path, pack(user_data=[])) == ["a b"]

@@ -92,7 +92,7 @@ def test_annotated_output_is_read_by_every_command(
         ]
 
 
-@pytest.mark.parametrize("name", ["jsonl", "brat", "biocxml"])
+@pytest.mark.parametrize("name", ["jsonl", "brat"])
 def test_mentions_without_a_line_of_their_own_are_compared(
     name: str, written: dict[str, Path], sample_kb: Path, tmp_path: Path
 ) -> None:
@@ -112,12 +112,11 @@ def choose(rows: list[list[str]]) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize(
     "name",
-    ["m.csv.gz", "m.tsv", "m.xlsx", "m.parquet", "m.sssom.tsv"],
+    ["m.csv.gz", "m.xlsx", "m.sssom.tsv"],
 )
 def test_a_table_of_map_is_read_by_every_command(
     name: str, sample_kb: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("pyarrow")
     terms, output = tmp_path / "terms.csv", tmp_path / name
     terms.write_text(
         'term\nfever\n"acute ""pain"""\n=1+1\n"\'\'=x"\nheart attack\n', "utf8"
