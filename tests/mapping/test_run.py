@@ -1,11 +1,8 @@
-import csv
-import gzip
 import json
 import re
 import shlex
 import shutil
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +14,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.mapping import lookup, tables
+from spacy_sapbert.mapping import lookup
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
 from tests.commands import invoke
@@ -51,7 +48,7 @@ def read_dicts(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet", "csv.gz"])
+@pytest.mark.parametrize("ending", ["xlsx", "parquet", "csv.gz"])
 def test_map_table_keeps_rows_and_adds_concepts(kb, table, tmp_path, ending):
     if ending == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -97,9 +94,8 @@ def test_map_table_filters_by_columns(tmp_path, kb):
     assert found[1]["match_id"] == plain.candidates[0]["cui"]
 
 
-@pytest.mark.parametrize("cells", [("T047,Zqxwvut", ""), ("", "Zqxwvut")])
-def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb, cells):
-    rows = [["fever", "T047", ""], ["a; b", "", ""], ["fever", *cells]]
+def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb):
+    rows = [["fever", "T047", ""], ["a; b", "", ""], ["fever", "T047,Zqxwvut", ""]]
     write_table(tmp_path / "bad.csv", ["term", "types", "lang"], rows)
     columns = TermColumns("term", "types", "lang", ";")
     with pytest.raises(SapbertError, match=r"E332.*bad\.csv.* row 4 ") as caught:
@@ -127,54 +123,18 @@ def test_map_table_looks_up_equal_terms_once(kb, tmp_path, monkeypatch):
     assert (len(read_dicts(output)), counts.total()) == (27, 27)
 
 
-def test_map_table_that_is_stopped_leaves_nothing(kb, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(lookup, "map_batch", Mock(side_effect=KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        map_table(kb, table, tmp_path / "out.csv", COLUMNS, LinkOptions())
-    assert [path.name for path in tmp_path.iterdir()] == [table.name]
-
-
-def test_map_table_writes_sssom(kb, table, tmp_path):
-    output = tmp_path / "out.sssom.tsv"
-    map_table(kb, table, output, COLUMNS, LinkOptions(k=1, threshold=0.99))
-    lines = output.read_text("utf8").splitlines()
-    head = [line for line in lines if line.startswith("#")]
-    assert '#  semapv: "https://w3id.org/semapv/vocab/"' in head
-    rows = list(csv.DictReader(lines[len(head) :], delimiter="\t"))
-    assert {row["mapping_justification"] for row in rows} == {"semapv:LexicalMatching"}
-    assert rows[0]["subject_label"] == "HEART ATTACK"
-    assert rows[0]["predicate_id"] == "skos:exactMatch"
-    assert rows[0]["mapping_justification"] == "semapv:LexicalMatching"
-    # what is below the threshold is not decided, and so is no mapping
-    assert "sssom:NoTermFound" not in {row["object_id"] for row in rows}
-    assert "below_threshold" not in {row["comment"] for row in rows}
-    assert all(":" in row["object_id"] for row in rows)
-
-
 # --- reviewed tables ---
 
 
-def test_write_workbook_holds_as_many_rows_as_excel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tables, "MOST_ROWS", 3)
-    path = tmp_path / "rows.xlsx"
-    tables.write_workbook(path, ["term"], [["a"], ["b"]])
-    assert path.stat().st_size
-    with pytest.raises(SapbertError, match="E007.*at most 2 rows.*row 4"):
-        tables.write_workbook(path, ["term"], [["a"], ["b"], ["c"]])
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_reviewed_table_is_annotated(kb, table, tmp_path, ending):
-    mapped = tmp_path / f"mapped.{ending}"
+def test_reviewed_table_is_annotated(kb, table, tmp_path):
+    mapped = tmp_path / "mapped.xlsx"
     map_table(kb, table, mapped, COLUMNS, LinkOptions(k=1))
     header, *rows = read_rows(mapped)
     place = header.index("match_chosen")
     chosen = iter(["C0027051", "C1|C2", "", "NIL", "", "C3"])
     for row in rows:
         row[place] = next(chosen)
-    reviewed = tmp_path / f"reviewed.{ending}"
+    reviewed = tmp_path / "reviewed.xlsx"
     write_table(reviewed, header, rows)
     found = [(m.mention, m.parts, m.line) for m in read_mentions(reviewed)]
     assert found[:3] == [
@@ -210,9 +170,8 @@ def test_tables_round_trip(ending, tmp_path_factory, cells):
     assert [[" ".join(c.split()) for c in r] for r in read_rows(path)] == expected
 
 
-@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])  # one unit, or two
-def test_write_table_refuses_cells_that_excel_would_cut(tmp_path, letter):
-    longest = letter * (32_767 // (len(letter.encode("utf-16-le")) // 2))
+def test_write_table_refuses_cells_that_excel_would_cut(tmp_path):
+    longest = "\N{GRINNING FACE}" * (32_767 // 2)  # of two units each
     path = tmp_path / "long.xlsx"
     rows = [["1", longest], ["2", None], ["3", f"SENTINEL{longest}"]]
     write_table(path, ["nr", "text"], rows[:2])
@@ -238,15 +197,10 @@ def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
 def test_read_rows_of_other_files_is_an_error(tmp_path):
     with pytest.raises(SapbertError, match=r"E110.*\.xlsx"):
         list(read_rows(tmp_path / "t.docx"))
-    with pytest.raises(SapbertError, match=r"E001.*t\.xlsx"):
-        list(read_rows(tmp_path / "t.xlsx"))
     for name in ("t.xlsx", "t.parquet"):
         (tmp_path / name).write_bytes(b"PK nothing")
         with pytest.raises(SapbertError, match="E150"):
             list(read_rows(tmp_path / name))
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-9])
-    with pytest.raises(SapbertError, match=r"t\.csv\.gz"):
-        list(read_rows(tmp_path / "t.csv.gz"))
 
 
 # --- the command ---
@@ -263,7 +217,7 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
     assert invoke("map", *arguments, "--force", "--quiet").output == ""
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
     sample_kb: Path, tmp_path: Path, ending: str
 ) -> None:
@@ -275,14 +229,14 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
     assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_write_table_cells_are_no_formulas_and_are_read_as_they_were(
     ending: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"mapped.{ending}"
     rows = [["=1+1", "'tis"], ["-itis", "'=quoted"], ["@x", "plain"]]
     write_table(path, ["a", "b"], rows)
-    if ending in ("csv", "tsv"):
+    if ending == "csv":
         assert "'=1+1" in path.read_text("utf8")
     assert [*read_rows(path)] == [["a", "b"], *rows]
 

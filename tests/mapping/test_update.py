@@ -70,15 +70,12 @@ CASES = [
     (Link("Migraine", "C6"), "kept", "C6", None),
     (Link("Heart attack", "C1"), "moved", "C11", None),
     (Link("Heart attack", "C0"), "moved", "C11", None),
-    (Link("Heart attack", "C1", by_person=True), "moved", "C11", None),
     (Link("Old illness", "C4", by_person=True), "review", "C4", None),
     (Link("Fever", "C4"), "review", "C2", "C4"),
     (Link("Wheezing", "C5"), "relinked", "C7", "C5"),
     (Link("Wheezing", "C5", by_person=True), "review", "C5", "C7"),
-    (Link("Asthma", "C5"), "kept", "C5", None),
     (Link("Nephrolith", None), "relinked", "C3", None),
     (Link("", None), "kept", None, None),
-    (Link("Fever", "never known", by_person=True), "review", "never known", "C2"),
 ]
 
 
@@ -100,11 +97,6 @@ def test_what_of_the_release_says_so_is_said(releases: Releases) -> None:
         "The new release retired C0 for C11 (replaced by: C0 → C1; by: C1 → C11).",
         "The new release retired C00 for C11.",
     ]
-
-
-def test_a_lost_name_is_said(releases: Releases) -> None:
-    (update,) = releases.new.update([Link("Wheezing", "C5")], old=releases.old)
-    assert update.why == "C5 lost this name. The text is linked to C7 now."
 
 
 def test_only_what_can_change_is_linked_again(
@@ -272,24 +264,12 @@ def test_ids_that_people_chose_move_only_if_they_were_retired(
     assert statuses == [("moved", ""), ("review", "C7")]
 
 
-def test_a_folder_is_written_by_the_command(
-    releases: Releases, written: dict[str, Path], tmp_path: Path
-) -> None:
-    moved = tmp_path / "moved"
-    for code, words in ((0, []), (1, []), (0, ["--force"])):
-        invoke(
-            "update", *releases.folders, written["brat"], "-o", moved, *words, code=code
-        )
-        assert read_cuis("brat", moved) == MOVED
-
-
 @pytest.mark.parametrize(
     ("name", "content", "output", "code"),
     [
         ("a.pubtator", "1|t|Fever\n1|a|\n1\t0\t5\tFever\tX\tC2|C3\n", None, "E117"),
         ("a.pubtator", "1|t|Fever\n1|a|\n", "b.csv", "E110"),
         ("a.csv", "term,code\nFever,C2\n", "b.sssom.tsv", "E110"),
-        ("a.html", "<p>", None, "E110"),
     ],
 )
 def test_what_cannot_be_written_again_is_an_error(
@@ -359,7 +339,7 @@ def test_ids_of_a_table_that_people_wrote(releases: Releases, tmp_path: Path) ->
     assert rows == [("2", "review", "C7"), ("3", "moved", "")]
 
 
-@pytest.mark.parametrize("line", ["{", '{"entities": 1}', '{"entities": ["a"]}', "[]"])
+@pytest.mark.parametrize("line", ["{", '{"entities": ["a"]}'])
 def test_bad_documents_are_errors(
     releases: Releases, tmp_path: Path, line: str
 ) -> None:
