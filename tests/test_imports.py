@@ -44,8 +44,13 @@ import torch
 """
 
 
-@pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
-@pytest.mark.parametrize(("given", "used"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+@pytest.mark.parametrize(
+    ("module", "given", "used"),
+    [
+        ("spacy_sapbert.cli.main", None, "PASSIVE"),
+        ("training.__main__", "ACTIVE", "ACTIVE"),
+    ],
+)
 def test_commands_set_the_wait_policy_before_torch_is_imported(
     monkeypatch: pytest.MonkeyPatch,
     given: str | None,

@@ -19,11 +19,6 @@ def test_public_name_is_exported(name: str) -> None:
     assert name in dir(spacy_sapbert)
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        spacy_sapbert.nothing  # noqa: B018
-
-
 def test_import_of_the_package_is_light(new_process: Any) -> None:
     code = (
         "import sys, spacy_sapbert; "

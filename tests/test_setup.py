@@ -47,7 +47,3 @@ def test_conda_recipe_asks_for_the_light_installation_and_hnswlib() -> None:
     python = f"python{PROJECT['requires-python']}"
     assert asked == {*PROJECT["dependencies"], *EXTRAS["hnsw"], python}
     assert recipe["package"]["version"] == __version__
-
-
-def test_extra_serve_has_the_packages_of_formats_that_the_page_offers() -> None:
-    assert "openpyxl" in {*list_packages("serve")}

@@ -1,5 +1,4 @@
 import json
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -49,14 +48,12 @@ def test_read_predictions_replaces_aliases(tmp_path: Path) -> None:
     assert found["dev", 3] == Prediction(2, [])
 
 
-CHANGES = [{"cuis": ["C1"]}, {"cuis": [1, 2]}, {"cuis": None}]
-CHANGES += [{"scores": ["a", "b"]}, {"line": "2"}, {"file": 2}]
+CHANGES = [{"cuis": ["C1"]}, {"scores": ["a", "b"]}, {"line": "2"}]
 
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", "7", "{}", '"x"']
-    + [json.dumps({**ROW, **change}) for change in CHANGES],
+    ["{", "[]"] + [json.dumps({**ROW, **change}) for change in CHANGES],
 )
 def test_read_predictions_refuses_other_lines(tmp_path: Path, line: str) -> None:
     (tmp_path / "a.jsonl").write_text(f"{line}\n")
@@ -91,7 +88,6 @@ def test_check_predictions_needs_all_and_no_other() -> None:
         ([Answer(0, "C1", 0.9), Answer(1, "C2", 0.8)], "parts", [0, 0, 0]),
         ([Answer(0, "C1", 0.9), Answer(1, "C2", 0.8)], "released", [1, 1, 1]),
         ([Answer(0, "C3", 0.9), Answer(1, "C2", 0.9)], "released", [1, 0.5, 0]),
-        ([Answer(0, "C1", 0.9), Answer(1, "C1", 0.9)], "released", [1, 1, 1]),
         ([], "released", [0, 0, 0]),
     ],
 )
@@ -108,12 +104,9 @@ def test_score_predictions_equals_the_evaluation(
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (0, 0, 1.0),
         (1, 0, 1.0),  # 2 · 1/2
-        (5, 0, 0.0625),  # 2 · 1/32
         (1, 5, 0.21875),  # 2 · (1 + 6) / 64
         (2, 8, 0.109375),  # 2 · (1 + 10 + 45) / 1024
-        (4, 4, 1.0),
         (0, 2000, 0.0),
     ],
 )
@@ -150,11 +143,3 @@ def test_compare_scores_counts_ties_in_three_ways() -> None:
     assert (lenient["p"], strict["p"]) == (1, 1)
     assert expected["difference"] == pytest.approx(0.25)
     assert expected["test"] == "randomisation"
-
-
-def test_compare_scores_names_the_extra_without_scipy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(SapbertError, match=r"E521.*pip install scipy"):
-        compare_scores(np.ones((2, 3)), np.ones((2, 3)))

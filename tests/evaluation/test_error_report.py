@@ -203,21 +203,6 @@ def test_error_report_page_loads_nothing_and_escapes_the_data(
     assert "unsafe" not in policy
 
 
-def test_error_report_uses_aliases_and_the_hierarchy(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
-    gold.write_text("mention\tids\nHeart disease now\tMESH:1\nfever\tMESH:2\n", "utf8")
-    aliases.write_text("MESH:1\tX:1\nC0000001\tX:1\nC0000003\tX:3\n", "utf8")
-    _, rows, data = report(sample_kb, gold, "--aliases", aliases)
-    counts = {cause: count for cause, count in data["causes"].items() if count}
-    assert counts == {"not covered": 1, "too general": 1}
-    (row,) = (row for row in rows if row["cause"] == "too general")
-    assert row["gold"] == [["C0000001"]]
-    assert row["gold_names"] == ["Myocardial infarction"]
-    assert row["answers"][0]["cui"] == "C0000003"
-
-
 Ranking = list[tuple[float, str]]
 
 
@@ -265,36 +250,25 @@ def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None
     ("mention", "gold", "answers", "expected"),
     [
         ("heart attack", "infarction", ["infarction", "heart"], None),
-        ("heart attack", "infarction|old", ["infarction", "=old"], None),
         ("lupus", "", ["heart"], "not covered"),
-        ("lupus and flu", "+heart", ["heart"], "not covered"),
         ("heart and mitral", "heart+mitral", ["heart", "mitral"], "composite"),
         ("...", "heart", [], "no answer"),
         ("MI", "infarction", ["mitral", "=infarction"], "tie"),
         ("MVI", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
-        ("mvi", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
         ("AMI", "infarction", ["mitral", "infarction"], "abbreviation"),
         ("cardiac", "infarction", ["heart", "infarction"], "too general"),
-        ("cardiac", "infarction", ["disease", "infarction"], "too general"),
         ("cardiac", "infarction", ["old", "infarction"], "too specific"),
         ("cardiac", "infarction", ["organ", "infarction"], "wrong type"),
         ("cardiac", "infarction", ["mitral", "infarction"], "near miss"),
-        ("cardiac", "infarction", ["untyped", "infarction"], "near miss"),
         ("cardiac", "infarction", ["mitral", "heart"], "synonym missing"),
         # "MI" is a name of both: neither the name nor the short form is at fault
         ("MI", "infarction", ["mitral", "infarction"], "near miss"),
         # several causes hold; the one that comes first in the list is named
-        ("lupus", "+", [], "not covered"),
         ("...", "heart+organ", [], "composite"),
-        ("MI", "heart+organ", ["heart", "=organ"], "composite"),
         ("MVI", "infarction", ["mitral", "=infarction"], "tie"),
-        ("AMI", "infarction", ["heart", "=infarction"], "tie"),
         ("heart disease", "infarction", ["heart"], "equal name elsewhere"),
-        ("heart", "infarction", ["organ"], "equal name elsewhere"),
         ("AMI", "infarction", ["heart", "infarction"], "abbreviation"),
-        ("AMI", "infarction", ["organ"], "abbreviation"),
         ("cardiac", "old|organ", ["infarction", "old"], "too general"),
-        ("cardiac", "infarction", ["organ"], "wrong type"),
     ],
 )
 def test_find_cause_finds_the_first_cause(
@@ -303,15 +277,11 @@ def test_find_cause_finds_the_first_cause(
     assert cause(mention, gold, *answers) == expected
 
 
-@pytest.mark.parametrize("answer", ["mitral", "heart", "organ"])
-def test_find_cause_blames_the_index_before_names_hierarchy_and_types(
-    answer: str,
-) -> None:
+def test_find_cause_blames_the_index_before_names_hierarchy_and_types() -> None:
     gold = [frozenset({"infarction"})]
     nearest = frozenset({"infarction", "untyped"})
     for mention in ("MVI", "AMI", "cardiac"):
-        ranking = ranked(answer)
-        found = find_cause(mention, gold, ranking, info, nearest=nearest)
+        found = find_cause(mention, gold, ranked("heart"), info, nearest=nearest)
         assert found == "index miss"
     tied = ranked("mitral", "=infarction")
     assert find_cause("MI", gold, tied, info, nearest=nearest) == "tie"

@@ -67,12 +67,8 @@ def test_run_cases_returns_what_was_found_instead(sample_kb):
 @pytest.mark.parametrize(
     ("text", "mention"),
     [
-        ("no fever today", "fever"),
         ("nofevertoday", "fever"),
         ("pre-fever  state", "fever  st"),
-        ("\nfever\n", "fever"),
-        ("fever", "fever"),
-        ("x fever", " fever"),
         ("don't", "n"),
         ("头痛頭痛", "頭痛"),
     ],
@@ -97,13 +93,6 @@ def test_run_cases_runs_the_pipeline_on_the_context(sample_kb):
     (outcome,) = run_cases(nlp, linker, [case])
     assert outcome.passed
     assert SEEN == [("no fever", [("fever", "SIGN")])]
-
-
-def test_make_doc_refuses_a_context_that_is_too_long():
-    nlp = spacy.blank("en")
-    nlp.max_length = 4
-    with pytest.raises(SapbertError, match="E506.*cases.yaml:3: "):
-        make_doc(nlp, make_case("fever", "fever", "C1", line=3), spans_key=None)
 
 
 @pytest.fixture
@@ -133,17 +122,8 @@ def test_read_context_uses_long_forms_of_components_only(pipeline):
     assert read_context(nlp, linker, case).long_form is None
 
 
-@pytest.mark.parametrize("key", [None, "all"])
-def test_read_context_detects_the_other_mentions(pipeline, key):
-    nlp, linker = pipeline("entity_ruler", spans_key=key)
-    if key is not None:
-
-        @Language.component("test_ents_to_spans", assigns=["doc.spans"])
-        def copy(doc):
-            doc.spans["all"] = list(doc.ents)
-            return doc
-
-        nlp.add_pipe("test_ents_to_spans", after="entity_ruler")
+def test_read_context_detects_the_other_mentions(pipeline):
+    nlp, linker = pipeline("entity_ruler")
     text = "MI and no fever, then fever"
     context = read_context(nlp, linker, make_case(text, "MI"))
     assert context.label == "SIGN"
@@ -152,16 +132,6 @@ def test_read_context_detects_the_other_mentions(pipeline, key):
     context = read_context(nlp, linker, make_case(text, "fever"))
     assert context.label == ""
     assert context.others == [("MI", "SIGN"), ("fever", "SIGN")]
-
-
-def test_read_context_names_a_component_that_fails(pipeline):
-    @Language.component("test_fails")
-    def fail(doc):
-        raise ValueError(doc.text)
-
-    with pytest.raises(SapbertError, match="E513.*test_fails") as caught:
-        read_context(*pipeline("test_fails"), make_case("secret MI", "MI"))
-    assert "secret" not in str(caught.value)
 
 
 SENTINEL = "SENTINELTEXT"
@@ -217,23 +187,14 @@ def test_read_cases_reads_every_value_as_text(read):
         ("- mention: x\n  cui: C1\n", 1, "texts as expected, mention"),
         ("- mention: x\n  expected: C1\n- mention: x\n", 3, "as `expected`"),
         ("- expected: C1\n", 1, "neither"),
-        ("- expected: C1\n  context: no marks\n", 1, "neither"),
-        ("- mention: x\n  expected:\n", 1, "as `expected`"),
-        ("- mention: x\n  expected: []\n", 1, "as `expected`"),
         ("- mention: x\n  expected: [C1, '']\n", 1, "as `expected`"),
         ("- mention: ' '\n  expected: C1\n", 1, "as `mention`"),
-        ("- mention: [x]\n  expected: C1\n", 1, "as `mention`"),
-        ("- mention: x\n  expected: {C1: 1}\n", 1, "as `expected`"),
-        ("- mention: x\n  expected: [[C1]]\n", 1, "as `expected`"),
         ("- mention: x\n  context: other\n  expected: C1\n", 1, "the mention in it"),
         ("- mention: x\n  context: '[[y]]'\n  expected: C1\n", 1, "another"),
         ("- context: '[[y'\n  expected: C1\n", 1, "half"),
-        ("- context: 'y]]'\n  expected: C1\n", 1, "half"),
-        ("- context: '[[ ]]'\n  expected: C1\n", 1, "half"),
         ("- context: '[[y]] [[z]]'\n  expected: C1\n", 1, "several"),
         ("- x\n", 1, "something else"),
         ("- {mention: x, expected: C1}\n---\n- x\n", 1, "one list"),
-        ("- mention: x\n  mention: y\n  expected: C1\n", 1, "one list"),
     ],
 )
 def test_read_cases_names_the_line_of_a_wrong_case(read, text, line, message):
@@ -246,9 +207,7 @@ def test_read_cases_names_the_line_of_a_wrong_case(read, text, line, message):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (f"- mention: {SENTINEL}: x\n", 1),
         (f"- mention: x\n  expected: '{SENTINEL}\n", 2),
-        (f"- mention: x\n  note: @{SENTINEL}\n", 2),
         (f"- mention: x\n  note: \x07{SENTINEL}\n", None),
     ],
 )

@@ -11,7 +11,6 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.pipeline.abbreviation_detector import (
-    SapbertAbbreviations,
     find_short_forms,
     long_form_text,
     set_extensions,
@@ -31,7 +30,6 @@ Span.set_extension("test_long", default=None, force=True)
 @pytest.mark.parametrize(
     ("text", "short"),
     [
-        ("AT, ataxia telangiectasia (AT), at last AT.", ["AT"] * 3),
         (
             "ataxia-telangiectasia (A-T), hexosaminidase A (Hex A). Hex\nA or A-T",
             ["A-T", "Hex A", "Hex\nA", "A-T"],
@@ -42,14 +40,20 @@ Span.set_extension("test_long", default=None, force=True)
         ),
         ("renal cell carcinomas (RCCs), an RCC, two RCCs", ["RCCs", "RCC", "RCCs"]),
         ("renal cell carcinoma (RCC), two RCCs, an RCC", ["RCC", "RCCs", "RCC"]),
-        ("arsenic (As), A to Z, As", ["As"] * 2),
         (DEFINITION + "at At AT", ["AT", "AT"]),
+        (DEFINITION + "AT \n\n of AT\t", ["AT"] * 3),
     ],
 )
 def test_find_short_forms_by_hand(text, short):
     doc = NLP.make_doc(text)
     places = find_short_forms(doc, find_long_forms(doc.text))
     assert [span.text for span, _ in places] == short
+
+
+def test_find_short_forms_prefers_the_long_form_of_a_plural():
+    long_forms = {"RCC": "renal cell carcinoma", "RCCs": "renal cell carcinomas"}
+    places = find_short_forms(NLP.make_doc("RCC or RCCs"), long_forms)
+    assert [long for _, long in places] == [*long_forms.values()]
 
 
 def test_find_short_forms_have_long_forms_and_skip_parts_of_tokens():
@@ -60,12 +64,6 @@ def test_find_short_forms_have_long_forms_and_skip_parts_of_tokens():
     doc = Doc(NLP.vocab, words=words)
     places = find_short_forms(doc, find_long_forms(doc.text))
     assert [span.start_char for span, _ in places] == [30]
-
-
-def test_find_short_forms_end_without_white_space():
-    doc = NLP.make_doc(DEFINITION + "AT \n\n of AT\t")
-    spans = [span for span, _ in find_short_forms(doc, find_long_forms(doc.text))]
-    assert [span.text for span in spans] == ["AT"] * 3
 
 
 @given(DENSE_TEXT | ANY_TEXT)
@@ -79,13 +77,6 @@ def test_find_short_forms_have_right_offsets(text):
         short = " ".join(text[span.start_char : span.end_char].split())
         near = {short, short + "s", short.removesuffix("s")}
         assert long in {long_forms.get(one) for one in near}
-
-
-@given(ANY_TEXT, st.lists(st.text(max_size=3), max_size=9))
-def test_find_short_forms_works_for_any_tokens(text, words):
-    doc = Doc(NLP.vocab, words=[word for word in words if word])
-    for span, _ in find_short_forms(doc, {"AT": "ataxia", "Hex A": "hexosaminidase"}):
-        assert " ".join(span.text.split()).rstrip("s") in ("AT", "Hex A")
 
 
 # --- how they are read ---
@@ -104,8 +95,6 @@ def span_with(value):
         ("ataxia telangiectasia", "ataxia telangiectasia"),
         (" ataxia\r\n telangiectasia ", "ataxia telangiectasia"),
         (Span, "ataxia telangiectasia"),
-        ("", None),
-        (" \n", None),
         (None, None),
         (7, None),
     ],
@@ -201,13 +190,3 @@ def test_abbreviations_pipeline_round_trips_on_disk(tmp_path):
     nlp.to_disk(tmp_path)
     copy = spacy.load(tmp_path)
     assert [span._.meaning for span in copy(TEXT)._.short_forms] == [LONG, LONG]
-
-
-def test_abbreviations_component_round_trips_in_pickle():
-    component = SapbertAbbreviations(
-        name="a", long_form_attr="meaning", abbreviations_attr="short_forms"
-    )
-    Span.remove_extension("meaning")
-    copy = pickle.loads(pickle.dumps(component))
-    assert (copy.name, copy.attrs) == ("a", ("meaning", "short_forms"))
-    assert Span.has_extension("meaning")

@@ -296,7 +296,7 @@ def test_linker_links_the_same_for_any_batch_size(
 
 @pytest.mark.parametrize(
     "value",
-    ["heart attack", "  heart\n attack ", "", " ", "...", 7, b"MI", ["MI"], {}, None],
+    ["  heart\n attack ", " ", "...", 7, ["MI"], None],
 )
 def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
     doc = Doc(nlp.vocab, words=["MI", "fever"])

@@ -2,7 +2,6 @@ import hashlib
 import json
 import pickle
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,7 @@ def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["/evil", "//evil", "///evil", "x//../evil", "../evil", "C:/evil", "x\\evil"],
+    ["/evil", "x//../evil", "C:/evil", "x\\evil"],
 )
 def test_linker_from_bytes_with_a_file_outside_is_an_error(
     nlp: Language, tmp_path: Path, name: str
@@ -194,13 +193,6 @@ def test_displacy_links_to_the_pages_of_concepts(nlp: Language) -> None:
     ]
 
 
-def test_linker_shows_its_knowledge_base(sample_kb: Path) -> None:
-    linker = make_nlp(kb=str(sample_kb)).get_pipe("sapbert_linker")
-    assert repr(linker) == f"<SapbertLinker sapbert_linker: {sample_kb}>"
-    linker.open()
-    assert repr(linker) == f"<SapbertLinker sapbert_linker: {linker.kb!r}>"
-
-
 @pytest.mark.parametrize(
     ("text", "note"),
     [("fever\0", None), ("x " * 5_000, "truncated"), ("頭痛", "empty")],
@@ -284,16 +276,11 @@ def test_linker_open_loads_all_that_links(sample_kb: Path) -> None:
     ("config", "message"),
     [
         ({"k": 0}, "`k` to be from 1"),
-        ({"batch_size": 0}, "batch_size"),
         ({"kbb": "x"}, "kbb"),
-        ({"k": "many"}, "k"),
         ({"encoder": {"precision": "int8"}}, "precision"),
-        *(
-            ({"label_types": {x: []}}, "E331")
-            for x in ("a:b", "a = b", "#x", "[x]", "")
-        ),
+        ({"label_types": {"a:b": []}}, "E331"),
+        ({"label_types": {"": []}}, "E331"),
         ({"cui_attr": "candidates"}, "E331.*candidates` is named twice"),
-        ({"codes_attr": "cui"}, "E331.*cui` is named twice"),
         ({"filter": {"tuis": []}}, "E333.*tuis"),
     ],
 )
@@ -302,16 +289,6 @@ def test_linker_invalid_setting_is_an_error_with_its_name(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         NLP.add_pipe("sapbert_linker", config=config)
-
-
-def test_linker_attribute_with_a_getter_is_an_error() -> None:
-    Span.set_extension("computed", getter=len)
-    try:
-        config = {"cui_attr": "computed"}
-        with pytest.raises(SapbertError, match="E331.*computed` is computed"):
-            spacy.blank("en").add_pipe("sapbert_linker", config=config)
-    finally:
-        Span.remove_extension("computed")
 
 
 OTHER_LISTS = {
@@ -457,16 +434,6 @@ def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> Non
     assert fever._.codes == {"MESH": ["D005334"]}
 
 
-def test_codes_of_an_added_concept(codes_kb: Path, tmp_path: Path) -> None:
-    own = Path(shutil.copytree(codes_kb, tmp_path / "kb"))
-    kb = add_concepts(load_kb(own), [Concept("C2", ["Ache"], codes={"LOCAL": ["7"]})])
-    kb.check_options(LinkOptions(codes=("LOCAL", "MSH")))
-    (ache,) = kb.link(["ache"], codes=["LOCAL"])
-    assert ache.codes == kb["C2"].codes == {"LOCAL": ["7"]}
-    assert kb.codes("C1", "ICD10CM") == ["R50.9", "R50"]
-    assert kb.cuis("MSH", "D005334") == ["C1"]
-
-
 def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
     nlp = make_nlp(codes_kb, codes=["MSH"], spans_key="sc", codes_attr="mesh_codes")
     doc = Doc(nlp.vocab, words=["fever"])
@@ -479,15 +446,11 @@ def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
 def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
     codes_kb: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
-        load_kb(codes_kb).link(["fever"], codes=["RXNORM"])
     nlp = make_nlp(codes_kb, codes=["RXNORM"])
-    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM"):
+    with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
         nlp(make_doc_of_codes(nlp))
     note = tmp_path / "note.txt"
     note.write_text("Fever.", "utf8")
-    arguments = ["link", str(codes_kb), str(note)]
-    assert "[E332]" in invoke(*arguments, "--codes", "RXNORM", code=1).output
-    found = invoke(*arguments, "--format", "omop", code=1)
+    found = invoke("link", codes_kb, note, "--format", "omop", code=1)
     assert "[E471]" in found.output
     assert "got ICD10CM, MSH, SNOMEDCT" in found.output

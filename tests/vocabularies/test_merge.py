@@ -159,7 +159,7 @@ def read_retired(
     return {concept.cui: concept.retired for concept in found}, reports[1]
 
 
-@pytest.mark.parametrize("line", ["A", "A\t", "A\tB\tC", "A,B,C", 'A,"B'])
+@pytest.mark.parametrize("line", ["A\t", "A\tB\tC", 'A,"B'])
 def test_retired_ids_with_a_bad_line_are_an_error(tmp_path: Path, line: str) -> None:
     with pytest.raises(SapbertError, match="E117.*old.tsv:2"):
         read_retired(tmp_path, f"X\tMESH:D1\n{line}\n")

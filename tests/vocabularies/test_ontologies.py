@@ -3,7 +3,6 @@
 import gzip
 import json
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,18 +25,12 @@ OWL = (FOLDER / "rdf" / "ontology.owl").read_text("utf8")
 fail = partial(whole.fail, on_error="skip")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("ids", "mine"), ("multi_xref", "best"), ("scopes", ("EXACTLY",))],
-)
-def test_read_obo_option_of_an_unknown_value_is_an_error(
-    option: str, value: Any
-) -> None:
-    error = fail(FOLDER / "obo" / "hp.obo", **{option: value})
-    assert error.startswith(f"[E331] Expected `--{option.replace('_', '-')}`")
+def test_read_obo_option_of_an_unknown_value_is_an_error() -> None:
+    error = fail(FOLDER / "obo" / "hp.obo", multi_xref="best")
+    assert error.startswith("[E331] Expected `--multi-xref`")
 
 
-@pytest.mark.parametrize("piece", [" ", " {", " !", "{}", '\\"'])
+@pytest.mark.parametrize("piece", [" ", " {", '\\"'])
 def test_read_obo_long_line_takes_no_longer_than_its_length(
     tmp_path: Path, piece: str
 ) -> None:
@@ -56,15 +49,14 @@ GRAPH = b'{"graphs": [{"nodes": ['
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"", b"{", b"[]", b"5", b"5" * 5000, b"{}", b"[" * 200_000),
-        *(b'{"graphs": {}}', b'{"graphs": [5]}', b'{"graphs": [{"nodes": 5}]}'),
-        *(b'{"graphs": [{"edges": 5}]}', b'{"graphs": [\n{"nodes": [}]}'),
-        *(GRAPH + b'{"id": "X:1"', b'{"graphs": "\xff"}', GRAPH + b"[" * 200_000),
+        *(b"", b"[]", b"{}", b"[" * 200_000),
+        *(b'{"graphs": [5]}', b'{"graphs": [{"nodes": 5}]}'),
+        *(b'{"graphs": [{"edges": 5}]}', b'{"graphs": "\xff"}'),
         GRAPH + b'{"a":' * 200_000 + b"1",
         GRAPH + b"9" * 5_000 + b"]}]}",
         GRAPH + b"1e999]}]}",
     ],
-    ids=range(18),
+    ids=range(11),
 )
 def test_read_obographs_file_that_is_no_graph_is_an_error(
     tmp_path: Path, data: bytes
@@ -130,15 +122,10 @@ def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> 
     [
         ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
         ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
-        (
-            "http://aims.fao.org/aos/agrovoc/c_12",
-            "http://aims.fao.org/aos/agrovoc/c_12",
-        ),
         ("http://voc.example/c/1", "http://voc.example/c/1"),
         ("http://a.example/v1/heart_attack", "http://a.example/v1/heart_attack"),
         ("http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#C3262", "NCIT:C3262"),
         ("http://purl.obolibrary.org/obo/NCIT_C3262", "NCIT:C3262"),
-        ("http://www.ebi.ac.uk/efo/EFO_0000408", "EFO:0000408"),
         ("http://example.org/onto#Heart", "http://example.org/onto#Heart"),
     ],
 )
@@ -198,13 +185,3 @@ def test_read_ontologies_of_releases_every_concept(
         assert report.concepts == len(concepts) > 0
         assert report.names == sum(len(concept.aliases) for concept in concepts)
     assert counts[file] == count
-
-
-@pytest.mark.slow
-def test_read_obographs_real_ontology_reads_under_umls_ids(
-    data_file: Callable[[str], Path],
-) -> None:
-    path = data_file("sources/doid-2018-07-05.json.gz")
-    concepts, report = read(path, ids="xref", multi_xref="all")
-    assert len(concepts) > 5000
-    assert report.dropped["terms without a UMLS id"] > 0

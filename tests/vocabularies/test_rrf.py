@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.ids import CUI
@@ -63,10 +64,7 @@ fail = partial(whole.fail, format="rrf")
     ("options", "values", "asked", "near"),
     [
         ({"sources": ("SNOMED",)}, {"SAB": "SNOMEDCT_US"}, "SNOMED", "SNOMEDCT_US"),
-        ({"sources": ("msh",)}, {"SAB": "MSH"}, "msh", "MSH"),
         ({"languages": ("EGN", "ENG")}, {}, "EGN", "ENG"),
-        ({"term_types": ("PTT",)}, {"TTY": "PT"}, "PTT", "PT"),
-        ({"exclude_term_types": ("OAPP",)}, {"TTY": "OAP"}, "OAPP", "OAP"),
         ({"types": ("T0233",)}, {}, "T0233", "T023"),
     ],
 )
@@ -212,6 +210,35 @@ def test_read_rrf_sample_reads_every_concept() -> None:
     assert report.dropped["suppressed rows"] == 45
     assert all(concept.types for concept in concepts)
     assert report.notes == []
+
+
+@pytest.mark.parametrize(("brands", "times"), [(False, 1), (True, 2)])
+def test_read_rrf_reads_its_rows_twice_only_for_brands(
+    brands: bool, times: int
+) -> None:
+    passed: Counter[str] = Counter()
+    report = Report(progress=lambda name, count: passed.update({name: count}))
+    list(read_vocabulary(SAMPLE, languages=(), report=report, trade_names=brands))
+    assert passed["MRCONSO.RRF"] == 1398 * times
+
+
+def test_read_rrf_ignores_ranks_of_more_than_nine_digits(tmp_path: Path) -> None:
+    atoms = [("1", "PT"), ("2", "SY")]
+    rows = [atom(HEART, f"heart {code}", CODE=code, TTY=kind) for code, kind in atoms]
+    write_conso(tmp_path, *rows)
+    for digits, codes in ((9, ["1", "2"]), (10, ["2", "1"])):
+        ranks = (("9" * digits, "PT"), ("1", "SY"))
+        write_table(
+            tmp_path, "MRRANK", *(f"{rank}|SRC|{kind}|N|" for rank, kind in ranks)
+        )
+        assert read(tmp_path)[0][0].codes == {"SRC": codes}
+
+
+def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    report = Report()
+    with pytest.raises(SapbertError, match="E105"):
+        list(read_vocabulary(write_conso(tmp_path), report=report))
+    assert report.rows == {"MRCONSO.RRF": 0}
 
 
 @pytest.mark.slow

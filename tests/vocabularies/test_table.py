@@ -39,10 +39,8 @@ def write_book(folder: Path, *rows: list[Any]) -> Path:
     ("header", "expected"),
     [
         ("concept_id,prefLabel,altLabel", {"id": 0, "name": 1, "synonyms": 2}),
-        ("ICD10,description", {"id": 0, "name": 1}),
         ("id,label,description", {"id": 0, "name": 1, "definition": 2}),
         ("name,synonym1,synonym 2,code", {"name": 0, "synonyms": 1, "id": 3}),
-        ("Kode,Bezeichnung,Sprache", {"id": 0, "name": 1, "language": 2}),
     ],
 )
 def test_read_table_guesses_common_headers(
@@ -58,15 +56,11 @@ def test_read_table_guesses_common_headers(
 @pytest.mark.parametrize(
     ("header", "columns", "code"),
     [
-        ("a,b", None, "E410"),
         ("code,words", None, "E410.*the columns code, words"),
         ("a,b", "id=a", "E331"),
         ("a,b", "id=a,name=c", "E410.*the columns a, b"),
-        ("a,b", "id=1,name=3", "E410"),
         ("a,b,b", "id=a,name=b", "E410"),
-        ("a,b", "id=a,name=a,name=b", "E331"),
         ("a,b", "id=a,colour=b", "E331"),
-        ("a,b", 'id=a,"name=b', "E331"),
         ("a,b", "", "E331"),
     ],
 )

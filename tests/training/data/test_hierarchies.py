@@ -17,7 +17,6 @@ from training.data.pairs import hash_text
 from training.data.relations import read_relations, write_relations
 
 MRREL = EXAMPLES / "input" / "MRREL.RRF"
-FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 
 
 def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
@@ -27,20 +26,6 @@ def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
     return compute_distances(hierarchy, labels)
 
-
-def test_compute_distances_by_hand() -> None:
-    found = measure(FOREST, "abcdaef")
-    # fmt: off
-    assert found.tolist() == [
-        # a  b  c  d  a  e  f
-        [0, 2, 2, 3, 0, 3, 3],
-        [2, 0, 1, 2, 2, 3, 3],
-        [2, 1, 0, 3, 2, 3, 3],
-        [3, 2, 3, 0, 3, 3, 3],
-        [0, 2, 2, 3, 0, 3, 3],
-        [3, 3, 3, 3, 3, 0, 1],
-        [3, 3, 3, 3, 3, 1, 0],
-    ]
     # fmt: on
 
 

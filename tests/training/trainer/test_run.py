@@ -23,8 +23,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from tests.encoder.test_published_folders import (
     make_pickled_bert,
-    make_sentence_bert,
-    make_sharded_bert,
     make_xlm_roberta,
     vectors_of,
 )
@@ -196,9 +194,7 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
     assert train_small(other)["steps"] == 3
 
 
-@pytest.mark.parametrize(
-    "folder", ["encoder-checkpoint", "encoder-corpus-pairs", "encoder-corpus-families"]
-)
+@pytest.mark.parametrize("folder", ["encoder-checkpoint", "encoder-corpus-pairs"])
 def test_train_replaces_no_folder_of_another_kind(
     train_small: Any, tmp_path: Path, folder: str
 ) -> None:
@@ -253,10 +249,7 @@ def test_train_in_half_precision_has_float32_weights(
     assert {each.dtype for each in weights.values()} == {torch.float32}
 
 
-@pytest.mark.parametrize(
-    "make",
-    [make_pickled_bert, make_sharded_bert, make_sentence_bert, make_xlm_roberta],
-)
+@pytest.mark.parametrize("make", [make_pickled_bert, make_xlm_roberta])
 def test_train_of_a_published_base_starts_with_its_vectors(
     make: Callable[[Path], Any],
     small_settings: dict[str, Any],

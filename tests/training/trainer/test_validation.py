@@ -116,11 +116,10 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
     assert found == {False: 1.0, True: 0.5}
 
 
-@pytest.mark.parametrize("ids", ["MESH:C1", "C9"])
 def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
-    train_small: Any, ids: str, validation_settings: dict[str, Any], tmp_path: Path
+    train_small: Any, validation_settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    lines = [f"Heart Attack||{ids}", "fever||C8", "both||C1+C7"]
+    lines = ["Heart Attack||MESH:C1", "fever||C8", "both||C1+C7"]
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
     with pytest.raises(SapbertError, match=r"E106.*none of 3"):
         train_small(validation_settings)
