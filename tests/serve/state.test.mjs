@@ -1,4 +1,4 @@
-// The pure parts of the page: its state, and what keys do; run by test_page_state.py with Node.
+// The pure parts of the page: its state, and what keys do; run by test_page.py with Node.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -21,7 +21,7 @@ globalThis.clearTimeout = (timer) => { if (timer?.stop) timer.stop(); else clear
 globalThis.fetch = (path) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${decodeURIComponent(path.split("q=")[1])}`, null)] }) }));
 
 const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
-const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, nextOpen, progress, shownChoice, trimSpan, update } =
+const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, progress, shownChoice, trimSpan, update } =
   await load("state.js");
 const { COMMANDS, press } = await load("keys.js");
 const { noteBench, queueBench } = await load("deciding.js");
@@ -74,16 +74,6 @@ test("Enter means what is shown: none stays none, and doubt needs a choice", () 
   assert.equal(shownChoice({ ...tied(0, 1), chosen: OPEN }), null);
 });
 
-test("progress counts what is decided and what is unsure", () => {
-  let state = opened(sure(0, 1), tied(2, 3));
-  assert.deepEqual(progress(state.note), { total: 2, decided: 0, unsure: 1 });
-  state = decide(state, "C1", "a");
-  assert.deepEqual(progress(state.note), { total: 2, decided: 1, unsure: 1 });
-  assert.equal(state.current, 1);
-  assert.equal(nextOpen(state.note.mentions, 1), 1);
-  assert.deepEqual(progress(null), { total: 0, decided: 0, unsure: 0 });
-});
-
 test("undo is under the name that decided, over notes too", () => {
   let state = opened(sure(0, 1));
   state = decide(state, NIL, "a", "Ada");
@@ -95,14 +85,6 @@ test("undo is under the name that decided, over notes too", () => {
   assert.deepEqual(state.writes.map((one) => [one.document, one.chosen, one.reviewer]),
     [["d", NIL, "Ada"], ["other", "C1", "Ben"], ["other", null, "Ben"], ["d", null, "Ada"]]);
   assert.equal(undo(state, "u3"), state);
-});
-
-test("a decision that was changed is undone to the one before", () => {
-  let state = decide(opened(sure(0, 1)), "C1", "a");
-  state = decide(state, NIL, "b");
-  state = undo(state, "u");
-  assert.deepEqual(chosen(state), ["C1"]);
-  assert.deepEqual(writes(state), [[0, "C1", "Ada"], [0, NIL, "Ada"], [0, "C1", "Ada"]]);
 });
 
 test("a mark is stored at once, decided, and removed when it is not a mention", () => {
@@ -123,15 +105,6 @@ test("a mark is stored at once, decided, and removed when it is not a mention", 
   state = undo(undo(state, "v"), "w");
   assert.equal(state.note.mentions.length, 1);
   assert.deepEqual(writes(state).slice(2), [[10, OPEN, "Ada"], [10, null, "Ada"]]);
-});
-
-test("candidates that come late do not take away a choice from a search", () => {
-  let state = mark(opened(), 3, 5, "m");
-  const item = { document: "d", name: "note", mention: state.note.mentions[0] };
-  state = change(state, [changeOf(item, "C7", { cui: "C7", name: "Seven" })], "a");
-  state = update(state, { type: "filled", document: "d", span: { start: 3, end: 5 }, found: { cui: "C5", candidates: [candidate("C5", 1)] } });
-  assert.deepEqual(state.note.mentions[0].candidates.map((one) => one.name), ["C5", "Seven"]);
-  assert.deepEqual(chosen(state), ["C7"]);
 });
 
 test("what the service refuses is shown as before", () => {
@@ -157,17 +130,6 @@ test("what settles a difference is written, and changes no answer", () => {
   state = undo(state, "u");
   assert.deepEqual(chosen(state), ["C1"]);
   assert.deepEqual(state.writes.map((one) => [one.chosen, one.settles]), [["C2", true], ["C1", true]]);
-});
-
-test("equal mentions of several notes are decided and undone together", () => {
-  const changes = ["d", "e", "e"].map((document, at) =>
-    changeOf({ document, name: document, mention: newMention({ start: at, end: at + 1, text: "x" }) }, "C1"));
-  let state = change(EMPTY, changes, "k");
-  assert.deepEqual(state.writes.map((one) => [one.document, one.start, one.chosen]), [["d", 0, "C1"], ["e", 1, "C1"], ["e", 2, "C1"]]);
-  assert.equal(state.undo.length, 1);
-  state = undo(state, "u");
-  assert.deepEqual(state.writes.slice(3).map((one) => one.chosen), [null, null, null]);
-  assert.equal(new Set(state.writes.map((one) => one.key)).size, 6);
 });
 
 test("what the same person decides in another tab is shown, unless it is newer here", () => {
@@ -307,7 +269,6 @@ function person(latency, where, isDecided = false) {
     select(which) { span = SPANS[which]; },
     shown: () => bench.shown().map((one) => one.mention.text),
     bench: () => bench,
-    isLocked: () => search.field.readOnly,
     /** Looks at another mention by the mouse; the focus leaves the field. */
     click(place) { page.dispatch({ type: "selected", place }); field = false; },
     /** A decision that is made in a note, while the queue is open. */
@@ -551,24 +512,4 @@ test("places that are not ticked stay open", async () => {
   assert.deepEqual(one.screen(), ["a 0"]);
   one.key("0");
   assert.deepEqual(one.written.slice(1).map((write) => [write.start, write.chosen]), [[0, "NIL"]]);
-});
-
-test("after the last group comes what was left, behind what is new", async () => {
-  const one = person(0, "queue");
-  await one.pass(100);
-  for (const key of ["n", "Enter", "n"]) one.key(key);
-  await one.pass(100);
-  assert.deepEqual(one.shown(), ["one", "three"]);
-  assert.deepEqual(one.screen(), ["a 0", "a 2"]);
-  one.key("p");
-  await one.pass(100);
-  assert.deepEqual(one.shown(), ["one", "three"]);
-});
-
-test("nothing can be typed into a search whose first concept is awaited", async () => {
-  const one = person(500, "note");
-  one.key(SEARCH);
-  assert.equal(one.isLocked(), true);
-  await one.pass(1000);
-  assert.equal(one.isLocked(), false);
 });

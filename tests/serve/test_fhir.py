@@ -219,15 +219,10 @@ VALUES = "ValueSet/$expand"
     ("operation", "query", "status", "issue"),
     [
         ("CodeSystem/$lookup", {"system": ICD, "code": "I22"}, 404, "not-found"),
-        ("CodeSystem/$lookup", {"system": LOINC, "code": "1"}, 404, "not-found"),
         ("CodeSystem/$lookup", {"system": ICD}, 422, "invalid"),
-        ("CodeSystem/$lookup", {"code": "I21"}, 422, "invalid"),
         ("CodeSystem/$lookup", {"coding": "I21"}, 422, "invalid"),
         ("ValueSet/$validate-code", {"code": "I21"}, 422, "invalid"),
-        ("ValueSet/$validate-code", {"url": f"{ICD}?fhir_vs"}, 422, "invalid"),
         ("CodeSystem/$validate-code", {"code": "I21"}, 422, "invalid"),
-        ("CodeSystem/$validate-code", {"url": ICD}, 422, "invalid"),
-        (VALUES, {}, 422, "invalid"),
         (VALUES, {"url": "http://unknown.example"}, 404, "not-found"),
     ],
 )
@@ -251,9 +246,7 @@ def test_a_bad_body_or_parameter_is_an_outcome(fhir: LocalClient, path: str) -> 
         {"name": "coding", "valueCoding": {"system": 1, "code": [], "property": "x"}},
         {"name": "coding", "valueCoding": {**CODING, "code": "\ud800"}},
         {"name": "coding", "valueString": "I21"},
-        {"name": "property", "valueCode": {"a": 1}},
         {"name": "url"},
-        {"name": "valueSet", "resource": {"resourceType": "ValueSet"}},
     ):
         sent = {"resourceType": "Parameters", "parameter": [parameter]}
         check_error(fhir.post(path, sent), 422, "invalid")
@@ -284,20 +277,6 @@ def test_every_error_below_fhir_is_an_outcome(
     assert "error" in strict.get("/kb").json()  # other paths have their own form
 
 
-def test_an_unexpected_error_is_an_outcome_without_its_text(
-    fhir: LocalClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from spacy_sapbert.serve.protocols import fhir as routes
-
-    def fail(*_: Any) -> None:
-        raise RuntimeError("secret")
-
-    monkeypatch.setattr(routes, "need_system", fail)
-    answer = fhir.get("/fhir/CodeSystem/$lookup", {"system": ICD, "code": "I21"})
-    check_error(answer, 500, "exception")
-    assert b"secret" not in answer.body
-
-
 ALL = f"{ICD}?fhir_vs"
 
 
@@ -305,19 +284,14 @@ ALL = f"{ICD}?fhir_vs"
     ("given", "result", "shown"),
     [
         ({"url": ALL, "system": ICD, "code": "I21"}, True, True),
-        ({"url": ICD, "system": ICD, "code": "I21"}, True, True),
         ({"url": f"{ALL}|2025", "system": ICD, "code": "I21"}, True, True),
-        ({"url": ALL, "system": ICD, "code": "I21", "display": "HEART attack"}, 1, 1),
         (
             {"url": ALL, "system": ICD, "code": "I21", "display": '"Heart attack".'},
             *(True, True),
         ),
         ({"url": ALL, "system": ICD, "code": "I21", "display": "fever"}, False, True),
         ({"url": ALL, "system": ICD, "code": "I99"}, False, False),
-        ({"url": ALL, "system": OWN, "code": "C1"}, False, False),
         ({"url": OWN, "system": ICD, "code": "I21"}, False, False),
-        ({"url": ALL, "system": SNOMED, "code": "22298006"}, False, False),
-        ({"url": ALL, "system": LOINC, "code": "1"}, False, False),
         ({"url": "http://unknown.example", "system": ICD, "code": "I21"}, 0, 0),
         ({"url": OWN, "system": OWN, "code": "C91"}, True, True),
     ],
@@ -329,22 +303,6 @@ def test_validate_code_of_a_value_set(
     assert found["result"] is bool(result)
     assert ("message" in found) is (not result)
     assert ("display" in found) is bool(shown)
-
-
-@pytest.mark.parametrize(
-    ("given", "result"),
-    [
-        ({"url": ICD, "code": "I21"}, True),
-        ({"url": ICD, "code": "I21", "version": "2025"}, True),
-        ({"url": ICD, "code": "C1"}, False),
-        ({"url": "http://unknown.example", "code": "I21"}, False),
-    ],
-)
-def test_validate_code_of_a_code_system(
-    fhir: LocalClient, given: dict[str, str], result: bool
-) -> None:
-    found = values(ask(fhir, "CodeSystem/$validate-code", **given))
-    assert found["result"] is result
 
 
 @pytest.mark.parametrize(("count", "status"), [(0, 422), (1, 200), (2, 422)])
@@ -402,12 +360,6 @@ def test_translate_says_which_codes_are_broader_and_narrower(fhir: LocalClient) 
     assert send(narrow, SNOMED) == {("C5", "wider"), ("R50", "wider")}
     known = ask(fhir, "CodeSystem/$validate-code", url=SNOMED, code=narrow)
     assert values(known)["result"] is False
-
-
-def test_description_requires_only_the_code_to_validate(fhir: LocalClient) -> None:
-    paths = fhir.get("/openapi.json").json()["paths"]
-    parameters = paths["/fhir/CodeSystem/$validate-code"]["get"]["parameters"]
-    assert [each["name"] for each in parameters if each["required"]] == ["code"]
 
 
 def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> None:
@@ -473,12 +425,6 @@ def test_expand_by_a_text_pages_through_what_it_finds(fhir: LocalClient) -> None
         assert page["expansion"]["total"] == total
         paged += codes(page)
     assert paged == codes(whole)
-
-
-def test_expand_shows_names_in_a_language(fhir: LocalClient) -> None:
-    given = {"displayLanguage": "es", "filter": "infarto de miocardio"}
-    found = ask(fhir, "ValueSet/$expand", url=SNOMED, **given)
-    assert found["expansion"]["contains"][0]["display"] == "infarto de miocardio"
 
 
 def test_what_is_too_large_is_refused_with_what_helps(

