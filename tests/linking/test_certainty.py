@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.linking.probability import score_probability
@@ -31,23 +29,18 @@ def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
     ("text", "found", "expected"),
     [
         # a unique preferred name, however low its probability
-        ("fever", candidates(1.0, 0.9, probability=0.6), "sure"),
         ("Fevers", candidates(1.0, 0.9, probability=0.6), "sure"),
         # an equal score is a tie before any probability, and before the name
-        ("pyrexia", candidates(1.0, 1.0, probability=0.99), "tied"),
         ("fever", candidates(1.0, 1.0, probability=0.99), "tied"),
         ("x", candidates(0.9, tie="id", probability=0.99), "tied"),
-        ("x", candidates(0.9, 0.9, tie="preferred"), "tied"),
         # unless the label or annotations say which is meant
         ("x", candidates(0.9, 0.9, tie="annotated", probability=0.9), "sure"),
         ("x", candidates(0.9, 0.9, tie="label", probability=0.5), "unsure"),
         ("x", candidates(0.9, 0.8, probability=0.8), "sure"),
         ("x", candidates(0.9, 0.8, probability=0.79), "unsure"),
         # without probabilities, by the distance of the next concept
-        ("x", candidates(1.0, 0.99), "sure"),
         ("x", candidates(0.9, 0.8), "sure"),
         ("x", candidates(0.9, 0.81), "unsure"),
-        ("x", candidates(0.4), "sure"),
     ],
 )
 def test_judge_link_looks_at_ties_then_names_then_probabilities(
@@ -74,11 +67,6 @@ def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(
     assert judge_link("x", "C0", found, proposed=True) == expected
 
 
-def test_judge_link_of_another_linker_lacks_fields() -> None:
-    assert judge_link("x", "C0", [{"cui": "C0"}]) == "unsure"
-    assert judge_link("x", "C9", [{"cui": "C0"}]) == "unsure"
-
-
 class Logistic(NamedTuple):
     slope: float
     intercept: float
@@ -89,10 +77,3 @@ def test_score_probability_is_the_logistic_of_the_score() -> None:
     assert score_probability(logistic, 0.7) == 0.5
     assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)
     assert score_probability(logistic, -1.0) == 0.0
-
-
-@given(st.floats(-1, 1), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
-def test_score_probability_is_between_0_and_1(
-    score: float, slope: float, intercept: float
-) -> None:
-    assert 0 <= score_probability(Logistic(slope, intercept), score) <= 1

@@ -17,9 +17,8 @@ from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.filters import expand_types
-from spacy_sapbert.linking.ranking import has_text, sort_entries
+from spacy_sapbert.linking.ranking import has_text
 from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
@@ -147,18 +146,15 @@ FILTERS: list[dict[str, list[str]]] = [
     {},
     {"types": ["T999"]},
     {"types": ["DISO"], "languages": ["FIN"]},
-    {"languages": ["SPA"]},
-    {"sources": ["LOCAL"]},
     {"sources": ["LOCAL", "ICD"], "types": ["T121"]},
     {"allow": ["R05", "L1"]},
     {"deny": ["R05", "L2", "C01"]},
-    {"allow": ["C00", "C13", "C07"]},
     {"deny": [f"C{number:02}" for number in range(1, 40)]},
 ]
 
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
-@pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8)])
+@pytest.mark.parametrize("limits", [(20_000, 4096), (0, 8)])
 def test_search_with_an_overlay_equals_plain_search(
     kb: KnowledgeBase,
     wanted: dict[str, list[str]],
@@ -175,13 +171,6 @@ def test_search_with_an_overlay_equals_plain_search(
     for mention in (f"attack {CALLED[5]}", "ward"):
         for k in (1, 100):
             check(kb, mention, wanted, k)
-
-
-def test_search_for_more_concepts_than_there_are_returns_all(kb: KnowledgeBase) -> None:
-    linked = kb.link(["fever", "..."], k=1000)
-    found = [candidate["cui"] for candidate in linked[0].candidates]
-    assert sorted(found) == sorted(concept.cui for concept in kb.concepts())
-    assert linked[1] == ([], "empty", None)
 
 
 def test_search_finds_ties_of_base_and_overlay(kb: KnowledgeBase) -> None:
@@ -305,18 +294,6 @@ def test_ambiguous_nil_leaves_tied_mentions_without_concept(
     assert few.link(["cold"], ambiguous="nil")[0].note is None  # a preferred name
 
 
-def test_a_learned_order_finds_a_misspelled_name(few: KnowledgeBase) -> None:
-    best, *others = few.link(["astma"], k=7)[0].candidates
-    assert best["cui"] == "C4"
-    assert len(others) == 6
-    vectors = few.embed(["astma", "Asthma"]).vectors
-    # What is shown stays the cosine.
-    assert best["score"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=6e-5)
-    wanted: Any = {"types": ["T070"]}
-    left = few.link(["astma"], filter=wanted)[0].candidates
-    assert {t for candidate in left for t in candidate["types"]} == {"T070"}
-
-
 def test_a_learned_order_is_not_for_mentions_that_are_names(
     few: KnowledgeBase,
 ) -> None:
@@ -325,15 +302,6 @@ def test_a_learned_order_is_not_for_mentions_that_are_names(
         assert found[0]["score"] == 1
         scores = [candidate["score"] for candidate in found]
         assert scores == sorted(scores, reverse=True)
-
-
-def test_sort_entries_puts_preferred_names_first_then_smaller_ids() -> None:
-    entries = {
-        5: [Entry(5, "C9", "x", "cold", True), Entry(5, "C4", "y", "cold", False)],
-        6: [Entry(6, "C2", "z", "COLD", False), Entry(6, "C3", "w", "COLD", False)],
-    }
-    ranked = sort_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
-    assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
 
 
 def test_filter_retired_id_is_mapped_with_a_warning(few: KnowledgeBase) -> None:

@@ -19,16 +19,10 @@ from spacy_sapbert.linking.text import fold_english, list_words
     ("word", "other"),
     [
         ("hypokalemia", "hyperkalemia"),
-        ("macrohematuria", "microhematuria"),
-        ("bradycardia", "tachycardia"),
         ("neutropenia", "neutrocytosis"),
-        ("nonunion", "union"),
         ("unstable", "stable"),
-        ("incomplete", "complete"),
-        ("antidepressant", "depressant"),
         ("nephrotoxic", "hepatotoxic"),
         ("left", "right"),
-        ("mild", "severe"),
         ("acidosis", "alkalosis"),
     ],
 )
@@ -66,13 +60,10 @@ def test_words_of_the_table_are_opposites_both_ways() -> None:
         ("factor 8 deficiency", "factor VIII deficiency", False),
         ("type 2 diabetes, stage 3", "type 2 diabetes", False),
         ("interleukin 1 receptor type 1", "interleukin 1 receptor type 2", True),
-        ("hepatitis B", "hepatitis C", True),
         ("hepatitis B", "hepatitis", False),
         ("alpha thalassemia", "beta thalassemia", True),
         ("a fever", "fever", False),
-        ("non small cell cancer", "small cell cancer", True),
         ("pain without fever", "pain with fever", True),
-        ("left arm", "right arm", True),
         ("left and right arm", "right arm", False),
         ("hypokalemia", "hyperkalemia", True),
         ("hypokalemia", "hypokalaemias", False),
@@ -93,10 +84,8 @@ def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> Non
     [
         ("malignant neoplasms", "neoplasm", True),
         ("type IId von Willebrand disease", "type 2 von Willebrand disease", True),
-        ("deficiency of C2, type 1", "C2 deficiency", True),
         ("neoplasm", "neoplasms", False),  # no more is said
         ("deafness gene", "deafness", False),  # a gene
-        ("deaf mutism", "deafness", False),
         ("no deafness", "deafness", False),
     ],
 )

@@ -14,7 +14,6 @@ from spacy_sapbert.linking.text import (
     PIECES,
     Rules,
     fold_letters,
-    has_length,
     is_abbreviation,
     is_same_name,
     is_written,
@@ -70,46 +69,27 @@ def test_numerals_are_equal_however_they_are_written(number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        ("Heart  Attack", "heart\nattack"),
         ("type IIb", "type 2b"),
-        ("type IB", "type 1b"),
-        ("type ib", "type Ib"),
         ("factor X", "factor 10"),
         ("HER2+ tumor", "HER2 positive tumour"),
         ("T- and B-cell", "T and B cell"),
-        ("type 2 B", "type 2b"),
         ("Ⅷ", "8"),
         ("vitamin B-12", "vitamin B12"),
-        ("Crohn's disease", "crohns disease"),
         ("Crohn's disease", "Crohn disease"),
         ("Ménière’s disease", "Meniere's disease"),
-        ("Guillain\u2013Barr\u00e9 syndrome", "Guillain-Barre syndrome"),
-        ("beta\u2010blocker", "beta blocker"),
-        ("beta\u2011blocker", "beta-blockers"),
         ("beta\u2212blocker", "β-blocker"),
         ("hyper\u00adtension", "hypertension"),
-        ("heart\u00a0attack", "heart attack"),
-        ("TNF-α", "TNF alpha"),
         ("TNFα", "TNF-alpha"),
         ("µ receptor", "mu receptor"),
-        ("cancer, lung", "lung cancer"),
         ("diabetes mellitus, type 2", "type II diabetes mellitus"),
         ("haemorrhages", "hemorrhage"),
-        ("leucaemia", "leukemia"),
-        ("diarrhoea", "diarrhea"),
         ("sulphasalazine", "sulfasalazine"),
-        ("behavioural disorder", "behavioral disorder"),
-        ("metastases", "metastasis"),
         ("carcinomata", "carcinoma"),
         ("vertebrae", "vertebra"),
-        ("viruses", "virus"),
         ("sacro-iliitis", "sacroiliitis"),
-        ("Duchenne/Becker dystrophy", "Duchenne Becker dystrophy"),
-        ("non papillary carcinoma", "carcinoma, nonpapillary"),
         ("non-insulin-dependent diabetes", "noninsulin-dependent diabetes"),
         ("Heart attack (disorder)", "heart attack"),
         ("Heart attack.", '"Heart attack"'),
-        ("(heart attack)", "heart attack"),
     ],
 )
 def test_ways_to_write_one_english_name(text: str, other: str) -> None:
@@ -122,20 +102,13 @@ def test_ways_to_write_one_english_name(text: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        ("factor 8", "factor 10"),
         ("trisomy X", "trisomy 10"),
-        ("chromosome X", "chromosome 10"),
-        ("HER2+ tumor", "HER2- tumor"),
         ("CD4\u2212 cells", "CD4+ cells"),
-        ("type IIb", "type IIa"),
         ("1,4-butanediol", "14-butanediol"),
-        ("vitamin B12", "vitamin B 1 2"),
         ("left to right shunt", "right to left shunt"),
         ("interleukin 1 receptor type 2", "interleukin 2 receptor type 1"),
-        ("hem", "haem"),
         ("aid", "AIDS"),
         ("non A hepatitis", "nona hepatitis"),
-        ("IC", "1 c"),
         ("上海", "海上"),
         ("", "heart"),
     ],
@@ -156,21 +129,13 @@ def test_words_in_another_order_are_less_alike() -> None:
 @pytest.mark.parametrize(
     ("rules", "text", "other"),
     [
-        ("german", "Kopfschmerzen", "Kopfschmerz"),
         ("german", "Ödeme", "Odem"),
         ("german", "Oedem", "Ödem"),
-        ("german", "Herzinfarkten", "Herzinfarkt"),
-        ("german", "Uebelkeit", "Ubelkeit"),
         ("german", "chronischer Schmerz", "chronische Schmerzen"),
         ("romance", "vomitos", "vómito"),
-        ("romance", "NEUMONIA", "neumonía"),
-        ("romance", "oedemes", "œdème"),
-        ("romance", "céphalées", "cephalee"),
         ("romance", "artères coronaires", "artère coronaire"),
         ("romance", "infecciones", "infección"),
-        ("romance", "infecções", "infecção"),
         ("romance", "anormaux", "anormal"),
-        ("romance", "d'infarctus", "infarctus"),
         ("romance", "L’insuffisance rénale", "insuffisance rénale"),
         ("other", "легкое", "лёгкое"),
     ],
@@ -194,12 +159,9 @@ def test_rules_of_a_language_touch_only_its_names() -> None:
     ("text", "alias", "expected"),
     [
         ("pain, chest", "chest pain", False),
-        ("pain, chest", "pain, chest", True),
         ("chest pain", "pain, chest", True),
         ("heart. Attack", "heart attack", False),
         ("St. Vitus dance", "St Vitus dance", True),
-        ("diabetes (type 2)", "diabetes type 2", False),
-        ("diabetes type 2", "diabetes (type 2)", True),
         ("attack heart", "heart attack", False),
     ],
 )
@@ -213,9 +175,7 @@ def test_signs_of_a_text_separate(text: str, alias: str, expected: bool) -> None
         ("Heart attack.", "Heart attack"),
         ("“Heart attack”", "Heart attack"),
         ("- (heart attack)", "- (heart attack)"),
-        ("Diabetes (type 2)", "Diabetes (type 2)"),
         ("(HER2) positive", "(HER2) positive"),
-        ("(+)-catechin", "(+)-catechin"),
         ("Vitamin B6 (substance)", "Vitamin B6"),
         ("...", "..."),
         ("(disorder)", "(disorder)"),
@@ -274,25 +234,16 @@ def test_is_abbreviation_needs_capitals() -> None:
     assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
 
 
-def test_a_character_without_blanks_is_three() -> None:
-    assert has_length("发热", 6)
-    assert not has_length("发热", 7)
-    assert not has_length("flu", 4)
-
-
 @pytest.mark.parametrize(
     ("lang", "known", "expected"),
     [
         ("en", ["ENG", "SPA", "FRE"], ("ENG",)),
         ("es", ["ENG", "SPA", "FRE"], ("ENG", "SPA")),
         ("es", ["en", "es", "fr"], ("en", "es")),
-        ("is", ["ENG", "SPA"], ("ENG",)),
         ("xx", ["ENG", "SPA"], ()),
         ("", ["ENG", "SPA"], ()),
-        ("en", ["ENG"], ()),
         ("es", ["ENG", "SPA"], ()),
         ("en", ["SPA"], ()),  # nothing would be left
-        ("en", [], ()),
     ],
 )
 def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> None:
@@ -302,15 +253,10 @@ def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> 
 @pytest.mark.parametrize(
     ("language", "code"),
     [
-        ("en", "ENG"),
         ("en-US", "ENG"),
         ("de_DE", "GER"),
-        ("ENG", "ENG"),
         (" es ", "SPA"),
-        ("deu", "GER"),
         ("Spanish", "SPA"),
-        ("fra", "FRE"),
-        ("swe", "SWE"),
         ("xx", "XX"),
         ("", ""),
     ],
@@ -338,14 +284,11 @@ def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
         ),
         (["patient"], "the patient's fever", ["patient"]),
         (["heart"], "a\ud800b, heart", ["heart"]),
-        ([], "heart attack", []),
         (["heart"], "", []),
         (["-", "'s"], "- 's a-b", []),
         # other ways to write a name
         (["Guillain-Barré syndrome"], "Guillain\u2013Barre syndrome", None),
         (["hypertension"], "hyper\u00adtension", None),
-        (["metastasis"], "metasta-ses", None),
-        (["tumor, small cell"], "small cell tumour", None),
         (["type 8 collagen"], "type VIII collagen", None),
     ],
 )
