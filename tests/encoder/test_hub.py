@@ -38,11 +38,6 @@ def test_hub_that_does_not_answer_is_an_error_soon(
         load_encoder("some/encoder")
 
 
-def test_ask_hub_of_a_name_that_no_encoder_can_have() -> None:
-    problem = ask_hub("some/encoder/of/mine").problem
-    assert problem == "this is no folder, and cannot be a hub id."
-
-
 COMMIT = "c0ffee" + "0" * 34
 OLD, NEW = "some/PubMedBERT", "some/BiomedBERT"
 

@@ -3,7 +3,6 @@
 import json
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,30 +176,17 @@ def test_open_encoder_of_a_pickle_that_does_not_fit_is_an_error(
     path, weights = folder / "pytorch_model.bin", dict(model.state_dict())
     torch.save(weights, path)
     whole = path.read_bytes()
-    for data in (whole[: len(whole) // 2], b"", b"version https://git-lfs.github.com"):
+    for data in (whole[: len(whole) // 2], b"version https://git-lfs.github.com"):
         path.write_bytes(data)
         with pytest.raises(SapbertError, match="E203"):
             vectors_of(folder)
     key = "bert.encoder.layer.0.output.dense.weight"
     missing = {name: value for name, value in weights.items() if name != key}
     cut = {**weights, key: weights[key][:, :-1].clone()}
-    for other in (["no", "weights"], {"weights": "a text"}, missing, cut):
+    for other in ({"weights": "a text"}, missing, cut):
         torch.save(other, path)
         with pytest.raises(SapbertError, match="E203"):
             vectors_of(folder)
-
-
-@pytest.mark.parametrize("place", ["../other.bin", "/other.bin", "pytorch_model.bin"])
-def test_open_encoder_with_a_pickled_shard_outside_is_an_error(
-    masked_bert: tuple[Path, BertForMaskedLM], place: str
-) -> None:
-    folder, model = masked_bert
-    torch.save(model.state_dict(), folder.with_name("other.bin"))
-    index = save_shards(folder, model.state_dict())
-    index[next(iter(index))] = place
-    write_json(folder / "pytorch_model.bin.index.json", {"weight_map": index})
-    with pytest.raises(SapbertError, match="E225"):
-        vectors_of(folder)
 
 
 def make_xlm_roberta(folder: Path) -> tuple[Any, XLMRobertaModel]:
@@ -258,8 +244,7 @@ def flags(pooling: str) -> dict[str, Any]:
     return {"word_embedding_dimension": 32, **modes}
 
 
-@pytest.mark.parametrize("inner", ["", "0_Transformer"])
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize(("inner", "pooling"), [("", "cls"), ("0_Transformer", "mean")])
 def test_open_encoder_of_sentence_transformers_uses_their_pooling(
     masked_bert: tuple[Path, BertForMaskedLM],
     tmp_path: Path,
@@ -281,33 +266,23 @@ def test_open_encoder_of_sentence_transformers_uses_their_pooling(
 
 @pytest.mark.parametrize(
     "given",
-    [flags("max"), {}, {"pooling_mode": ["cls", "mean"]}]
-    + [{**flags("cls"), "pooling_mode_mean_tokens": True}, {"pooling_mode": 3}],
+    [flags("max"), {"pooling_mode": ["cls", "mean"]}],
 )
 def test_read_settings_of_a_pooling_without_equivalent_is_an_error(
     masked_bert: tuple[Path, BertForMaskedLM], given: dict[str, Any]
 ) -> None:
     folder, _ = masked_bert
-    for new, pooling in (("mean", "mean"), (["cls"], "cls")):
-        make_modules(folder, "", {"pooling_mode": new})
-        assert read_settings(folder).pooling == pooling
+    make_modules(folder, "", {"pooling_mode": ["cls"]})
+    assert read_settings(folder).pooling == "cls"
     make_modules(folder, "", given)
     with pytest.raises(SapbertError, match=r"E203.*1_Pooling"):
         read_settings(folder)
-    # what the error advises
-    (folder / "sapbert.json").write_text(
-        '{"pooling": "mean", "max_length": 25, "lowercase": true}', "utf8"
-    )
-    assert read_settings(folder).pooling == "mean"
 
 
 @pytest.mark.parametrize(
     "modules",
     [
-        {"no": "list"},
         [{"path": "..", "type": "a.Transformer"}],
-        [{"path": "/", "type": "a.Transformer"}],
-        [{"path": "a/b", "type": "a.Transformer"}],
         [{"path": "", "type": "a.Transformer"}, {"path": "2_D", "type": "a.Dense"}],
     ],
 )
@@ -321,25 +296,11 @@ def test_open_encoder_of_other_modules_is_an_error(
         vectors_of(folder)
 
 
-def make_pickled_bert(folder: Path) -> None:
-    torch.save(old_names(make_masked_bert(folder)), folder / "pytorch_model.bin")
-
-
-def make_sharded_bert(folder: Path) -> None:
-    save_shards(folder, make_masked_bert(folder).state_dict())
-
-
-def make_sentence_bert(folder: Path) -> None:
-    folder.mkdir()
-    make_pickled_bert(folder / "0_Transformer")
-    make_modules(folder, "0_Transformer", flags("mean"))
-
-
-@pytest.mark.parametrize("make", [make_sharded_bert, make_sentence_bert])
-def test_build_kb_of_a_published_folder_has_its_vectors(
-    make: Callable[[Path], Any], tmp_path: Path
-) -> None:
-    make(tmp_path / "base")
+def test_build_kb_of_a_published_folder_has_its_vectors(tmp_path: Path) -> None:
+    inner = tmp_path / "base" / "0_Transformer"
+    inner.parent.mkdir()
+    save_shards(inner, make_masked_bert(inner).state_dict())
+    make_modules(inner.parent, inner.name, flags("mean"))
     write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", NAMES)])
     base = str(tmp_path / "base")
     build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", base, engine="torch")
@@ -367,12 +328,11 @@ def test_xlm_roberta_may_tell_cases_apart(tmp_path: Path) -> None:
     np.testing.assert_allclose(trained.numpy(), vectors, atol=1e-5)
 
 
-@pytest.mark.parametrize("library", ["sentencepiece", "google.protobuf"])
 def test_load_encoder_without_the_library_of_its_tokenizer_is_an_error(
-    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_xlm_roberta(tmp_path / "xlm-roberta")
-    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(SapbertError, match="E521.*pip install sentencepiece protobuf"):
         load_encoder(str(tmp_path / "xlm-roberta"))
 
