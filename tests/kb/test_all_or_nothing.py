@@ -17,19 +17,17 @@ from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
-    discard_teaching,
     remove_concepts,
 )
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions, save_copy
-from spacy_sapbert.kb.folder.versions import list_history, read_version
 from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.kb.parts import EmbeddedTexts
-from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
+from spacy_sapbert.kb.settings import change_kb, export_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import annotated_document, annotated_mention, make_calibration
+from tests.building import annotated_document, annotated_mention
 from tests.faults import ENDS, FULL_DISK, REFUSED, fill_disk, stop_copies
 
 TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
@@ -49,11 +47,7 @@ def teach(folder: Path, taught: list[tuple[str, str]]) -> KnowledgeBase:
 # what is stopped, with a knowledge base of five versions
 CHANGES: dict[str, Callable[[Path], object]] = {
     "add": add,
-    "calibrate": lambda folder: write_calibration(
-        read_version(folder), make_calibration()
-    ),
     "use": lambda folder: go_back(folder, "v2"),
-    "discard-teaching": lambda folder: discard_teaching(load_kb(folder)),
     "teach": lambda folder: teach(folder, [*TAUGHT, ("no sugar", "C0000005")]),
     "gc": remove_versions,
 }
@@ -116,7 +110,7 @@ def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize("what", ["save", *sorted({*CHANGES} - {"gc"})])
+@pytest.mark.parametrize("what", ["save", "add", "use"])
 def test_change_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     changed_kb: Path,
     other_encoder_kb: Path,
@@ -169,26 +163,13 @@ def test_change_on_a_full_disk_leaves_the_old_or_the_new_kb(
     assert zipfile.is_zipfile(wheel) == (what == "package")
 
 
-def test_folder_without_a_description_is_no_version(own_kb: Path) -> None:
-    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["one"])])
-    kb = add_concepts(kb, [Concept("L2", ["two"])])
-    (own_kb / "v2" / "meta.json").unlink()
-    assert [entry.name for entry in list_history(own_kb)] == ["v1", "v3"]
-    with pytest.raises(SapbertError, match="E348.*v1, v3"):
-        go_back(own_kb, "v2")
-    assert remove_versions(own_kb) == ["v2"]
-    assert add_concepts(kb, [Concept("L3", ["six"])]).version.name == "v4"
-
-
 Contents = Callable[[Path], dict[Path, bytes]]
 
 
 FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
 
 
-@pytest.mark.parametrize(
-    "files", [["notes.csv"], ["a", "notes.csv"], ["a", "sub/notes.csv"], ["sub/b"]]
-)
+@pytest.mark.parametrize("files", [["a", "sub/notes.csv"], ["sub/b"]])
 def test_write_folder_atomically_replaces_only_its_own_kind(
     tmp_path: Path, contents: Contents, files: list[str]
 ) -> None:
@@ -229,10 +210,9 @@ def test_write_folder_atomically_that_fails_leaves_nothing(
             fail(Path(name), None)
 
 
-def stop_builds(
-    concepts: Path, encoder: Path, old: Path, work: Path, index: dict[str, Any]
-) -> None:
+def stop_builds(concepts: Path, encoder: Path, old: Path, work: Path) -> None:
     """Stop a build at many writes, and find the old or the new knowledge base."""
+    index: dict[str, Any] = {"backend": "faiss", "backend_settings": {"pca": 8}}
     row_vectors.ROWS_AT_ONCE = 8
     faiss_graph.BLOCK_ROWS = 8
 
@@ -264,25 +244,12 @@ def stop_builds(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize(
-    "index",
-    [
-        {"backend": "exact"},
-        {"backend": "hnsw"},
-        {"backend": "faiss", "backend_settings": {"pca": 8}},
-    ],
-    ids=["exact", "hnsw", "faiss"],
-)
 def test_build_kb_stopped_at_any_write_leaves_the_old_or_the_new_kb(
-    index: dict[str, Any],
     concepts_file: Path,
     tiny_encoder: Path,
     sample_kb: Path,
     tmp_path: Path,
     new_process: Any,
 ) -> None:
-    if index["backend"] == "faiss":
-        pytest.importorskip("faiss")
-    new_process.call(
-        stop_builds, concepts_file, tiny_encoder, sample_kb, tmp_path, index
-    )
+    pytest.importorskip("faiss")
+    new_process.call(stop_builds, concepts_file, tiny_encoder, sample_kb, tmp_path)

@@ -11,7 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes.faiss_graph import HEADER, describe_end, describe_start
 from spacy_sapbert.kb.indexes.hnsw import FILE, Hnsw
 from spacy_sapbert.kb.indexes.hnsw import HEADER as HNSW_HEADER
-from spacy_sapbert.kb.indexes.registry import Index, build_index
+from spacy_sapbert.kb.indexes.registry import Index
 
 MakeIndex = Callable[..., Index]
 UnitRows = Callable[[int, int, int], np.ndarray]
@@ -48,52 +48,35 @@ def lower(graph: Graph, level: int) -> int:
 def bend(graph: Graph, case: str) -> None:
     """Change a number as a damage or a hostile author would."""
     level = 1
-    if case == "kind":
-        graph.first["kind"] = b"IHN2"
-    elif case in ("width", "rows", "trained", "metric"):
+    if case in ("width", "rows"):
         graph.first[case] = graph.first[case] + 1
     elif case == "link":
         graph.found[3] = ROWS
-    elif case == "negative link":
-        graph.found[3] = -2
     elif case == "link of an upper level":
         graph.found[graph.slots(level)[1].start] = ROWS
     elif case == "link to a lower node":
         graph.found[graph.slots(level)[1].start] = lower(graph, level)
-    elif case == "level 0":
-        graph.levels[5] = 0
     elif case == "level":
         graph.levels[5] = 99
-    elif case == "level of a node":
-        graph.levels[lower(graph, 1)] = 2
     elif case == "start":
         graph.starts[7] += 1
     elif case == "last start":
         graph.starts[-1] += 1
     elif case == "entry":
         graph.last["entry"] = ROWS
-    elif case == "entry of a lower level":
-        graph.last["entry"] = lower(graph, level)
     elif case == "top":
         graph.last["top"] += 1
     elif case == "links of a level":
         graph.links[2] += 1
-    elif case == "code kind":
-        graph.last["kind"] = b"IxPQ"
-    elif case == "code rows":
-        graph.last["rows"] = ROWS - 1
     elif case in ("type", "code_width", "code_bytes", "code_count"):
         graph.last[case] += 1
-    elif case == "range":
-        graph.ranges[1] = 1e30
     elif case == "range of NaN":
         graph.ranges[1] = np.nan
 
 
-CASES = """kind, width, rows, trained, metric, link, negative link, link of an upper
-level, link to a lower node, level 0, level, level of a node, start, last start, entry,
-entry of a lower level, top, links of a level, code kind, code rows, type, code_width,
-code_bytes, code_count, range, range of NaN"""
+CASES = """width, rows, link, link of an upper level, link to a lower node, level,
+start, last start, entry, top, links of a level, type, code_width, code_bytes,
+code_count, range of NaN"""
 
 
 @pytest.mark.parametrize("case", " ".join(CASES.split()).split(", "))
@@ -153,20 +136,6 @@ def test_hnsw_keeps_ef_after_loading(
     assert recalls[200] > recalls[10] + 0.1
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_hnsw_map_vectors_equal_those_of_the_library(
-    open_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path, threads: int
-) -> None:
-    vectors = unit_rows(700, 24, 4)
-    build_index(vectors, tmp_path, backend="hnsw", settings={}, threads=threads)
-    index = open_index(tmp_path, "hnsw", 700, 24)
-    rows = np.array([699, 0, 5, 5, 321])
-    np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
-    graph = index.graph  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(graph.get_items(rows), index.vectors(rows))
-    assert index.vectors(rows[:0]).shape == (0, 24)
-
-
 def test_hnsw_without_its_library_compares_all_rows(
     make_index: MakeIndex,
     open_index: MakeIndex,
@@ -213,16 +182,12 @@ def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:
         nodes["row"][0] = nodes["row"][1]
     elif case == "upper size":
         upper[first] = 4 * len(upper)
-    elif case == "odd upper size":
-        upper[first] += 4
     elif case == "upper count":
         upper[first + 1] = 65535
     elif case == "upper link":
         upper[first + 2] = rows
     elif case == "upper link to a lower node":
         upper[first + 2] = lowest
-    elif case == "no upper links":
-        upper = np.zeros(rows, "<u4")
     parts = b"".join(part.tobytes() for part in (header, nodes, upper))
     path.write_bytes(
         parts[:-100] if case == "cut" else parts + b"\0" * (case == "longer")
@@ -233,8 +198,8 @@ def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:
     "case",
     [name for name in HNSW_HEADER.names or () if name not in UNUSED]
     + ["cut", "longer", "link", "row", "link count", "deleted"]
-    + ["row twice", "upper size", "odd upper size", "upper count", "upper link"]
-    + ["upper link to a lower node", "no upper links"],
+    + ["row twice", "upper size", "upper count", "upper link"]
+    + ["upper link to a lower node"],
 )
 def test_load_index_crafted_hnsw_graph_is_an_error(
     case: str,

@@ -75,12 +75,9 @@ def use(folder: Path) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"CREATE VIEW endless AS {ENDLESS}",
         f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
         "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
-        "CREATE VIRTUAL TABLE v USING fts5(a)",
         "DROP TABLE types",
-        "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1)) VIRTUAL",
     ],
 )
 def test_load_kb_of_other_tables_is_an_error(own_kb: Path, sql: str) -> None:
@@ -96,7 +93,7 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
     path = own_kb / "v1" / "concepts.db"
     counts = read_version(own_kb).manifest.counts
     random = Random(0)
-    for _ in range(60):
+    for _ in range(20):
         connection = sqlite3.connect(path)
         blocks = connection.execute("SELECT id, block FROM words_data").fetchall()
         id, block = random.choice([row for row in blocks if row[1]])
@@ -117,8 +114,9 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
         connection.close()
 
 
-@pytest.mark.parametrize("shift", [-1_000, 1_000])
-@pytest.mark.parametrize("name", ["concepts.db", "overlay/concepts.db"])
+@pytest.mark.parametrize(
+    ("name", "shift"), [("concepts.db", 1_000), ("overlay/concepts.db", -1_000)]
+)
 def test_load_kb_rows_that_the_index_lacks_are_an_error(
     own_kb: Path, name: str, shift: int
 ) -> None:
@@ -138,14 +136,14 @@ def test_load_kb_rows_that_the_index_lacks_are_an_error(
         load_kb(own_kb)
 
 
-@pytest.mark.parametrize("name", ["concepts.jsonl", "removed.json", "concepts.db"])
+@pytest.mark.parametrize("name", ["removed.json", "concepts.db"])
 def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> None:
     before = load_kb(own_kb).link(["fever", "ward 1"])
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     path = kb.version.path(f"overlay/{name}")
     contents = [path.read_bytes()[: 5000 if name == "concepts.db" else -3]]
     if name == "removed.json":
-        contents += [b"[]", b'{"C1": "x"}', b'{"C1": [1]}', b"[" * 100_000]
+        contents += [b"[]", b'{"C1": [1]}', b"[" * 100_000]
     for content in contents:
         path.write_bytes(content)
         with pytest.raises(SapbertError, match="E306"):
@@ -162,30 +160,18 @@ def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> Non
 NOTHING = {"size": 0, "sha256": "0" * 64}
 OUT_OF_RANGE: list[dict[str, Any]] = [
     {"counts__rows": 0},
-    {"counts__rows": 20},
     {"counts__rows": 22},
-    {"counts__rows": 1 << 62},
-    {"counts__concepts": -8},
     {"encoder__pooling": "x"},
-    {"encoder__max_length": -1},
     {"encoder__max_length": 1 << 40},
-    {"encoder__width": 0},
     {"encoder__width": 31},
-    {"encoder__engine": "os"},
-    {"encoder__precision": "int8"},
     {"encoder__more": 1},
     {"index__backend": "../x"},
     {"index__backend": "exact"},
     {"index__settings__M": 0},
-    {"index__settings__ef": 0},
     {"threshold": 1e300},
-    {"threshold": "0.5"},
-    {"format": 4},
     {"nverlay": None},
-    {"ngrams": True},
     {"overlay": {"concepts": 0, "rows": 0, "removed": 0}},
     {"files__index.hnsw__size": -1},
-    {"files__index.hnsw__version": "v7"},
     {"files__index.hnsw__version": "../x"},
     {"files__encoder/config.json__version": "v1"},
     {"files__more.txt": NOTHING},
@@ -193,13 +179,9 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
 ]
 # of a calibration
 WRONG: list[dict[str, Any]] = [
-    {"threshold": None},
     {"threshold": float("nan")},
-    {"logistic": {"slope": 1.0}},
     {"logistic": {"slope": 1.0, "intercept": float("inf")}},
-    {"files": [{"file": "train.tsv"}]},
     {"files": ["train.tsv"]},
-    {"date": 20260102},
 ]
 CALIBRATION = make_calibration().model_dump()
 OUTSIDE = ("../evil", "/evil", "encoder/../evil", "encoder/")
@@ -212,7 +194,6 @@ OUTSIDE = ("../evil", "/evil", "encoder/../evil", "encoder/")
         *(({"calibration": CALIBRATION | wrong}, "`calibration") for wrong in WRONG),
         *(({f"files__{n}": NOTHING}, f"`files` has {n}, which no") for n in OUTSIDE),
         ({"format": 1}, "format 1"),
-        ({"format": "1"}, "it has no `format`"),
         ({"counts": {}}, "`counts.concepts`: Field required"),
     ],
     ids=str,
@@ -230,14 +211,14 @@ def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) 
     content = path.read_bytes()
     expected = read_version(own_kb).manifest
     accepted = 0
-    for place in range(0, len(content), 7):
+    for place in range(0, len(content), 21):
         damaged = bytearray(content)
         damaged[place] ^= 1 << (place % 8)
         path.write_bytes(damaged)
         with suppress(SapbertError):
             assert read_version(own_kb).manifest == expected, place
             accepted += 1
-    assert accepted < len(content) / 70
+    assert accepted < len(content) / 210
 
 
 def test_probe_kb_with_an_index_of_other_names_is_an_error(
@@ -258,7 +239,7 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
         probe_kb(load_kb(own_kb))
 
 
-@pytest.mark.parametrize("value", [-1, -(10**6), 10**6, (1 << 31) - 1])
+@pytest.mark.parametrize("value", [-1, 10**6])
 def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(
     cold_kb: Path, tmp_path: Path, value: int
 ) -> None:

@@ -127,56 +127,6 @@ def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
         assert outline(one) == outline(other)
 
 
-WORDS = ["kalo", "mine", "rusta", "prevol", "tingra", "lomi", "nesta", "volka", "graru"]
-
-
-@pytest.fixture(scope="module")
-def families(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
-    """Concepts that differ in numerals, opposites and letters, ordered by cosine."""
-    concepts = [
-        *(Concept(f"V{n:02}", [f"Velmor syndrome type {n}"]) for n in range(1, 16)),
-        Concept("A1", ["acute rash"]),
-        Concept("L1", ["Tolan fever A"]),
-        *(Concept(f"W{n:02}", [word]) for n, word in enumerate(WORDS)),
-    ]
-    folder = tmp_path_factory.mktemp("families")
-    return load_kb(make_kb(folder, concepts, backend="exact", order="none"))
-
-
-@pytest.mark.parametrize("threshold", [None, 0.0, -1.0])
-def test_mention_whose_nearest_concepts_are_excluded_has_none(
-    families: KnowledgeBase, threshold: float | None
-) -> None:
-    every = families.link(["Velmor syndrome type 99"], k=30, threshold=threshold)[0]
-    assert (every.cui, every.note) == (None, "excluded")
-    # They are shown in their order all the same, and the first ones for any k.
-    scores = [candidate["score"] for candidate in every.candidates]
-    assert scores == sorted(scores, reverse=True)
-    assert every.candidates[0]["cui"].startswith("V")
-    for k in (1, 5, 12):
-        few = families.link(["Velmor syndrome type 99"], k=k, threshold=threshold)[0]
-        assert few.candidates == every.candidates[:k]
-        assert (few.cui, few.note) == (None, "excluded")
-
-
-@pytest.mark.parametrize(
-    ("mention", "excluded"), [("chronic rash", "A1"), ("Tolan fever B", "L1")]
-)
-def test_excluded_concepts_come_after_the_others_that_are_near(
-    families: KnowledgeBase, mention: str, excluded: str
-) -> None:
-    every = families.link([mention], k=30)[0]
-    cuis = [candidate["cui"] for candidate in every.candidates]
-    assert excluded in cuis[1:10]
-    assert every.cui == cuis[0]
-    for k in (1, 5, 12):
-        assert families.link([mention], k=k)[0].candidates == every.candidates[:k]
-    (alone,) = families.link([mention], filter={"allow": [excluded]})
-    assert (alone.cui, alone.note) == (None, "filtered")
-    (alone,) = families.link([mention], filter={"allow": [excluded]}, threshold=1)
-    assert (alone.cui, alone.note) == (None, "excluded")
-
-
 @pytest.mark.parametrize(
     ("score", "note"), [(0.94996, None), (0.94994, "below_threshold")]
 )

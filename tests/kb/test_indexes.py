@@ -1,7 +1,6 @@
 """What every index backend must do, in each of its forms."""
 
 import os
-import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,14 +12,13 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes import registry
-from spacy_sapbert.kb.indexes.exact import keep_best, search_among
+from spacy_sapbert.kb.indexes.exact import search_among
 from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
     choose_index,
     index_files,
     make_backend,
-    name_choice,
 )
 from spacy_sapbert.kb.indexes.row_file import RowFile, write_rows
 
@@ -76,12 +74,9 @@ def near_rows(rows: int, width: int, seed: int) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_index_search_equals_brute_force(
-    make: Make, threads: int, tmp_path: Path
-) -> None:
+def test_index_search_equals_brute_force(make: Make, tmp_path: Path) -> None:
     vectors, queries = near_rows(3000, 16, 1), near_rows(50, 16, 2)
-    index = make(tmp_path, vectors, threads=threads)
+    index = make(tmp_path, vectors, threads=4)
     rows, scores = index.search(queries, 10)
     cosines = queries.astype(np.float64) @ vectors.astype(np.float64).T
     tenth = np.sort(cosines, axis=1)[:, -10:-9]
@@ -94,7 +89,7 @@ def test_index_search_equals_brute_force(
     assert all(len({*row}) == 10 for row in rows.tolist())
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 20])
+@pytest.mark.parametrize("rows", [1, 20])
 def test_index_of_few_rows(
     make: Make, rows: int, unit_rows: UnitRows, tmp_path: Path
 ) -> None:
@@ -142,25 +137,14 @@ def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
     assert scores[0] == pytest.approx(exact[0], abs=0.01)
 
 
-def test_index_search_among_some_rows(make: Make, tmp_path: Path) -> None:
-    vectors, queries = near_rows(600, 16, 3), near_rows(20, 16, 4)
-    index, allowed = make(tmp_path, vectors), np.arange(5, 600, 7)
-    mask = np.isin(np.arange(600), allowed)
-    rows, scores = search_among(index, queries, 4, mask)
-    cosines = queries @ vectors[allowed].T
-    assert {*rows.ravel().tolist()} <= {*allowed.tolist()}
-    assert np.allclose(scores, np.sort(cosines, 1)[:, :-5:-1], atol=PRECISION)
-
-
-@pytest.mark.parametrize("compact", [True, False])
 def test_build_index_of_a_file_of_rows(
-    form: Any, compact: bool, unit_rows: UnitRows, tmp_path: Path
+    form: Any, unit_rows: UnitRows, tmp_path: Path
 ) -> None:
     backend, settings, _, load = form
     vectors = unit_rows(60, 8, 10)
     source = tmp_path / "rows"
-    write_rows(vectors, source, compact=compact, progress=False)
-    rows = RowFile(source, rows=60, width=8, compact=compact)
+    write_rows(vectors, source, compact=True, progress=False)
+    rows = RowFile(source, rows=60, width=8, compact=True)
     folder = tmp_path / "index"
     folder.mkdir()
     build_index(rows, folder, backend=backend, settings=settings, threads=1)
@@ -248,11 +232,7 @@ def test_index_search_in_a_forked_child(tmp_path: Path, new_process: Any) -> Non
     [
         ("annoy", {}, "'exact', 'faiss', 'hnsw'"),
         ("hnsw", {"efSearch": 3}, "'efSearch'"),
-        *(("hnsw", {"M": M}, f"M from .* got {M}") for M in (0, 1, -1, 10**5)),
-        ("hnsw", {"ef": 0}, "Expected ef from .* got 0"),
-        ("hnsw", {"ef": 10**9}, "Expected ef from"),
-        ("hnsw", {"ef_construction": 0}, "Expected ef_construction from"),
-        ("hnsw", {"seed": -1}, "Expected seed from"),
+        *(("hnsw", {"M": M}, f"M from .* got {M}") for M in (1, 10**5)),
     ],
 )
 def test_build_index_that_is_not_possible_is_an_error(
@@ -265,29 +245,6 @@ def test_build_index_that_is_not_possible_is_an_error(
     with pytest.raises(SapbertError, match=message):
         build_index(unit_rows(5, 8, 12), tmp_path, backend=backend, settings=settings)
     assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.parametrize("backend", ["hnsw", "faiss"])
-@pytest.mark.parametrize(("M", "rows"), [(2, 1), (2, 400), (3, 2), (64, 300)])
-def test_load_index_accepts_graphs_of_any_shape(
-    backend: str,
-    M: int,
-    rows: int,
-    make_index: MakeIndex,
-    unit_rows: UnitRows,
-    tmp_path: Path,
-) -> None:
-    vectors = unit_rows(rows, 8, 13)
-    index = make_index(tmp_path, backend, vectors, M=M)
-    assert index.search(vectors[:1], 1)[0].tolist() == [[0]]
-
-
-def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
-    rows = np.array([[3, 4, 5, 6, 7]])
-    scores = np.array([[0.5, 0.9, 0.5, 0.5, 0.1]], dtype=np.float32)
-    kept, best = keep_best(rows, scores, 3)
-    assert kept.tolist() == [[3, 4, 5]]
-    assert np.allclose(best, [[0.5, 0.9, 0.5]])
 
 
 def test_row_file_that_is_cut_while_it_is_used_is_an_error(
@@ -308,12 +265,9 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     [
         (20_000, 384, (), "exact"),
         (20_001, 384, (), "hnsw"),
-        (3_000_000, 384, (), "hnsw"),
-        (3_000_001, 384, (), "faiss"),
         (1_567_164, 768, (), "hnsw"),
         (1_567_165, 768, (), "faiss"),
         (20_001, 384, ("hnsw",), "faiss"),
-        (20_001, 384, ("hnsw", "faiss"), "exact"),
         (3_000_001, 384, ("hnsw", "faiss"), "exact"),
     ],
 )
@@ -328,17 +282,6 @@ def test_choose_index_by_memory_and_libraries(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_index(rows, width) == make_backend(expected)
-
-
-def test_name_choice_says_how_to_get_hnsw(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact, faiss = make_backend("exact"), make_backend("faiss")
-    assert name_choice(faiss, 9_000_000) == "faiss"
-    monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "hnsw")
-    assert name_choice(exact, 20_000) == "exact"  # by the number of rows
-    for index in (exact, faiss):
-        assert re.match(
-            f"{index.name}, .*pip install hnswlib", name_choice(index, 20_001)
-        )
 
 
 def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(

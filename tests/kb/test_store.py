@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.building.store_writer import create_store
 from spacy_sapbert.kb.database import Database
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.layout import STORE_FILE
@@ -39,18 +38,6 @@ def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) 
         store.query("DELETE FROM concepts")
 
 
-def test_build_store_repeated_concept_is_an_error(
-    few_concepts: list[Concept], tmp_path: Path
-) -> None:
-    with create_store(tmp_path / STORE_FILE) as writer:
-        writer.add(few_concepts[0], [0, 1, 2, 3])
-        with pytest.raises(SapbertError, match="C0000001 comes twice"):
-            writer.add(few_concepts[0], [0, 1, 2, 3])
-    missing = tmp_path / "missing" / STORE_FILE
-    with pytest.raises(SapbertError, match=r"E004.*missing"), create_store(missing):
-        pass
-
-
 WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
 # Six trunks, and under each six branches; some share names, one has none to read.
 CONCEPTS = [
@@ -69,7 +56,7 @@ CONCEPTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["exact", "hnsw", "faiss"])
+@pytest.fixture(scope="module", params=["hnsw", "faiss"])
 def built(request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
     folder = tmp_path_factory.mktemp("related")
     return make_kb(folder, CONCEPTS, backend=request.param)

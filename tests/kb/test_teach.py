@@ -20,14 +20,11 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
-from spacy_sapbert.kb.folder.layout import FILE
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
 from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import (
-    compute_digest,
     list_history,
     list_versions,
-    read_current,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
@@ -185,24 +182,6 @@ def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb: Path) -> None:
     assert kb["L2"].aliases == ["Other"]
     assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
     assert kb.manifest.taught is None
-
-
-def test_teach_replaces_what_was_taught_before_unless_it_is_added(
-    own_kb: Path, tmp_path: Path
-) -> None:
-    sugar, hot = (
-        make_document(("sugar", "C0000005")),
-        make_document(("hot", "C0000004")),
-    )
-    once, _ = teach_documents(load_kb(own_kb), [hot], output=tmp_path / "a", force=True)
-    kb, _ = teach_documents(load_kb(own_kb), [sugar], force=True)
-    kb, report = teach_documents(kb, [hot], force=True)
-    assert report.counts.dropped == 1
-    assert read_counts(kb, ["sugar", "hot"]) == [{}, {"C0000004": 1}]
-    assert learned_files(kb) == learned_files(once)
-    kb, report = teach_documents(kb, [sugar], force=True, add=True)
-    assert report.counts.dropped == 0
-    assert read_counts(kb, ["sugar", "hot"]) == [{"C0000005": 1}, {"C0000004": 1}]
 
 
 def test_teach_lists_contradictions_and_what_became_wrong(
@@ -458,23 +437,6 @@ def test_teach_command_reads_links_that_were_corrected(
     assert load_kb(own_kb).manifest.taught is None
 
 
-def test_teach_command_that_brings_nothing_changes_nothing(
-    own_kb: Path, annotated_file: Path
-) -> None:
-    result = invoke("teach", own_kb, annotated_file, "--prefix", "x:", code=1)
-    assert "E362" in result.output
-    digest = load_kb(own_kb).manifest.digest
-    names = "doc\tmention\tids\n1\tfever\tC0000004\n2\taspirin\tC0000006\n"
-    path = annotated_file.with_name("names.tsv")
-    path.write_text(names)
-    assert "was not changed" in invoke("teach", own_kb, path, code=0).output
-    assert load_kb(own_kb).manifest.digest == digest
-    output = annotated_file.with_name("taught")
-    result = invoke("teach", own_kb, path, "--output", output, code=1)
-    assert f"{output} was not written" in " ".join(result.output.split())
-    assert not output.exists()
-
-
 def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
     taught_kb: Path, annotated_file: Path, tmp_path: Path
 ) -> None:
@@ -485,29 +447,6 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
     ):
         result = invoke(*arguments, code=1)
         assert "E364" in result.output
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"taught": {"trees": []}},
-        {"taught": {"trees": ["unheard_of>0: 0 1"]}},
-        {"threshold": 2.0},
-        {"chance": {"margin": 1e300}},
-        {"code": "import os"},
-    ],
-)
-def test_load_kb_with_a_crafted_order_is_an_error(
-    taught_kb: Path, change: dict[str, Any], tmp_path: Path
-) -> None:
-    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    path = kb / read_current(kb) / FILE
-    data = json.loads(path.read_text("utf8"))
-    data["overlay"]["ranker"] |= change
-    data["digest"] = compute_digest(data)
-    path.write_text(json.dumps(data), "utf8")
-    with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):
-        load_kb(kb)
 
 
 def test_teaching_page_commands_run_on_the_sample(
