@@ -39,7 +39,6 @@ def spark(
         try:
             session = (
                 SparkSession.builder.master("local-cluster[2,1,1024]")
-                .config("spark.task.maxFailures", "2")  # 4, but for the time
                 .config("spark.ui.enabled", "false")
                 .config("spark.driver.memory", "512m")
                 .config("spark.executor.memory", "512m")
