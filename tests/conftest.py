@@ -454,12 +454,18 @@ def demo_folder(
     make_once: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
+    """A folder with models/sample/kb, as the demo makes it, but for the encoder.
+
+    Its order is learned of fewer mentions, which takes a few seconds.
+    """
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     def build(folder: Path) -> None:
         concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
-        make_kb(folder, concepts, backend="exact", engine="auto")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("spacy_sapbert.kb.order.names.MOST_NAMES", 500)
+            patch.setattr("spacy_sapbert.kb.order.names.MOST_OTHERS", 100)
+            make_kb(folder, concepts, backend="exact", engine="auto")
 
     folder = tmp_path_factory.mktemp("demo")
     kb = folder / "models" / "sample" / "kb"
