@@ -3,12 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
 import srsly
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf8")
-TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
 def test_contributing_names_files_that_exist() -> None:
@@ -31,11 +29,3 @@ def test_public_workflow_runs_what_ci_runs() -> None:
     workflow = srsly.read_yaml(ROOT / ".github" / "workflows" / "ci.yml")
     steps = [step.get("run") for step in workflow["jobs"]["run"]["steps"]]
     assert ".ci/run" in steps
-
-
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_issue_templates_ask_for_info(path: Path) -> None:
-    template = srsly.read_yaml(path)
-    fields = {item.get("id"): item for item in template.get("body", ())}
-    if path.stem != "config":
-        assert "`spacy sapbert info" in fields["info"]["attributes"]["label"]

@@ -150,11 +150,6 @@ def test_files_that_are_no_modules_are_in_the_wheel() -> None:
     assert {n for n in others if not any(fnmatch(n, p) for p in patterns)} == set()
 
 
-def test_module_names_say_what_is_in_them() -> None:
-    names = {part for path in read_files() for part in Path(path).with_suffix("").parts}
-    assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
-
-
 def test_nothing_is_pickled_or_evaluated() -> None:
     for path, node in parse_files():
         assert not name_modules(node) & {"pickle", "cloudpickle", "dill", "joblib"}, (
@@ -185,33 +180,3 @@ def test_tests_start_processes_through_one_fixture() -> None:
                 assert not (
                     isinstance(node, ast.Attribute) and starts.match(ast.unparse(node))
                 ), f"{path}:{node.lineno}"
-
-
-def read_text(node: ast.expr) -> str:
-    """Return a text of the code, with * for the values in it; "" = no text."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        text = read_text(node.func.value) if node.func.attr == "format" else ""
-        return re.sub(r"\{\w+[^{}]*\}", "*", text)
-    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    values = [getattr(part, "value", None) for part in parts]
-    if isinstance(node, ast.JoinedStr) or isinstance(values[0], str):
-        return "".join(v if isinstance(v, str) else "*" for v in values)
-    return ""
-
-
-def read_messages(source: str) -> Iterator[tuple[str, str]]:
-    """Yield the code and the text of each error and warning of a module."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            text = "".join(read_text(argument) for argument in node.args[:2])
-            if found := re.match(r"\[?([EW]\d{3})(?:\] )?(.+)", text, re.DOTALL):
-                yield found[1], found[2]
-
-
-def test_every_error_text_has_one_code() -> None:
-    codes: dict[str, set[str]] = {}
-    for source in read_files().values():
-        for code, text in read_messages(source):
-            codes.setdefault(text, set()).add(code)
-    assert len(codes) > 200
-    assert {text: some for text, some in codes.items() if len(some) > 1} == {}

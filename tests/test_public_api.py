@@ -13,12 +13,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("name", spacy_sapbert.PUBLIC)
-def test_public_name_is_exported(name: str) -> None:
-    assert getattr(spacy_sapbert, name).__name__ == name
-    assert name in dir(spacy_sapbert)
-
-
 def test_import_of_the_package_is_light(new_process: Any) -> None:
     code = (
         "import sys, spacy_sapbert; "

@@ -79,19 +79,6 @@ def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
             assert heading in [title.replace(" ", "-") for title in plain], link
 
 
-@pytest.mark.parametrize("command", PROJECT["commands"], ids=lambda c: c["name"])
-def test_project_commands_declare_inputs_and_outputs(
-    command: dict,
-) -> None:
-    assert re.fullmatch(r".+ -> .+", command["help"])
-    # without outputs a command always runs
-    assert bool(command.get("outputs")) == (command["name"] not in ("check", "serve"))
-    # a changed comment in the code would train again
-    sources = ("spacy_sapbert", "training/")
-    deps = [dep for dep in command.get("deps", []) if not dep.endswith(".cfg")]
-    assert not any(dep.startswith(sources) for dep in deps)
-
-
 def test_project_all_checks_first_with_the_settings_of_training() -> None:
     assert PROJECT["workflows"]["all"][0] == "check"
     scripts = {each["name"]: each["script"][0].split() for each in PROJECT["commands"]}

@@ -66,7 +66,7 @@ def test_update_moves_all_ids_with_a_replacement(
 ) -> None:
     app = typer.Typer()
     app.command()(update.main)
-    words = [thousand_names_kb, tmp_path / "out", "--links", 2_000, "--share", 0.1]
+    words = [thousand_names_kb, tmp_path / "out", "--links", 600, "--share", 0.2]
     run = invoke(*words, app=app, code=0)
     lines = [line.strip("| ").split("|") for line in run.output.splitlines()]
     cells = {line[0].strip(): line[1].strip() for line in lines if len(line) == 2}

@@ -44,10 +44,8 @@ def find(features: NameFeatures, text: str) -> dict[str, tuple[str, str]]:
     ("text", "word", "expected"),
     [
         ("A heart attack, then.", "heart", ("B-DISO", "DISO")),
-        ("A heart attack, then.", "attack", ("L-DISO", "DISO")),
         ("then Aspirin.", "Aspirin", ("U-CHEM", "CHEM")),
         ("The blue thing stayed.", "stayed", ("", "")),
-        ("an MI today", "MI", ("U-DISO", "")),
         ("do re mi fa", "mi", ("", "")),  # an abbreviation is written exactly so
         ("lung-cancers", "lung", ("B-DISO", "DISO")),
         ("Acetylsalicylic acid (ASA) helps. ASA is cheap.", "ASA", ("A-CHEM",) * 2),

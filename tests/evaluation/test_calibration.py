@@ -20,7 +20,7 @@ from spacy_sapbert.evaluation.calibration import (
     sort_scores,
 )
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.kb.folder.records import Calibration, Logistic
+from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.probability import (
     fit_logistic,
@@ -193,15 +193,6 @@ def test_calibrate_returns_what_is_measured_at_the_threshold(
 
 def known(found: dict[str, Any]) -> Calibration:
     return Calibration.model_validate(found)
-
-
-def test_calibrate_finds_the_probability_of_the_sample() -> None:
-    found = calibrate(sample_scores(20_000), {}, F1)
-    assert found["logistic"]["slope"] == pytest.approx(12, rel=0.05)
-    assert score_probability(
-        Logistic.model_validate(found["logistic"]), 0.7
-    ) == pytest.approx(0.5, abs=0.02)
-    assert found["calibration_error"] < 0.01
 
 
 def test_calibrate_checks_a_calibration_on_other_mentions() -> None:

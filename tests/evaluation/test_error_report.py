@@ -18,7 +18,7 @@ from spacy_sapbert.evaluation.diagnose import (
     info_finder,
     is_short_form,
 )
-from spacy_sapbert.evaluation.error_report import find_errors, find_missed_concepts
+from spacy_sapbert.evaluation.error_report import find_errors
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
 from spacy_sapbert.formats.gold import GoldMention
@@ -94,16 +94,6 @@ def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, list[dict], dict]
     return Page(html.read_text("utf8")), rows, data
 
 
-def test_find_missed_concepts_returns_what_only_exact_search_finds(
-    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
-) -> None:
-    mentions = ["fever", "...", "MI", "aspirin"]
-    assert find_missed_concepts(kb, mentions, {}) == {}
-    missed = find_missed_concepts(incomplete_kb, mentions, {"C0000004": "X"})
-    assert missed == {"fever": {"X"}}
-    assert find_missed_concepts(incomplete_kb, [], {}) == {}
-
-
 def test_find_errors_names_what_the_index_misses_under_a_learned_order(
     make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
 ) -> None:
@@ -162,20 +152,6 @@ def test_error_report_counts_what_evaluate_does_not_count(
                 assert answer[key] in page.text
     for cause, count in data["causes"].items():
         assert f"{cause}{count}{count / len(rows):.1%}" in page.text.replace(" %", "%")
-
-
-def test_error_report_lists_the_rank_of_the_right_answer(
-    sample_kb: Path, gold_file: Path
-) -> None:
-    page, rows, _ = report(sample_kb, gold_file, "--k", 1)
-    ties = [row for row in rows if row["cause"] == "tie"]
-    assert [(row["line"], row["rank"]) for row in ties] == [(3, 1), (4, 2), (5, 1)]
-    # Only one answer is asked for; the first right one is added.
-    found = [(a["rank"], a["cui"], a["right"]) for a in ties[1]["answers"]]
-    assert found == [(1, "C0000001", False), (2, "C0000002", True)]
-    assert ties[0]["gold"] == [["C0000001"]]
-    assert ties[0]["gold_names"] == ["Myocardial infarction"]
-    assert "gold.tsv:3, gold.tsv:5" in page.text
 
 
 def test_error_report_page_loads_nothing_and_escapes_the_data(

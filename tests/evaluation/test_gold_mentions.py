@@ -12,7 +12,6 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_pairs,
 )
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.formats.mention_tables import looks_like_ids
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 
@@ -20,20 +19,6 @@ HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 def write(path: Path, text: str) -> Path:
     path.write_text(text, "utf8")
     return path
-
-
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        ("C0003864", True),
-        ("MESH:D012175+OMIM:612446", True),
-        ("613825", True),
-        ("C7 deficiency", False),
-        ("GYKI-41 900", False),
-    ],
-)
-def test_looks_like_ids_needs_long_numbers(field: str, expected: bool) -> None:
-    assert looks_like_ids(field) == expected
 
 
 def test_read_mentions_reads_a_table(tmp_path: Path) -> None:

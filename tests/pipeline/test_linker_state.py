@@ -74,24 +74,6 @@ def test_linker_options_are_properties(sample_kb: Path) -> None:
     linker.note_of_mine = "any other attribute"
 
 
-def test_linker_saves_options_that_were_set_and_the_config_wins(
-    own_kb: Path, tmp_path: Path
-) -> None:
-    nlp = make_nlp(own_kb, label_types={"X": ["T047"]})
-    linker: Any = nlp.get_pipe("sapbert_linker")
-    linker.threshold, linker.filter = 0.25, {"deny": ["C0000001"]}
-    linker.label_types = {"X": ["T047"], "Y": ["T184"]}
-    nlp.to_disk(tmp_path / "saved")
-    loaded: Any = spacy.load(tmp_path / "saved").get_pipe("sapbert_linker")
-    assert loaded.options == linker.options
-    override = {"components.sapbert_linker.threshold": 0.5}
-    loaded = spacy.load(tmp_path / "saved", config=override).get_pipe("sapbert_linker")
-    assert (loaded.threshold, loaded.filter.deny) == (0.5, ("C0000001",))
-    again = make_nlp(own_kb, label_types={"X": ["T047"]})
-    again.from_bytes(nlp.to_bytes())
-    assert again.get_pipe("sapbert_linker").options == linker.options
-
-
 @pytest.mark.parametrize("how", ["disk", "bytes"])
 def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
     own_kb: Path, other_kb: Path, tmp_path: Path, how: str

@@ -134,12 +134,6 @@ def test_detector_has_settings_for_label_and_length():
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("heart", "X"), ("MI", "X")]
 
 
-def test_detector_uses_the_stop_words_of_the_pipeline():
-    nlp = make_pipeline()
-    nlp.vocab["gout"].is_stop = True
-    assert texts(nlp("gout or fever")) == ["fever"]
-
-
 make_blank = cache(spacy.blank)
 
 

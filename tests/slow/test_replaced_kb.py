@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,17 +108,6 @@ def read(folder: Path, stop: threading.Event, answers: Counter[str]) -> None:
             answers[own[0] if own else "a thread failed"] += 1
         except Exception as error:
             answers[f"{type(error).__name__}: {error}"] += 1
-
-
-def test_find_version_finds_answers_of_two_versions(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
-    one, other = make_concepts("A"), make_concepts("B")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "mixed").mkdir()
-    assert find_version(load_kb(make_kb(tmp_path / "b", other))) == "B"
-    mixed = load_kb(make_kb(tmp_path / "mixed", one[:5] + other[5:]))
-    assert find_version(mixed) == "mixed"
 
 
 def test_readers_get_answers_of_one_version_while_others_write(

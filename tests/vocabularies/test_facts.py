@@ -5,13 +5,9 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.facts import (
-    ABOVE,
-    ALSO,
     CODE,
     DEFINITION,
-    KEEP,
     NAME,
-    NODE,
     PARENT,
     REPLACED_BY,
     Fact,
@@ -20,9 +16,9 @@ from spacy_sapbert.vocabularies.facts import (
 from spacy_sapbert.vocabularies.report import Report
 
 
-def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
+def build(*found: Fact) -> tuple[list[Concept], dict[str, int]]:
     report = Report()
-    concepts = list(build_concepts(found, report, gate=gate))
+    concepts = list(build_concepts(found, report))
     return concepts, report.to_json()["dropped"]
 
 
@@ -61,37 +57,6 @@ def test_build_concepts_sorts_by_id_and_names_by_rank() -> None:
         "names without a letter or digit": 1,
         "repeated names": 1,
     }
-
-
-def test_build_concepts_needs_keep_behind_a_gate() -> None:
-    concepts, dropped = build(*named("A", "B"), Fact("A", KEEP), gate="unknown ones")
-    assert [each.cui for each in concepts] == ["A"]
-    assert dropped == {"unknown ones": 1}
-
-
-def test_build_concepts_finds_parents_by_nodes() -> None:
-    concepts, _ = build(
-        *named("A", "B", "C"),
-        Fact("n1", ABOVE, "n2"),
-        Fact("n2", ABOVE, "no node"),
-        Fact("A", NODE, "n1"),
-        Fact("B", NODE, "n1"),
-        Fact("C", NODE, "n2"),
-        Fact("B", NODE, "n2"),
-    )
-    assert [each.parents for each in concepts] == [["B", "C"], ["C"], []]
-
-
-def test_build_concepts_also_adds_no_name() -> None:
-    ((concept,), dropped) = build(
-        Fact("A", NAME, "a", 0, "S", "ENG"),
-        Fact("A", ALSO, "a", 0, "T"),
-        Fact("A", ALSO, "b", 0, "T"),
-    )
-    assert concept == Concept(
-        "A", ["a"], languages={"ENG": [0]}, sources={"S": [0], "T": [0]}
-    )
-    assert dropped == {}
 
 
 @given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))

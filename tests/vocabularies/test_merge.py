@@ -27,22 +27,6 @@ CONCEPTS = st.builds(
 )
 
 
-def test_unite_vocabularies_prefers_the_first_name_and_definition() -> None:
-    one = Concept("A", ["x", "y"], ["T1"], {"S": ["1"]}, ["P"], None, ["R"])
-    two = Concept("A", ["z", "x"], ["T2"], {"S": ["2", "1"], "U": ["3"]}, ["Q"], "two")
-    three = Concept("A", ["w"], definition="three")
-    (united,) = unite_vocabularies([[one], [two], [three]])
-    assert united == Concept(
-        "A",
-        ["x", "y", "z", "w"],
-        types=["T1", "T2"],
-        codes={"S": ["1", "2"], "U": ["3"]},
-        parents=["P", "Q"],
-        definition="two",
-        retired=["R"],
-    )
-
-
 @given(st.lists(CONCEPTS, min_size=1, max_size=4))
 def test_unite_vocabularies_merges_languages_and_sources_of_any_names(
     concepts: list[Concept],

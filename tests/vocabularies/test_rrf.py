@@ -175,11 +175,6 @@ def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -
     assert names == {"MESH:D006321": ["Heart"]}
 
 
-def test_read_rrf_pattern_that_is_invalid_is_an_error(tmp_path: Path) -> None:
-    write_conso(tmp_path, atom(HEART, "Heart"))
-    assert fail(tmp_path, cui_pattern="C(").startswith("[E331]")
-
-
 NAMES = st.text(st.characters(exclude_characters="|\n", exclude_categories=["Cs"]))
 
 
