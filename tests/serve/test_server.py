@@ -215,8 +215,6 @@ def open_places(client: Client, reviewer: str) -> dict[str, list[Any]]:
     return {one["mention"]["text"].lower(): one["places"] for one in found}
 
 
-
-
 def link_first(client: Client, mention: str) -> Any:
     (linked,) = client.post("/mentions", {"mentions": [mention]}).json()["mentions"]
     return linked["cui"]
