@@ -6,14 +6,12 @@ and the like.
 """
 
 import errno
-import importlib
 import os
 import shutil
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,23 +67,6 @@ def run_in_fork(work: Callable[[], int]) -> int:
         traceback.print_exc()
     finally:
         os._exit(code)
-
-
-def import_once(work: Callable[[], object], note: Path) -> None:
-    """Import what some work imports, so that not each of its forks does."""
-
-    def list_modules() -> int:
-        try:
-            work()
-        finally:
-            note.write_text("\n".join(sys.modules), "utf8")
-        return DONE
-
-    assert run_in_fork(list_modules) == DONE
-    for name in note.read_text("utf8").split():
-        with suppress(ImportError):  # names that are no modules of a file
-            importlib.import_module(name)
-    note.unlink()
 
 
 def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:

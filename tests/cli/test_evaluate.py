@@ -1,6 +1,4 @@
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation import calibration
 from spacy_sapbert.evaluation.calibration import read_gold_files
 from spacy_sapbert.io.reading import file_digest
@@ -18,7 +15,6 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.probability import log_odds
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
-from tests.faults import DONE, KILLED, REFUSED, import_once, stop_at
 
 SENTINEL = "xyzzy"
 GOLD = f"""mention\tids
@@ -137,39 +133,6 @@ def test_evaluate_of_ids_in_another_form_is_an_error(
     assert "the concepts of 0.0%" in output
 
 
-def stop_evaluations(kb: Path, gold: Path, work: Path) -> None:
-    """Stop an evaluation at many writes: each output is whole, or there is none."""
-
-    def write_all(folder: Path) -> None:
-        outputs = ["--output", folder / "e.json", "--predictions", folder / "p.jsonl"]
-        outputs += ["--errors", folder / "e.html", "--errors", folder / "e.jsonl"]
-        app([str(word) for word in ("evaluate", kb, gold, "--quiet", *outputs)])
-
-    import_once(lambda: write_all(work / "whole"), work / "modules")
-    whole = {path.name: path.read_bytes() for path in (work / "whole").iterdir()}
-    assert len(whole) == 4
-    few = range(1, 60, 13)
-    moments = {"kill": few, "full": few, "limit": (700, 1_000_000)}
-    for how, each in moments.items():
-        ends, written = set(), set()
-        for moment in each:
-            folder = work / "out"
-            ends.add(stop_at(how, moment, lambda: write_all(folder)))  # noqa: B023
-            for path in folder.glob("[!.]*"):
-                assert path.read_bytes() == whole[path.name], (how, moment)
-                written.add(path.name)
-            shutil.rmtree(folder, ignore_errors=True)
-        assert ends == {DONE, KILLED if how == "kill" else REFUSED}, how
-        assert written == {*whole}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_evaluate_stopped_at_any_write_leaves_whole_outputs(
-    sample_kb: Path, gold_file: Path, tmp_path: Path, new_process: Any
-) -> None:
-    new_process.call(stop_evaluations, sample_kb, gold_file, tmp_path)
-
-
 def calibrate(*arguments: Any) -> dict[str, Any]:
     result = invoke("calibrate", *arguments, "--json", code=0)
     return dict(json.loads(result.stdout))
@@ -239,22 +202,6 @@ def test_calibrate_changes_only_the_version_that_was_scored(
     done = invoke("calibrate", own_kb, annotated_file, code=1)
     assert "[E550]" in done.output
     assert read_version(own_kb).name == "v2"
-
-
-def test_calibrate_never_changes_an_installed_kb(
-    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Point:
-        def load(self) -> Path:
-            return own_kb
-
-    monkeypatch.setattr(
-        "spacy_sapbert.kb.folder.versions.installed_kbs", lambda: {"umls": Point()}
-    )
-    before = read_version(own_kb)
-    assert "E586" in invoke("calibrate", "umls", annotated_file, code=1).output
-    invoke("calibrate", "umls", annotated_file, "--dry-run", code=0)
-    assert read_version(own_kb) == before
 
 
 @pytest.fixture

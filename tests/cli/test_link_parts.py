@@ -1,6 +1,5 @@
-"""`link --shard-size`: stopped in every way, it goes on to the same bytes."""
+"""`link --shard-size` and `--n-process`: what is left of a run that ended, and resumed."""
 
-import json
 import os
 import re
 import runpy
@@ -13,12 +12,10 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from tests.commands import invoke
-from tests.faults import DONE, KILLED, REFUSED, import_once, stop_at
 
 SENTINEL = "SENTINELTEXT"
 
@@ -50,41 +47,6 @@ def test_link_parts_equal_one_file(lines, sample_kb, tmp_path, whole):
     assert b"".join(parts) == single.read_bytes()
     assert [len(part.splitlines()) for part in parts] == [2, 2, 2, 1]
     assert SENTINEL.encode() not in whole["_state.json"]
-
-
-def stop_linking(words, output, whole):
-    """Stop the command at many writes; what its state lists is complete."""
-    listed = {}
-
-    def link(folder):
-        app([*words, "--output", str(folder)])
-
-    import_once(lambda: link(output / "first"), output / "modules")
-    for how, few in (("kill", range(1, 1000, 8)), ("full", range(1, 1000, 19))):
-        listed[how] = []
-        for moment in few:
-            folder = output / f"{how}-{moment}"
-            end = stop_at(how, moment, lambda folder=folder: link(folder))
-            if end == DONE:
-                break
-            assert end in (KILLED, REFUSED)
-            left = contents(folder) if folder.is_dir() else {}
-            parts = json.loads(left.get("_state.json", '{"parts": []}'))["parts"]
-            assert all(left[part["file"]] == whole[part["file"]] for part in parts)
-            listed[how].append(len(parts))
-            assert stop_at("kill", 1000, lambda folder=folder: link(folder)) == DONE
-            assert contents(folder) == whole, moment
-    assert {*listed["kill"]} == {0, 1, 2, 3, 4}
-    assert len({*listed["full"]}) > 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_link_parts_stopped_at_any_moment_resume_to_the_same_bytes(
-    lines, sample_kb, tmp_path, whole, new_process
-):
-    words = arguments(lines, sample_kb, tmp_path)
-    at = words.index("--output")
-    new_process.call(stop_linking, [*words[:at], *words[at + 2 :]], tmp_path, whole)
 
 
 @pytest.fixture

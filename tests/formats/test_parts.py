@@ -1,6 +1,7 @@
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -20,14 +21,10 @@ from spacy_sapbert.formats.parts import (
     read_state,
     write_parts,
 )
-from spacy_sapbert.io import writing
+from tests.faults import DONE, ENDS, stop_at
 
 COMMAND = {"k": 10, "kb": "x"}
 DOCUMENTS = [Document(number, f"text {number}") for number in range(7)]
-
-
-class KilledError(BaseException):
-    """Stands for the end of the process."""
 
 
 def write_texts(documents: Any, file: IO[bytes]) -> Any:
@@ -44,12 +41,11 @@ def run(
     *,
     size: int = 3,
     force: bool = False,
-    write: Any = write_texts,
 ) -> None:
     with lock_folder(folder):
         state = open_state(folder, {**COMMAND, "size": size}, force=force)
         write_parts(
-            folder, state, documents, size=size, suffix=".txt", write_part=write
+            folder, state, documents, size=size, suffix=".txt", write_part=write_texts
         )
 
 
@@ -80,50 +76,32 @@ def test_parts_have_every_document_once_and_in_order(
     assert contents(folder) == before
 
 
-def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def stop_parts(work: Path) -> None:
+    """Stop runs at every write; what the state lists then is complete."""
+    run(work / "whole")
+    whole = contents(work / "whole")
+    for how in ("kill", "full"):
+        listed = set()
+        for moment in count(1):
+            folder = work / f"{how}-{moment}"
+            end = stop_at(how, moment, partial(run, folder))
+            left = contents(folder) if folder.is_dir() else {}
+            parts = json.loads(left.get(STATE_FILE, '{"parts": []}'))["parts"]
+            assert all(left[part["file"]] == whole[part["file"]] for part in parts)
+            listed.add(len(parts))
+            if end == DONE:
+                break
+            assert end in ENDS[how]
+            run(folder)
+            assert contents(folder) == whole, (how, moment)
+        assert listed == {0, 1, 2, 3}, how
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_parts_stopped_at_any_write_go_on_to_the_same_bytes(
+    tmp_path: Path, new_process: Any
 ) -> None:
-    """Before and after each file takes its name, and inside of each document."""
-    whole = tmp_path / "whole"
-    run(whole)
-    moments = 0
-    for moment in count(1):
-        left = moment
-
-        def tick() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise KilledError
-
-        def replace(
-            old: Any, new: Any, *, real: Any = os.replace, tick: Any = tick
-        ) -> None:
-            tick()
-            real(old, new)
-            tick()
-
-        def write(documents: Any, file: IO[bytes], *, tick: Any = tick) -> Any:
-            def watch() -> Any:
-                for document in documents:
-                    tick()
-                    yield document
-
-            return write_texts(watch(), file)
-
-        folder = tmp_path / str(moment)
-        monkeypatch.setattr(writing.os, "replace", replace)
-        try:
-            run(folder, write=write)
-        except KilledError:
-            moments += 1
-        else:
-            break
-        finally:
-            monkeypatch.undo()
-        run(folder)
-        assert contents(folder) == contents(whole), moment
-    assert moments == 7 + 2 * (1 + 3 + 3 + 1)
+    new_process.call(stop_parts, tmp_path)
 
 
 def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path: Path) -> None:
