@@ -93,23 +93,6 @@ def test_signal_removes_the_part_of_link(exported_kb, tmp_path, new_process):
 
 
 @POSIX
-def test_second_hangup_while_python_exits_changes_nothing(
-    exported_kb, tmp_path, new_process
-):
-    """A terminal that is closed sends two."""
-    process, _ = start_link(new_process, exported_kb, tmp_path / "out.jsonl")
-    process.send_signal(signal.SIGHUP)
-    while b"Stopped" not in process.stderr.readline():
-        pass
-    code = None
-    while code is None:  # as long as it takes to exit
-        process.send_signal(signal.SIGHUP)
-        time.sleep(0.001)
-        code = process.poll()
-    assert code == 129
-
-
-@POSIX
 def test_signal_that_is_ignored_stays_ignored(exported_kb, tmp_path, new_process):
     output = tmp_path / "out.jsonl"
     process, part = start_link(
@@ -278,6 +261,15 @@ def test_help_needs_neither_spacy_nor_torch(new_process):
     )
     done = new_process.run([sys.executable, "-c", script])
     assert done.stdout.strip() == "0 []"
+
+
+def test_long_help_has_panels():
+    output = invoke("link", "--help", code=0).output
+    panels = [line for line in output.splitlines() if re.match(r"[A-Z][\w ]+:$", line)]
+    assert panels == [
+        *("Arguments:", "Options:", "Input:", "Linking:"),
+        *("Only these concepts and names:", "Output:", "Running:"),
+    ]
 
 
 @pytest.mark.parametrize(

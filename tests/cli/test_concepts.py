@@ -27,10 +27,6 @@ is_a: X:1
 run_concepts = partial(invoke, "concepts")
 
 
-def names_in(path: Path) -> list[list[str]]:
-    return [concept.aliases for concept in read_concepts(path)]
-
-
 @pytest.fixture
 def obo(tmp_path: Path) -> Path:
     path = tmp_path / "small.obo"
@@ -97,24 +93,6 @@ def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
     assert inputs[2]["counts"] == {"retired ids added": 1}
     assert inputs[2]["dropped"] == {"retired ids that lead to no concept": 1}
     assert "names added" in result.output
-
-
-def test_concepts_lists_conflicts_of_mapped_vocabularies(
-    obo: Path, tmp_path: Path
-) -> None:
-    base, conflicts = tmp_path / "base.jsonl", tmp_path / "conflicts.tsv"
-    base.write_text(
-        '{"cui": "C0015967", "name": "Febris"}\n{"cui": "C1", "name": "pyrexia"}\n'
-    )
-    output = tmp_path / "c.jsonl"
-    options = ("--xrefs", obo, "--conflicts", conflicts, "--add-unmapped", "-o", output)
-    run_concepts(base, *options, code=0)
-    assert names_in(output) == [["Febris", "fever"], ["pyrexia"], ["X-ray burn"]]
-    assert conflicts.read_text().splitlines() == [
-        "rule\tid\tconcepts\tname",
-        "names of other concepts\tX:1\tC0015967|C1\tpyrexia",
-    ]
-    assert "E003" in run_concepts(base, *options).output
 
 
 def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:

@@ -258,12 +258,6 @@ def test_explain_runs_the_pipeline_on_the_context(
     assert facts(result.stdout)["long form"] == "heart attack, linked instead"
 
 
-def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
-    setting = 'label_types={"SIGN": ["T070"]}'
-    result = run_explain(cold_kb, "cold", "--label", "SIGN", "--setting", setting)
-    assert facts(result.stdout)["concept"] == "C1 Cold temperature"
-
-
 run_regress = partial(invoke, "regress")
 
 

@@ -251,13 +251,6 @@ def test_link_parquet_reads_any_type_and_keeps_columns(
         ]
 
 
-def test_link_ids_that_come_twice_are_counted(sample_kb: Path, tmp_path: Path) -> None:
-    rows = [{"text": "", "id": id} for id in (1, "b", "1", "b")]
-    path = write_lines(tmp_path / "a.jsonl", *rows)
-    with pytest.warns(UserWarning, match=r"W534.* one: 2, first at a\.jsonl:3\."):
-        link(sample_kb, path)
-
-
 def test_link_on_error_skip_leaves_out_bad_lines(
     sample_kb: Path, tmp_path: Path
 ) -> None:

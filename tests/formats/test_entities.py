@@ -78,25 +78,3 @@ def test_entities_scores_that_are_no_numbers_are_none(
     doc.ents = [Span(doc, 0, 1, label="X")]
     doc.ents[0]._.candidates = [{"cui": "C1", "score": score}]
     assert describe_entities(doc)[0]["candidates"] == [{"cui": "C1", "score": None}]
-
-
-@pytest.mark.parametrize(
-    ("cui", "note", "expected"),
-    [
-        ("C1", None, "id"),
-        ("C2", None, "preferred"),
-        ("C9", None, None),
-    ],
-)
-def test_entities_have_the_tie_of_the_concept_or_the_first_candidate(
-    doc: Doc, cui: str | None, note: str | None, expected: str | None
-) -> None:
-    doc.ents = [Span(doc, 0, 1, label="X")]
-    ties = ["id", "preferred"]
-    doc.ents[0]._.candidates = [
-        {**candidate, "tie": tie}
-        for candidate, tie in zip(CANDIDATES, ties, strict=True)
-    ]
-    doc.ents[0]._.cui, doc.ents[0]._.link_note = cui, note
-    (entity,) = describe_entities(doc)
-    assert entity["tie"] == expected

@@ -23,18 +23,6 @@ def test_write_table_replaces_tabs_and_line_ends(tmp_path: Path) -> None:
     assert document.mentions[0].mention == "left and right knee"
 
 
-@pytest.mark.parametrize(
-    ("name", "lang", "code"),
-    [("gold.json", "en", "E110"), ("gold.spacy", "nolanguage", "E331")],
-)
-def test_convert_corpus_with_a_bad_output_writes_nothing(
-    tmp_path: Path, name: str, lang: str, code: str
-) -> None:
-    with pytest.raises(SapbertError, match=code):
-        convert_corpus([], tmp_path / name, lang=lang)
-    assert not list(tmp_path.iterdir())
-
-
 CANCER = "Breast and ovarian  cancer."
 
 

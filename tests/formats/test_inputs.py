@@ -132,6 +132,12 @@ def test_parquet_that_unpacks_to_far_more_is_an_error(
         list(read_documents(list_inputs([path]), longest=1_000))
 
 
+def test_parquet_partition_is_the_name_of_folders() -> None:
+    name = "a%20b=1=2/c=x%2Fy/year=__HIVE_DEFAULT_PARTITION__/part-0.parquet"
+    expected = {"a b": "1=2", "c": "x/y", "year": None}
+    assert parquet_rows.read_partition(name) == expected
+
+
 def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
     return [GoldMention(start, end, "X", "", [], 0) for start, end in places]
 
@@ -334,37 +340,6 @@ def test_documents_too_long_a_line_is_an_error(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "notes.jsonl", {"text": "x"}, {"text": "x" * 11})
     with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
         read(path, longest=10)
-
-
-def test_documents_missing_and_unknown_files_are_errors(tmp_path: Path) -> None:
-    (tmp_path / "note.docx").write_bytes(b"PK\x03\x04")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SapbertError, match="E001"):
-        list_inputs([tmp_path / "missing.txt"])
-    with pytest.raises(SapbertError, match="E110.*note.docx.*--input-format"):
-        list_inputs([tmp_path / "note.docx"])
-    with pytest.raises(SapbertError, match=r"E106.*\.txt.*empty"):
-        list_inputs([tmp_path / "empty"])
-
-
-def test_documents_the_standard_input_is_json_lines(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    set_stdin(monkeypatch, b'{"text": "one"}\n\n{"id": 7, "text": "two"}')
-    other = write_lines(tmp_path / "a.jsonl", {"text": "three"})
-    assert read(Path("-"), other) == [
-        ("stdin:1", "one"),
-        (7, "two"),
-        ("a.jsonl:1", "three"),
-    ]
-
-
-def test_documents_the_standard_input_as_one_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    set_stdin(monkeypatch, b'\xef\xbb\xbf{"text": 1}\r\n\n')
-    (document,) = read_documents(list_inputs([Path("-")], "text"), longest=100)
-    assert document[:3] == ("stdin", '{"text": 1}\r\n\n', None)
 
 
 def test_documents_bad_standard_input_is_an_error_with_the_line(

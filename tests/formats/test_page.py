@@ -15,7 +15,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
 from spacy_sapbert.formats.page.addresses import concept_url
 from spacy_sapbert.formats.page.groups import SHOWN, choose_group
-from spacy_sapbert.formats.page.markup import stack_entities
 from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
 from tests.pipelines import NLP
@@ -202,22 +201,6 @@ def test_page_keeps_the_text_and_every_entity(
     shown = [each.one(kind="badge").text for each in page.all(kind="entity")]
     assert sorted(shown) == sorted(f"NIL · {each['note']}" for each in entities)
     assert own_text(page) == text.replace("\0", "\ufffd")
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=12))
-def test_page_stacks_hold_what_overlaps_the_marked_entity(
-    places: list[tuple[int, int]],
-) -> None:
-    stacks = stack_entities(entity(start, "x" * size) for start, size in places)
-    marked = [stack[0] for stack in stacks]
-    for one, other in zip(marked, marked[1:], strict=False):
-        assert one["start"] <= one["end"] <= other["start"]
-    for first, *others in stacks:
-        for other in others:
-            assert other["start"] < first["end"]
-            assert first["start"] < max(other["end"], other["start"] + 1)
-    found = [(e["start"], e["end"] - e["start"]) for stack in stacks for e in stack]
-    assert sorted(found) == sorted(places)
 
 
 @pytest.mark.parametrize(

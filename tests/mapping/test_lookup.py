@@ -95,11 +95,6 @@ def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:
             {"left knee pain": ("Left knee", 0.9), "knee pain": ("Knee pain", 1.0)},
             "knee pain",
         ),
-        (
-            "Asthma NOS",
-            {"Asthma NOS": ("Asthma, nos", 0.9), "Asthma": ("Asthma", 1.0)},
-            "Asthma",
-        ),
     ],
 )
 def test_quality_of_readings(

@@ -1,10 +1,8 @@
 """SSSOM: only what was decided is a mapping, and it says who decided."""
 
 import csv
-import os
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -175,33 +173,3 @@ def test_the_label_of_a_subject_is_read_as_a_text(
     (mention,) = document.mentions
     assert mention.mention == "hot"
     assert mention.parts == [["UMLS:C0000004", "C0000004"]]
-
-
-VALIDATE = """
-import sys
-from sssom.io import validate_file
-from sssom.parsers import parse_sssom_table
-from sssom.constants import DEFAULT_VALIDATION_TYPES
-
-path = sys.argv[1]
-validate_file(path, validation_types=DEFAULT_VALIDATION_TYPES)
-print(len(parse_sssom_table(path).df))
-"""
-
-
-def test_the_library_of_sssom_validates_it(
-    sample_kb: Path, new_process: Any, tmp_path: Path
-) -> None:
-    """`SSSOM_PYTHON` names a Python that has the library `sssom`.
-
-    The name of who decided is optional, for `ManualMappingCuration` too.
-    """
-    python = os.environ.get("SSSOM_PYTHON")
-    if not python:
-        pytest.skip("SSSOM_PYTHON names no Python with the library sssom")
-    path = tmp_path / "mapped.sssom.tsv"
-    path.write_bytes(map_terms(sample_kb, ""))
-    script = tmp_path / "validate.py"
-    script.write_text(VALIDATE)
-    done = new_process.run([python, script, path])
-    assert done.stdout.strip() == "5", done.stderr

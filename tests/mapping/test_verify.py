@@ -1,6 +1,5 @@
 """Tables of texts and ids: formats, verdicts, planted errors, a stop, large tables."""
 
-import json
 import re
 import tracemalloc
 from collections import Counter
@@ -16,7 +15,7 @@ from spacy_sapbert.io.excel import Cell, text_of
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.mapping import verify
 from spacy_sapbert.mapping.tables import read_rows, write_table
-from spacy_sapbert.mapping.verify import PairColumns, choose_columns, verify_table
+from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -64,22 +63,6 @@ def test_every_format_is_read_and_written(
     assert rows[3]["verify_meant"] == "C0000004"
     assert rows[6]["verify_meant"] == "C0000004 C0000007"
     assert [path.name for path in tmp_path.glob("out*")] == [output.name]
-
-
-def test_sssom_needs_no_names_of_columns(kb: KnowledgeBase, tmp_path: Path) -> None:
-    path = tmp_path / "mappings.sssom.tsv"
-    path.write_text(
-        "#curie_map:\n#  UMLS: https://example.org/\n"
-        "subject_id\tsubject_label\tpredicate_id\tobject_id\tobject_label\n"
-        "A:1\tHeart attack\tskos:exactMatch\tC0000001\tHeart attack\n"
-        "A:2\tFever\tskos:exactMatch\tUMLS:C0000004\tFever\n",
-        "utf8",
-    )
-    columns = choose_columns(path, None, None, None, None)
-    verify_table(kb, path, tmp_path / "out.csv", columns)
-    first, second = read_dicts(tmp_path / "out.csv")
-    assert (first["verify_verdict"], first["verify_label"]) == ("right", "right")
-    assert (second["verify_verdict"], second["verify_cui"]) == ("right", "C0000004")
 
 
 def test_sssom_is_written_with_its_metadata(kb: KnowledgeBase, tmp_path: Path) -> None:
@@ -241,15 +224,3 @@ def test_job_of_the_page_fails_on_a_wrong_id(
     )
     invoke(*words, code=code)
     assert Path("verified.html").stat().st_size > 0  # uploaded in both cases
-
-
-def test_command_fails_on_chosen_verdicts(sample_kb: Path, tmp_path: Path) -> None:
-    table = tmp_path / "in.csv"
-    write_table(table, HEADER, ROWS[:2])
-    command = ["verify", sample_kb, table, "--text", "term", "--id", "code", "--force"]
-    output = tmp_path / "out.jsonl"
-    for fail_on, code in (("unknown", 0), ("unknown,wrong", 1)):
-        result = invoke(*command, "-o", output, "--fail-on", fail_on, code=code)
-        assert "wrong" in result.output
-        lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
-        assert [line["verify_verdict"] for line in lines] == ["right", "wrong"]

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -390,40 +389,6 @@ def test_decisions_wait_for_the_network_and_a_reload(
     page.keyboard.press("0")  # it is taken back
     say(page, "Not so.")
     playwright.expect(page.locator(".text .nil")).to_have_count(0)
-
-
-def test_a_key_counts_while_the_name_is_still_looked_up(
-    page: Any, reviewed: ThreadClient
-) -> None:
-    """The note is drawn for that name already, so that it is not drawn again."""
-    names: list[Any] = []
-    reads: list[Any] = []
-
-    def hold_names(route: Any) -> None:
-        if route.request.method == "GET":
-            names.append(route)
-        else:
-            route.continue_()
-
-    def hold_second_read(route: Any) -> None:
-        reads.append(route)
-        if len(reads) == 1:
-            route.continue_()
-
-    page.route(re.compile(r"/reviews/documents$"), hold_names)
-    page.route("**/reviews/documents/*", hold_second_read)
-    page.fill("#reviewer", "Eve")
-    page.press("#reviewer", "Tab")
-    link(page, "Slow names: fever, aspirin.", "names.txt")
-    names[0].continue_()
-    for _ in range(300):
-        if page.evaluate("localStorage.getItem('reviewer')") == "Eve":
-            break
-        time.sleep(0.05)
-    page.keyboard.press("Enter")
-    expect_decided(page, 1)
-    assert [one["reviewer"] for one in decisions(reviewed, "names.txt")] == ["Eve"]
-    assert len(reads) == 1
 
 
 def test_offsets_are_those_of_a_file_with_other_line_ends(

@@ -12,7 +12,6 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.certainty import judge_link
-from spacy_sapbert.serve.encodings import to_utf8
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews import queue as queues
 from spacy_sapbert.serve.reviews.decisions import NewDecision
@@ -131,13 +130,6 @@ def test_an_archive_writes_nothing_outside(
     for file in (("b.zip", make_archive({name: b"Fever."})), (name, b"Fever.")):
         import_uploads(store, kb, [file])
         assert [*temporary.parent.rglob("*")] == [temporary]
-
-
-def test_windows_texts_become_utf8_and_others_stay() -> None:
-    assert to_utf8(b"caf\xe9 \x96").decode() == "café –"
-    assert to_utf8("né".encode("utf-16")).decode() == "né"
-    for data in (b"plain", "né".encode(), b"\xff\xfea", b"PK\x03\x04\xff"):
-        assert to_utf8(data) == data
 
 
 def mention(cui: str | None, *scores: float, **first: Any) -> ShownMention:
