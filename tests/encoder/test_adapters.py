@@ -221,20 +221,3 @@ def test_load_adapter_unusable_base_is_an_error(
     save_adapter(tmp_path / "apart", model, base=None)
     with pytest.raises(SapbertError, match="names none"):
         load_encoder(folder)
-
-
-@pytest.mark.parametrize("file", ["adapter.json", "adapter.safetensors"])
-def test_load_adapter_incomplete_is_an_error(
-    file: str, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    save_apart(tiny_encoder, tmp_path / "encoder")
-    path = tmp_path / "encoder" / file
-    data = path.read_bytes()
-    for damaged in (None, data[:-20], b'{"format": 2}'):
-        if damaged is None:
-            path.unlink()
-        else:
-            path.write_bytes(damaged)
-        for load in (vectors_of, linker_vectors_of):
-            with pytest.raises(SapbertError, match=rf"{file}: Expected the"):
-                load(tmp_path / "encoder")

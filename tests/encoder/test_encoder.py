@@ -22,7 +22,6 @@ from spacy_sapbert.encoder.encoder import (
 )
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
-    check_settings,
     load_encoder,
 )
 from spacy_sapbert.encoder.pooling import POOLINGS
@@ -89,12 +88,6 @@ def test_passes_have_all_names_and_little_padding(
             assert padded <= MOST_PADDED * sum(lengths[start:end])
 
 
-def test_names_of_one_length_share_a_pass() -> None:
-    assert [*split_passes([7] * 128, 64)] == [(0, 64), (64, 128)]
-    assert [*split_passes([], 64)] == []
-    assert [*split_passes([3] * 8 + [20] * 8, 64)] == [(0, 8), (8, 16)]
-
-
 def test_encoder_bfloat16_is_close_to_float32(
     encoder: Encoder, tiny_encoder: Path
 ) -> None:
@@ -146,19 +139,6 @@ def test_load_encoder_missing_folder_is_an_error_without_network(
     for name in (str(tmp_path / "none"), "./none", typo):
         with pytest.raises(SapbertError, match="encoder folder at"):
             load_encoder(name)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"pooling": "cls", "max_length": 25},
-        {"pooling": "max", "max_length": 25, "lowercase": True},
-        {"pooling": "cls", "max_length": 2, "lowercase": True},
-    ],
-)
-def test_read_settings_invalid_values_are_an_error(data: object) -> None:
-    with pytest.raises(SapbertError, match="pooling"):
-        check_settings(data)
 
 
 SCRIPTS = {
