@@ -282,11 +282,3 @@ def test_choose_index_by_memory_and_libraries(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_index(rows, width) == make_backend(expected)
-
-
-def test_choose_index_of_many_rows_without_faiss_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(registry, "is_usable", lambda backend: backend != "faiss")
-    with pytest.warns(UserWarning, match="W558.*3,000,001.* 5 GB.*install faiss-cpu"):
-        assert choose_index(3_000_001, 384) == make_backend("hnsw")
