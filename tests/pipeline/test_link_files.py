@@ -72,14 +72,6 @@ def test_link_job_all_fields_but_those_declared_decide_the_output(name: str) -> 
 SPEED = ("batch_size", "n_process", "force")
 
 
-@pytest.mark.parametrize("values", [{"on_error": "ignore"}, {"n_process": 0}])
-def test_link_job_value_that_is_not_possible_is_an_error(
-    values: dict[str, Any],
-) -> None:
-    with pytest.raises(SapbertError, match="E331"):
-        LinkJob((Path("a.txt"),), **values)
-
-
 TEXT = "She had a heart attack, then fever."
 LINKS = [("heart attack", "C0000001"), ("fever", "C0000004")]
 

@@ -330,37 +330,6 @@ def links(doc):
     return [(ent.text, ent.kb_id_) for ent in doc.ents]
 
 
-# --- saving ---
-
-SETTINGS: dict = {"label": "X", "max_tokens": 3, "min_length": 4, "overwrite": True}
-SETTINGS |= {"short_forms": True, "spans_key": "sc", "stop_names": ["gout", "type - 2"]}
-
-
-def change(mentions):
-    """Set what can be set."""
-    for name, value in SETTINGS.items():
-        setattr(mentions, name, value)
-
-
-def read_settings(mentions):
-    """Return what can be set, and the knowledge base."""
-    values = {name: getattr(mentions, name) for name in SETTINGS}
-    others = {"kb": mentions.opened.source, "stop_names": sorted(mentions.stop_names)}
-    return values | others
-
-
-def test_detector_round_trips_on_disk(tmp_path):
-    nlp = make_pipeline(stop_names=[])
-    nlp.to_disk(tmp_path / "1")
-    expected = read_settings(nlp.get_pipe("sapbert_mentions"))
-    copy = spacy.load(tmp_path / "1")
-    assert read_settings(copy.get_pipe("sapbert_mentions")) == expected
-    change(copy.get_pipe("sapbert_mentions"))
-    copy.to_disk(tmp_path / "2")
-    copy = spacy.load(tmp_path / "2")
-    assert read_settings(copy.get_pipe("sapbert_mentions")) == {"kb": None, **SETTINGS}
-
-
 # --- with a real knowledge base ---
 
 

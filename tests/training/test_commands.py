@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.commands import invoke
 from training.__main__ import COMMANDS, app
 
@@ -79,25 +78,6 @@ def test_check_lists_all_problems_at_once(
     assert [code for code in codes if f"[{code}]" not in shown.output] == []
     base = ["--encoder.base", "./models/none"]
     assert "[E634]" in invoke("check", SAMPLE, "--name", "kb", *base, code=1).output
-
-
-def test_check_estimates_what_validation_costs(
-    invoke: Callable[..., Any], settings: list[str], tmp_path: Path
-) -> None:
-    concepts = [Concept(f"C{n}", [f"name {n}", f"other {n}"]) for n in range(3000)]
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    (tmp_path / "mentions.txt").write_text("name 1||C1\nboth||C1+C2\n", "utf8")
-    more = ["--validation.mentions", tmp_path / "mentions.txt"]
-    more += ["--validation.concepts", tmp_path / "concepts.jsonl"]
-    more += ["--validation.every", 10, "--training.batch_size", 100]
-    words = ["check", SAMPLE, "--name", "sample", *settings, *more]
-    shown = " ".join(invoke(*words).output.split())
-    assert "about 6,000 names every 10 steps, which takes 50% of the time" in shown
-    shown = " ".join(invoke(*words, "--validation.sample", 998).output.split())
-    assert "about 2,000 names every 10 steps, which takes 25% of the time" in shown
-    without = [words.index("--validation.mentions") + n for n in (0, 1)]
-    words = [word for number, word in enumerate(words) if number not in without]
-    assert "Validation embeds" not in invoke(*words).output
 
 
 def test_check_reads_the_settings_of_the_base(

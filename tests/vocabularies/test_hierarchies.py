@@ -8,8 +8,6 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import plugins
@@ -40,7 +38,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("sapbert_hierarchies", None)
 
 
-any_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 read_maps = partial(whole.read, format="maps")
 LABELS = """"phenotype","description","icd10_only"
 "BI_160","Deficiency anemias",0
@@ -114,23 +111,3 @@ def test_read_maps_invalid_line_is_named_or_counted(tmp_path: Path, line: str) -
     bad = write_maps(tmp_path, "L1\tLaboratory\n", f"{line}\n")
     with pytest.raises(SapbertError, match=r"loinc_parents\.tsv:1:"):
         read_maps(bad)
-
-
-@any_fixture
-@given(
-    st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["x", "y y", "z"]))),
-    st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"))),
-)
-def test_read_maps_every_name_and_parent_is_read_once(
-    tmp_path_factory: pytest.TempPathFactory, names: list, parents: list
-) -> None:
-    folder = tmp_path_factory.mktemp("maps")
-    lines = "".join(f"{code}\t{name}\n" for code, name in [*names, ("A", "x")])
-    path = write_maps(folder, lines, "".join(f"{c}\t{p}\n" for c, p in parents) or "\n")
-    concepts, _ = read_maps(path)
-    found = {each.cui: each for each in concepts}
-    assert [*found] == sorted({code for code, _ in [*names, ("A", "x")]})
-    for code, each in found.items():
-        own = [name for other, name in [*names, ("A", "x")] if other == code]
-        assert each.aliases == list(dict.fromkeys(own))
-        assert each.parents == sorted({p for c, p in parents if c == code} - {code})

@@ -155,49 +155,6 @@ def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(
     assert report.dropped[f"rows of {table} that are not UTF-8"] == 1
 
 
-@pytest.mark.parametrize("cuis", [(FEVER, HEART), (HEART, FEVER, HEART)])
-def test_read_rrf_ids_out_of_order_are_an_error_with_the_command(
-    tmp_path: Path, cuis: tuple[str, ...]
-) -> None:
-    path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
-    error = fail(tmp_path)
-    assert error.startswith(f"[E104] {path}:{len(cuis)}: ")
-    assert "LC_ALL=C sort -t'|' -k1,1 -s" in error
-    assert fail(tmp_path, on_error="skip") == error
-
-
-def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
-    path = write_conso(tmp_path, atom("MESH:D006321", "Heart"))
-    error = fail(tmp_path)
-    assert error.startswith(f"[E117] {path}:1: ")
-    assert "--cui-pattern" in error
-    names = names_of(tmp_path, cui_pattern=r"MESH:[A-Z]\d+")
-    assert names == {"MESH:D006321": ["Heart"]}
-
-
-NAMES = st.text(st.characters(exclude_characters="|\n", exclude_categories=["Cs"]))
-
-
-@given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5))
-def test_read_rrf_any_names_are_read_unchanged(concepts: list[list[str]]) -> None:
-    rows = [
-        atom(f"C{number:07}", name)
-        for number, names in enumerate(concepts)
-        for name in names
-    ]
-    expected = {}
-    for number, names in enumerate(concepts):
-        said = [name for name in map(clean_name, names) if has_letter_or_digit(name)]
-        if said:
-            expected[f"C{number:07}"] = list(dict.fromkeys(said))
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_conso(Path(folder), *rows)
-        if expected:
-            assert names_of(path) == expected
-        else:
-            assert "[E106]" in fail(path)
-
-
 def test_read_rrf_sample_reads_every_concept() -> None:
     concepts, report = read(SAMPLE, languages=())
     assert len(concepts) == 248

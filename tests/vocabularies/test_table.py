@@ -148,22 +148,6 @@ def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
             assert all(each.cui and each.aliases for each in concepts)
 
 
-@given(
-    text=st.text(st.sampled_from('ab",;|\t\n\r \0='), max_size=60),
-    separator=st.none() | st.sampled_from("/|;,a"),
-    columns=st.none() | st.text(st.sampled_from('idname=,"12.'), max_size=20),
-)
-def test_read_table_any_text_is_concepts_or_a_sapbert_error(
-    text: str, separator: str | None, columns: str | None
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), "id,name\n" + text)
-        with suppress(SapbertError):
-            options = {"separator": separator, "columns": columns}
-            concepts, _ = read(path, on_error="skip", **options)
-            assert all(each.cui and each.aliases for each in concepts)
-
-
 def test_read_omop_and_rxnorm_errors_of_tables_and_filters(tmp_path: Path) -> None:
     omop, rxnorm = (FOLDER / name / "release" for name in ("omop", "rxnorm"))
     for path, source in ((omop, "ATCC"), (rxnorm, "ATX")):

@@ -5,15 +5,12 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
-from xml.sax.saxutils import escape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.io import xml_blocks
-from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.readers.claml import find_source
 from tests.vocabularies import whole
 from tests.vocabularies.test_examples import FOLDER
@@ -46,18 +43,6 @@ def write(folder: Path, text: str, name: str = "desc2024.xml") -> Path:
 
 read = partial(whole.read, format="mesh")
 fail = partial(whole.fail, format="mesh")
-
-
-def mesh_concept(ui: str, names: list[str], **fields: Any) -> Concept:
-    """A concept with what all of MeSH have."""
-    return Concept(
-        f"MESH:{ui}",
-        names,
-        codes={"MSH": [ui]},
-        languages={"ENG": list(range(len(names)))},
-        sources={"MSH": list(range(len(names)))},
-        **fields,
-    )
 
 
 HALF = EXAMPLE.partition("NIDDM")[0]
@@ -99,95 +84,6 @@ def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
     )
     monkeypatch.setattr(xml_blocks, "RECORD_VALUES", 99_999)
     assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
-
-
-def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "desc2024.xml"
-    xml = as_xml(record(heading="Sjögren")).replace('"1.0"', '"1.0" encoding="latin-1"')
-    path.write_bytes(xml.encode("latin-1"))
-    assert fail(path).startswith(f"[E150] {path}:4: ")
-    path.write_bytes(xml.encode("utf-16"))
-    assert fail(path).startswith("[E009]")
-    path.write_bytes(xml.encode("utf-8-sig"))
-    assert read(path)[0] == [mesh_concept("D000001", ["Sjögren"])]
-
-
-CHARACTERS = st.characters(
-    codec="utf8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"
-)
-NAMES = st.text(CHARACTERS, max_size=12)
-RECORDS = st.fixed_dictionaries(
-    {
-        "heading": NAMES.filter(clean_name),
-        "terms": st.lists(
-            st.tuples(NAMES.filter(clean_name), st.booleans()), max_size=4
-        ),
-        "note": NAMES,
-        "numbers": st.lists(st.sampled_from(["A01", "A01.1", "A01.1.2", "B01"])),
-    }
-)
-
-
-def to_xml(ui: str, fields: dict[str, Any]) -> str:
-    terms = "".join(
-        f'<Term IsPermutedTermYN="{"Y" if permuted else "N"}">'
-        f"<String>{escape(name)}</String></Term>"
-        for name, permuted in fields["terms"]
-    )
-    numbers = "".join(f"<TreeNumber>{n}</TreeNumber>" for n in fields["numbers"])
-    concept = (
-        f"<ScopeNote>{escape(fields['note'])}</ScopeNote><TermList>{terms}</TermList>"
-    )
-    return record(
-        ui,
-        escape(fields["heading"]),
-        f"<TreeNumberList>{numbers}</TreeNumberList><ConceptList>"
-        f'<Concept PreferredConceptYN="Y">{concept}</Concept></ConceptList>',
-    )
-
-
-def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
-    """What the records should become, worked out in another way."""
-    said = {
-        ui: [
-            clean_name(name)
-            for name in [fields["heading"], *(n for n, y in fields["terms"] if not y)]
-            if has_letter_or_digit(clean_name(name))
-        ]
-        for ui, fields in records.items()
-    }
-    owners: dict[str, set[str]] = {}
-    for ui, fields in records.items():
-        for number in fields["numbers"]:
-            if said[ui]:
-                owners.setdefault(number, set()).add(ui)
-    concepts = []
-    for ui in sorted(ui for ui in records if said[ui]):
-        above = {number[: number.rfind(".")] for number in records[ui]["numbers"]}
-        parents = {each for number in above for each in owners.get(number, ())} - {ui}
-        concepts.append(
-            mesh_concept(
-                ui,
-                list(dict.fromkeys(said[ui])),
-                parents=sorted(f"MESH:{parent}" for parent in parents),
-                definition=clean_name(records[ui]["note"]) or None,
-            )
-        )
-    return concepts
-
-
-@given(st.dictionaries(st.from_regex(r"D\d{3}", fullmatch=True), RECORDS, max_size=5))
-def test_read_mesh_any_records_are_read_unchanged(
-    records: dict[str, dict[str, Any]],
-) -> None:
-    xml = as_xml("".join(to_xml(ui, fields) for ui, fields in records.items()))
-    expected = to_concepts(records)
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), xml)
-        if expected:
-            assert read(path)[0] == expected
-        else:
-            assert fail(path).startswith("[E106]")
 
 
 @given(st.integers(0, len(EXAMPLE) - 2), st.sampled_from(["fail", "skip"]))

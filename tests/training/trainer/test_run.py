@@ -11,7 +11,6 @@ import pytest
 import torch
 from confection import Config
 from safetensors.torch import load_file
-from transformers import AutoTokenizer
 
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -20,16 +19,11 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import read_concepts
 from tests.encoder.test_published_folders import (
     make_pickled_bert,
     make_xlm_roberta,
     vectors_of,
 )
-from training.data.dataset import build_dataset
-from training.data.hierarchy import FAMILY, build_hierarchy
-from training.data.pairs import hash_text
-from training.trainer.batches import Source, collate_batch
 from training.trainer.settings import (
     DEFAULT_CONFIG,
     complete_encoder,
@@ -103,14 +97,6 @@ def read_card(encoder: Path) -> str:
     return " ".join((encoder / "README.md").read_text("utf8").split())
 
 
-def test_train_is_the_same_for_a_seed(train_small: Any, tmp_path: Path) -> None:
-    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        train_small({"training.seed": seed, "training.steps": 4}, name)
-    encoders = [tmp_path / name / "encoder" for name in ("one", "two", "three")]
-    assert equal_weights(encoders[0], encoders[1])
-    assert not equal_weights(encoders[0], encoders[2])
-
-
 @pytest.mark.parametrize(
     "more", [{"training.chunks": 3}, {"encoder.adapter_reduction": 4}]
 )
@@ -133,22 +119,6 @@ def test_train_resumed_equals_an_unbroken_run(
         if path.is_file() and path.name not in ("README.md", "training.jsonl"):
             other = broken / "encoder" / path.relative_to(unbroken)
             assert path.read_bytes() == other.read_bytes(), path.name
-
-
-def test_train_that_lost_its_log_counts_all_steps(
-    train_small: Any, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        assert train_small(stop=stopped()) is None
-    log = tmp_path / "encoder-checkpoint.log.jsonl"
-    second = json.loads(log.read_text("utf8").splitlines()[1])
-    # steps of a process that was killed after its checkpoint
-    late = [json.dumps({**second, "step": step}) + "\n" for step in (3, 4)]
-    log.write_text("".join([json.dumps(second) + "\n", *late]), "utf8")
-    assert train_small()["steps"] == 15
-    assert "in 15 steps with seed" in read_card(tmp_path / "encoder")
-    lines = (tmp_path / "encoder" / "training.jsonl").read_text("utf8").splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [*range(2, 16)]
 
 
 def test_train_writes_checkpoints_by_time_besides_by_steps(
@@ -284,32 +254,6 @@ def config(
         return read_config(path, {**small_settings, **forest, **(more or {})})
 
     return make
-
-
-def test_collate_batch_of_families_has_every_distance(
-    forest: dict[str, str], tiny_encoder: Path, tmp_path: Path
-) -> None:
-    families = Path(forest["hierarchy.families"])
-    dataset = build_dataset(
-        families,
-        tmp_path / "encoder-corpus-pairs",
-        AutoTokenizer.from_pretrained(tiny_encoder),
-        max_length=12,
-        lowercase=True,
-    )
-    hierarchy = build_hierarchy(read_concepts(Path(forest["hierarchy.concepts"])))
-    firsts = np.arange(0, 45, 9)[:, None] * FAMILY
-    numbers = (firsts + np.arange(FAMILY)).reshape(-1)
-    source = Source("families", families, dataset, hierarchy)
-    batch = collate_batch(source, numbers)
-    assert batch.distances is not None
-    assert batch.distances.shape == (len(batch.labels), len(batch.labels))
-    assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
-    same = batch.labels[:, None] == batch.labels[None, :]
-    assert torch.equal(batch.distances == 0, same)
-    assert int(batch.labels[0]) == hash_text("p0")
-    alone = source._replace(hierarchy=None)
-    assert collate_batch(alone, numbers).distances is None
 
 
 def test_train_on_all_files_lowers_the_loss_of_families(

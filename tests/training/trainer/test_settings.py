@@ -153,16 +153,3 @@ def test_complete_encoder_takes_pooling_and_case_of_the_base(
     assert (section["pooling"], section["lowercase"]) == expected
     assert section["max_length"] == 25
     assert not recwarn.list
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"), [("pooling", "cls"), ("lowercase", False)]
-)
-def test_complete_encoder_warns_of_settings_that_the_base_has_not(
-    setting: str, value: Any, tiny_encoder: Path
-) -> None:
-    changes = {"encoder.base": str(tiny_encoder), f"encoder.{setting}": value}
-    config = read_config(None, changes)
-    with pytest.warns(UserWarning, match=rf"W601.*encoder\.{setting}"):
-        assert complete_encoder(config)["encoder"][setting] == value
-    assert config["encoder"][setting] == value
