@@ -1,4 +1,4 @@
-"""`link --shard-size` and `--n-process`: what is left of a run that ended, and resumed."""
+"""`link --shard-size` and `--n-process`: a run that ended goes on to the same bytes."""
 
 import os
 import re

@@ -69,16 +69,6 @@ def test_detect_format_by_the_ending_else_the_content(
         assert detect_format(tmp_path / name) == expected
 
 
-def test_detect_format_of_ncbi_disease_as_ncbi_names_it(data_file: Any) -> None:
-    path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    assert detect_format(path) == "pubtator"
-    counts: Counter[str] = Counter()
-    documents = [*read_documents(list_inputs([path]), longest=1_000_000, counts=counts)]
-    assert len(documents) == 100
-    assert sum(len(document.mentions or ()) for document in documents) == 787
-    assert documents[0].id == "8808605"
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("size", [3, 7, 1 << 18])
 def test_csv_texts_are_read_as_they_are(

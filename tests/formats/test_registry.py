@@ -17,9 +17,7 @@ from spacy_sapbert.formats.registry import (
     FORMATS,
     guess_format,
     list_formats,
-    load_reader,
     load_writer,
-    open_target,
     write_linked,
 )
 from tests.pipelines import NLP
@@ -108,18 +106,6 @@ def test_formats_without_text_do_not_write_it(name: str, tmp_path: Path) -> None
     path = tmp_path / "out"
     write_linked([(1, doc)], path, format=name, include_text=False)
     assert b"sentinel" not in path.read_bytes()
-
-
-def test_formats_errors_of_names_and_targets() -> None:
-    with pytest.raises(SapbertError, match="E110.*jsonl.*'xml'"):
-        load_writer("xml")
-    with pytest.raises(SapbertError, match="E110.*jsonl.*'html'"):
-        load_reader("html")
-    with (
-        pytest.raises(SapbertError, match="E110.*--output"),
-        open_target(None, "brat"),
-    ):
-        pass
 
 
 @pytest.fixture

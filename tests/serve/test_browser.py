@@ -306,69 +306,6 @@ def test_marks_changes_and_searches_are_of_their_mention_and_stay(
     ]
 
 
-def test_a_note_is_done_and_deleted_and_no_key_reaches_it(
-    page: Any, reviewed: ThreadClient
-) -> None:
-    become(page, "Fay")
-    text = "Done: fever."
-    link(page, text, "done.txt")
-    page.keyboard.press("d")
-    say(page, "1 mention is open: press d again")
-    page.uncheck("#keys")  # single keys are switched off
-    page.locator(CURRENT).focus()
-    page.keyboard.press("0")
-    expect_decided(page, 0)
-    page.check("#keys")
-    page.locator(CURRENT).focus()
-    page.keyboard.down("Enter")
-    page.keyboard.down("Enter")  # the browser repeats it
-    page.keyboard.up("Enter")
-    expect_decided(page, 1)
-    page.evaluate(SLOW, 500)
-    page.keyboard.press("d")
-    for key in ("0", "x", "u", "m"):
-        page.keyboard.press(key)
-    page.wait_for_selector("main:not(:has(h2:has-text('done.txt')))")
-    expect_saved(page)
-    assert find(reviewed, "done.txt", text) == [("fever", "C0000004")]
-    page.goto(f"{page.url.partition('#')[0]}#notes")
-    page.wait_for_selector("#filter")
-    page.fill("#filter", "done.txt")
-    page.select_option("#which", "done")
-    page.click("#list tr:has-text('done.txt') button")
-    say(page, "Deleted")
-    playwright.expect(page.locator("#list tr:has-text('done.txt')")).to_have_count(0)
-
-
-def test_one_key_decides_the_same_words_or_all_that_is_sure(
-    page: Any, reviewed: ThreadClient
-) -> None:
-    become(page, "Eli")
-    link(page, "Once more: grey zone.", "everywhere-2")
-    text = "A grey zone; then the Grey  zone, MI, and aspirin with diabetes."
-    link(page, text, "everywhere-1")
-    page.fill("#missed", "grey zone")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".text .current:has-text('grey zone')")
-    page.wait_for_selector(".panel .choose >> nth=3")
-    page.keyboard.press("1")
-    page.wait_for_selector("#everywhere:has-text('1 more here, 1 in 1 other note')")
-    page.keyboard.press("e")
-    expect_decided(page, 2)
-    for name, number in (("everywhere-1", 2), ("everywhere-2", 1)):
-        assert len(decisions(reviewed, name)) == number
-    page.keyboard.press("u")
-    expect_decided(page, 1)
-    assert decisions(reviewed, "everywhere-2") == []
-    page.keyboard.press("a")
-    say(page, "2 accepted, u takes them back")
-    expect_decided(page, 3)
-    page.wait_for_selector(".text .tied.current:has-text('MI')")
-    page.keyboard.press("u")
-    expect_decided(page, 1)
-    assert [words for words, _ in find(reviewed, "everywhere-1", text)] == ["grey zone"]
-
-
 def test_decisions_wait_for_the_network_and_a_reload(
     page: Any, reviewed: ThreadClient
 ) -> None:
@@ -490,14 +427,8 @@ def test_where_reviewers_differ_is_seen_and_settled(
     expect_decided(page, 1)
     page.click("nav a[href='#agree']")
     rows = page.locator("[aria-label=Differences] tbody tr")
-    for choose in ("#of-reviewer", "#of-document"):  # both are filters of this note
-        label = "Ben" if choose == "#of-reviewer" else "differ.txt"
-        page.select_option(choose, label=label)
-    page.select_option("#of-open", "")
+    page.select_option("#of-document", label="differ.txt")
     playwright.expect(rows).to_have_count(1)
-    page.click("nav a[href='#look']")
-    page.click("nav a[href='#agree']")  # the filters stay
-    playwright.expect(page.locator("#of-reviewer")).to_have_value("Ben")
     row = page.locator("tr:has-text('differ.txt')")
     assert "Mitral insufficiency" in row.inner_text()
     row.locator("td").last.click()
@@ -612,44 +543,6 @@ def download(page: Any, format: str) -> None:
     page.click("summary:has-text('Download')")
     page.click(f".menu button:text-is('{format}')")
     page.click("summary:has-text('Download')")  # closes the menu
-
-
-def test_a_column_is_mapped_corrected_and_downloaded(page: Any, tmp_path: Path) -> None:
-    page.click("nav a[href='#column']")
-    page.fill("#terms", "fever\nheart attack\nzebra\nfever")
-    page.click("#map")
-    page.wait_for_selector("#accept")
-    assert page.locator("[aria-label=Terms] tbody tr").count() == 3
-    page.click("#accept")
-    say(page, "2 accepted, u takes them back")
-    page.keyboard.press("u")
-    say(page, "Undone")
-    page.keyboard.press("a")
-    zebra = page.locator("tr:has-text('zebra')")
-    zebra.click()
-    page.keyboard.press("/")
-    page.keyboard.type("I21")
-    page.keyboard.press("Enter")
-    playwright.expect(zebra).to_contain_text("decided")
-    page.click("nav a[href='#look']")  # it is still there afterwards
-    page.wait_for_selector("body[data-part='look']")
-    page.click("nav a[href='#column']")
-    page.wait_for_selector("#accept")
-    page.select_option("#sort", "certainty")
-    playwright.expect(page.locator("[aria-label=Terms] tbody tr")).to_have_count(3)
-    texts = []
-    for format in ("csv", "sssom.tsv"):
-        with page.expect_download() as waiting:
-            download(page, format)
-        waiting.value.save_as(tmp_path / format)
-        texts.append((tmp_path / format).read_text("utf8"))
-    rows = [*csv.DictReader(texts[0].splitlines())]
-    assert (rows[0]["match_id"], rows[0]["match_status"]) == ("C0000004", "exact")
-    assert [row["match_final"] for row in rows] == [
-        *("C0000004", "C0000001", "C0000001", "C0000004")
-    ]
-    assert "ManualMappingCuration" in texts[1]
-    assert "Ada" in texts[1]
 
 
 def test_the_ids_of_a_column_are_verified(page: Any) -> None:

@@ -93,17 +93,6 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert store.documents() == []
 
 
-def test_content_that_is_not_base64_is_refused(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
-    client = open_local(sample_kb, store)
-    for content in ("a", "\ud800"):
-        files = [{"name": "a.txt", "content": content}]
-        answer = client.post("/reviews/import", {"files": files})
-        assert (answer.status, answer.code) == (422, "E457")
-    assert store.documents() == []
-
-
 def test_an_archive_that_unpacks_to_too_much_is_an_error(
     store: ReviewStore, kb: KnowledgeBase
 ) -> None:

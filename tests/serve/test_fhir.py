@@ -305,22 +305,6 @@ def test_validate_code_of_a_value_set(
     assert ("display" in found) is bool(shown)
 
 
-@pytest.mark.parametrize(("count", "status"), [(0, 422), (1, 200), (2, 422)])
-def test_a_codeable_concept_has_one_coding(
-    fhir: LocalClient, count: int, status: int
-) -> None:
-    concept = {"text": "MI", "coding": [CODING] * count}
-    sent = {"name": "codeableConcept", "valueCodeableConcept": concept}
-    body = {"resourceType": "Parameters", "parameter": [sent]}
-    answer = fhir.post("/fhir/CodeSystem/$validate-code", body)
-    assert answer.status == status
-    if status == 200:
-        assert values(check(answer))["result"] is True
-    else:
-        check_error(answer, status, "invalid")
-        assert b"one coding" in answer.body
-
-
 def test_a_coding_is_a_system_and_a_code(fhir: LocalClient) -> None:
     def send(path: str, *more: Any, **coding: str) -> dict[str, Any]:
         sent = {"name": "coding", "valueCoding": {**CODING, **coding, "version": "1"}}

@@ -65,14 +65,6 @@ def test_mentions_are_linked_alone_with_their_labels(local: LocalClient) -> None
     assert len(answer["kb"]) == 64
 
 
-def test_filters_and_k_are_those_of_the_request_alone(local: LocalClient) -> None:
-    limited = local.post("/mentions", {"mentions": ["fever"], "deny": ["C0000004"]})
-    assert limited.json()["mentions"][0]["candidates"][0]["cui"] != "C0000004"
-    free = local.post("/mentions", {"mentions": ["fever"], "k": 2}).json()
-    assert free["mentions"][0]["cui"] == "C0000004"
-    assert len(free["mentions"][0]["candidates"]) == 2
-
-
 def test_any_option_of_linking_is_a_setting_of_a_request(local: LocalClient) -> None:
     mention = {"mentions": ["MI"], "labels": ["X"]}
     settings = {"ambiguous": "nil", "candidate_threshold": 1}
