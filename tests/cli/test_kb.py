@@ -64,14 +64,6 @@ def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
     assert "Distinct names" in invoke(*words, app=app, code=0).output
 
 
-def test_kb_export_prints_how_equal_the_engines_are(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.settings.export_kb", lambda kb: 0.9999)
-    assert "0.9999" in run_kb("export-onnx", sample_kb, code=0).output
-    assert run_kb("export-onnx", sample_kb, "--quiet", code=0).output == ""
-
-
 def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
     words = ("search", sample_kb, "pyrexia", "head pain", "-k", 2)
     first, second = run_kb(*words, code=0).output.split("\n\nhead pain\n")

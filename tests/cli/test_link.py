@@ -1,5 +1,4 @@
 import csv
-import gzip
 import json
 import re
 import shutil
@@ -69,11 +68,6 @@ def test_link_reads_the_standard_input(sample_kb):
 
 
 SENTINEL = "SENTINELTEXT"
-PUBTATOR = (
-    "101|t|Pyrexia of mice\n101|a|Headache followed.\n"
-    "101\t0\t7\tPyrexia\tDisease\tMESH:X\n101\t16\t24\tHeadache\tDisease\t-\n\n"
-    "102|t|Aspirin\n102|a|\n102\t0\t7\tAspirin\tChemical\tMESH:Y\n"
-)
 
 
 @Language.component("test_link_inputs_bad", assigns=["doc.ents"])
@@ -100,22 +94,6 @@ def describe(docs: list[dict[str, Any]]) -> Any:
         (d["id"], [(e["text"], e["label"], e["cui"]) for e in d["entities"]])
         for d in docs
     ]
-
-
-EXPECTED = [
-    ("101", [("Pyrexia", "Disease", "C0000004"), ("Headache", "Disease", "C0000007")]),
-    ("102", [("Aspirin", "Chemical", "C0000006")]),
-]
-
-
-def test_link_pubtator_of_any_name_links_its_entities(
-    sample_kb: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "dev.txt.gz"
-    path.write_bytes(gzip.compress(PUBTATOR.encode()))
-    output = tmp_path / "linked.jsonl"
-    link(sample_kb, path, "--output", output)
-    assert describe(read_lines(output)) == EXPECTED
 
 
 def test_link_entities_of_json_lines_are_kept_without_their_ids(

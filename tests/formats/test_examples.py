@@ -239,16 +239,6 @@ def test_documents_are_written_as_in_the_example(
         assert file.read_bytes().decode() == expected.read_bytes().decode(), file.name
 
 
-@pytest.mark.parametrize("name", ["jsonl", "brat", "biocxml", "biocjson", "pubtator"])
-def test_written_documents_are_read_again(name: str) -> None:
-    path = FOLDER / "written" / f"{name}{WRITTEN[name]}"
-    documents = {str(each.id): each for each in open_corpus(path, name)}
-    (first,) = (each for id, each in documents.items() if id.startswith("ward"))
-    places = [(each.mention, each.parts) for each in first.mentions]
-    assert places == [("💊", []), ("aspirin", [["C0004057"]])]
-    assert (documents["n3"].text.strip(), documents["n3"].mentions) == ("", [])
-
-
 def write_expected() -> None:
     """Write what is expected again, as it is now."""
     for name in (*READ, "documents"):

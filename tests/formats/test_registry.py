@@ -96,18 +96,6 @@ def test_formats_that_need_the_text_raise_an_error(name: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*WRITERS} - {"html", "omop", "pubtator", "brat"})
-)
-def test_formats_without_text_do_not_write_it(name: str, tmp_path: Path) -> None:
-    need_library(name)
-    doc = NLP("sentinel was here")
-    doc.ents = [Span(doc, 0, 1, label="L")]
-    path = tmp_path / "out"
-    write_linked([(1, doc)], path, format=name, include_text=False)
-    assert b"sentinel" not in path.read_bytes()
-
-
 @pytest.fixture
 def any_docs() -> list[Doc]:
     texts = [

@@ -11,7 +11,7 @@ from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.linking.text import is_same_name
 from spacy_sapbert.mapping.lookup import Found, Query, describe, map_queries, quality
-from spacy_sapbert.mapping.terms import list_readings, split_terms
+from spacy_sapbert.mapping.terms import list_readings
 from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
@@ -167,19 +167,8 @@ def test_list_readings_leaves_what_belongs_to_a_term(term):
     assert list_readings(term) == [term]
 
 
-@pytest.mark.parametrize("term", ["", "()"])
-def test_list_readings_without_letters_is_empty(term):
-    assert list_readings(term) == []
-
-
 @given(st.text(max_size=80))
 def test_list_readings_are_few_and_distinct(term):
     readings = list_readings(term)
     assert len(readings) == len({*readings}) <= 11
     assert all(any(map(str.isalnum, reading)) for reading in readings)
-
-
-def test_split_terms():
-    assert list(split_terms(" asthma; ;fever ;", ";")) == ["asthma", "fever"]
-    assert list(split_terms("asthma; fever", None)) == ["asthma; fever"]
-    assert list(split_terms("  ", None)) == []

@@ -135,7 +135,8 @@ def test_answers_are_those_of_linking_all_again(
         load_kb(thousand_names_kb),
         load_kb(make_kb(tmp_path, concepts, backend="exact")),
     )
-    texts = [alias for concept in make_concepts() for alias in concept.aliases]
+    some = make_concepts()[::4]  # all that change are among them
+    texts = [alias for concept in some for alias in concept.aliases]
     links = [
         Link(text, linked.cui)
         for text, linked in zip(texts, old.link(texts), strict=True)

@@ -131,20 +131,6 @@ def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        b'{"texts": ["a", ' + b"[" * 50_000,
-        b'{"texts": ["\\ud800"]}',
-        b'{"texts": ["a"], "k": 0}',
-        b'{"texts": ["a"], "k": 1e999}',
-        b'{"texts": ["a"], "threshold": NaN}',
-    ],
-)
-def test_a_value_in_a_body_is_refused(local: LocalClient, body: bytes) -> None:
-    check_refused(local.send("POST", "/link", body, JSON), "/link", body)
-
-
-@pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"treshold": 0.5}, "only fields of the schema"),

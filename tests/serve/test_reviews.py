@@ -338,16 +338,6 @@ def test_a_mention_that_another_has_not_in_a_done_note_is_not_agreed(
     check_everywhere(store, kb, [("Fever", FEVER), ("heart failure", INFARCT)])
 
 
-def test_who_has_done_a_note_without_a_decision_says_that_it_has_no_mention(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
-    note = add_note(store)
-    store.set_done(note, "Anna", True)
-    say(store, note, ("Ben", ONE, FEVER))
-    assert count_open(store, kb) == 1
-    check_everywhere(store, kb, [])
-
-
 def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(
     store: ReviewStore, kb: KnowledgeBase
 ) -> None:

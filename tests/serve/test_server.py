@@ -277,13 +277,6 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     decide(client, "Ada", left["mi"], "C0000001")
     assert open_places(client, "Ada") == {}
     assert client.post("/reviews/teach", {"force": True}).status == 202
-    taught = tmp_path / "reviews.db.taught"
-    while not [*taught.glob(".1.*.tmp")]:
-        time.sleep(0.001)
-    client.process.kill()
-    client = start_service(*options)
-    assert [*taught.iterdir()] == []  # nothing of the texts is left
-    assert client.post("/reviews/teach", {"force": True}).status == 202
     assert client.wait_for("taught")["changed"]
     before = link_first(client, "vwkj zzz")
     assert use_newest(client)["report"]["counts"]["mentions"] == 60
@@ -322,20 +315,19 @@ def start_two(start_service: Start, *options: object) -> tuple[Client, tuple[int
 
 
 def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
-    start_service: Start, own_exported_kb: Path, tmp_path: Path
+    start_service: Start, open_local: OpenLocal, own_exported_kb: Path, tmp_path: Path
 ) -> None:
-    options, word = [own_exported_kb, "--reviews", tmp_path / "reviews.db"], "vwkj zzz"
-    client = start_service(*options)
+    reviews, word = tmp_path / "reviews.db", "vwkj zzz"
+    teaching = open_local(own_exported_kb, ReviewStore(reviews))
     files = [(f"{n}.txt", f"{word}, fever {n}") for n in range(12)]
-    ids = send_files(client, *files)["documents"]
+    ids = send_files(teaching, *files)["documents"]
     places = [{"document": id, "start": 0, "end": 8} for id in ids]
-    decide(client, "Ada", places, "C0000008")
+    decide(teaching, "Ada", places, "C0000008")
     for _ in range(2):
-        assert client.post("/reviews/teach", {"force": True}).status == 202
-        wait_for_teaching(client)
-    use_newest(client)
-    assert client.stop() == 0
-    client, started = start_two(start_service, *options)
+        assert teaching.post("/reviews/teach", {"force": True}).status == 202
+        wait_for_teaching(teaching)
+    use_newest(teaching)
+    client, started = start_two(start_service, own_exported_kb, "--reviews", reviews)
     note = {"name": "note", "text": "Fever. " * 8}
     document = client.post("/reviews/documents", note).json()["document"]
 
@@ -356,7 +348,7 @@ def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
     assert [*(tmp_path / "reviews.db.taught").iterdir()] == []
     assert client.stop() == 0
     assert not any(map(is_running, started))
-    assert len(ReviewStore(tmp_path / "reviews.db").latest()) == 32 + len(ids) - 1
+    assert len(ReviewStore(reviews).latest()) == 32 + len(ids) - 1
 
 
 def test_if_one_process_dies_the_others_end(
