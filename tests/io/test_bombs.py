@@ -115,7 +115,6 @@ def write_docbin(path: Path, field: str, values: bytes) -> Path:
 # field, value, in how many lists it is packed
 VALUES = [
     ("strings", b"\xa2aa", 0),
-    ("user_data", b"\x80", 1),
     ("span_groups", b"\x80", 2),
 ]
 
