@@ -11,12 +11,10 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.agreement import Without, WordTable
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.words import FILES, build_words, list_real_words
 from spacy_sapbert.linking.features import Shared
 from spacy_sapbert.linking.filters import Filter
-from spacy_sapbert.linking.text import hash_word
 from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
@@ -201,21 +199,6 @@ def test_real_words_of_tokenizers(tokens: list[str], expected: set[str]) -> None
 
 def list_paths(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.npy" for name in FILES}
-
-
-def test_build_words_twice_writes_the_same_bytes(
-    kb: KnowledgeBase, tmp_path: Path
-) -> None:
-    tokens = kb.encoder.list_tokens()
-    for name in ("one", "two"):
-        build_words(kb.store, tokens, tmp_path / name)
-    built = read_version(kb.folder)
-    for name, path in list_paths(tmp_path / "one").items():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-        assert path.read_bytes() == built.path(f"words/{name}.npy").read_bytes()
-    hashes = np.load(tmp_path / "one" / "hashes.npy")
-    assert (np.diff(hashes.astype(object)) > 0).all()
-    assert hash_word("velmor") in hashes.tolist()
 
 
 @pytest.mark.parametrize("name", FILES)
