@@ -206,6 +206,16 @@ def test_writing_replaces_a_link(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_writing_names_the_file_that_was_refused(tmp_path: Path) -> None:
+    """Not always the one to write: another may be read meanwhile."""
+    for name in ("none", "x/none"):
+        with (
+            pytest.raises(SapbertError, match=r"E004.*none.*No such file"),
+            write_atomically(tmp_path / "y") as file,
+        ):
+            file.write((tmp_path / name).read_bytes())
+
+
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> Events:
     """The inodes that are flushed, and "name" when something gets its name."""

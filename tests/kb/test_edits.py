@@ -262,6 +262,17 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         assert all(step.startswith(FULL_TEXT) for step in scans), sql
 
 
+def test_remove_concepts_names_the_cause(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    with pytest.raises(SapbertError, match="no 'C7777777'"):
+        remove_concepts(kb, ["C7777777"])
+    with pytest.raises(SapbertError, match=rf"E336.*{kb['C0000001'].aliases[0]}"):
+        remove_concepts(kb, ["C0000001"], alias="nothing")
+    kb = add_concepts(kb, [Concept("L1", ["Ward fever"])])
+    with pytest.raises(SapbertError, match="E336.*and another one"):
+        remove_concepts(kb, ["L1"], alias="Ward fever")
+
+
 def test_search_finds_what_was_added_and_not_what_was_removed(own_kb: Path) -> None:
     def search(kb: KnowledgeBase, text: str, *types: str) -> list[str]:
         return [found["alias"] for found in find_names(kb, text, 5, types)]

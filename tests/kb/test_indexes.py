@@ -12,7 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes import registry
-from spacy_sapbert.kb.indexes.exact import search_among
+from spacy_sapbert.kb.indexes.exact import keep_best, search_among
 from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
@@ -245,6 +245,14 @@ def test_build_index_that_is_not_possible_is_an_error(
     with pytest.raises(SapbertError, match=message):
         build_index(unit_rows(5, 8, 12), tmp_path, backend=backend, settings=settings)
     assert not [*tmp_path.iterdir()]
+
+
+def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
+    rows = np.array([[3, 4, 5, 6, 7]])
+    scores = np.array([[0.5, 0.9, 0.5, 0.5, 0.1]], dtype=np.float32)
+    kept, best = keep_best(rows, scores, 3)
+    assert kept.tolist() == [[3, 4, 5]]
+    assert np.allclose(best, [[0.5, 0.9, 0.5]])
 
 
 def test_row_file_that_is_cut_while_it_is_used_is_an_error(

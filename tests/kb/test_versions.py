@@ -1,5 +1,6 @@
 """Versions of a knowledge base never change: each process goes on with its own."""
 
+import fcntl
 import os
 import pickle
 import re
@@ -218,6 +219,19 @@ def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb: Path) -> 
     assert list_versions(own_kb) == ["v1", "v2"]
     assert not [*own_kb.glob(".version*")]
     change_kb(own_kb, threshold=0.5)
+    assert "Award 1" in load_kb(own_kb)
+
+
+def test_edit_in_an_unlockable_folder_warns_and_works(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    kb = load_kb(own_kb)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(UserWarning, match="W557"):
+        add(kb, "ward 1")
     assert "Award 1" in load_kb(own_kb)
 
 
