@@ -15,9 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import database
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import draft_version, save_copy
@@ -327,41 +325,6 @@ def test_linker_reload_that_fails_keeps_what_is_open(
     linker.kb.clear_cache()
     with pytest.warns(UserWarning, match="W554"):
         assert link(nlp, "feverish", "MI") == before
-
-
-@pytest.mark.parametrize(
-    ("module", "function"),
-    [(database, "read_only_uri"), (torch_engine, "load_model")],
-)
-def test_linker_reload_while_a_version_is_published_opens_one_version(
-    own_kb: Path,
-    other_encoder_kb: Path,
-    sample_kb: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    function: str,
-) -> None:
-    linker: Any = make_nlp(own_kb).get_pipe("sapbert_linker")
-    linker.kb.link(["fever"])
-    save_copy(load_kb(other_encoder_kb), own_kb)
-    edited = add_concepts(load_kb(own_kb), [NEW])
-    expected = edited.link(["ward one", "feverish"])
-    newest = load_kb(sample_kb)
-    original, calls = getattr(module, function), []
-
-    def publish_in_between(*arguments: Any, **others: Any) -> Any:
-        if not calls:
-            calls.append(1)
-            save_copy(newest, own_kb)
-        return original(*arguments, **others)
-
-    monkeypatch.setattr(module, function, publish_in_between)
-    assert linker.reload()
-    assert calls
-    assert linker.kb.manifest.digest == edited.manifest.digest
-    assert linker.kb.link(["ward one", "feverish"]) == expected
-    assert linker.reload()
-    assert linker.kb.manifest.digest == newest.manifest.digest
 
 
 @pytest.mark.parametrize(
