@@ -12,6 +12,7 @@ from spacy_sapbert.pipeline.stop_names import (
     NameCount,
     learn_stop_names,
     read_stop_names,
+    write_stop_names,
 )
 from tests.commands import invoke
 
@@ -58,6 +59,15 @@ def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
     assert learn(sample_kb) == [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
     assert learn(sample_kb, 0.7)[0] == NameCount("fever", 2, 3)
     assert learn(sample_kb, 0) == []
+
+
+def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "stop_names.tsv"
+    write_stop_names(path, [NameCount("type - 2", 0, 3)], lang="en")
+    names = read_stop_names(path)
+    assert names[0] == "type - 2"
+    assert {"history", "negative"} < {*names}
+    assert "name\tmentions\toccurrences\ntype - 2\t0\t3\nabnormal" in path.read_text()
 
 
 def test_list_can_be_written_by_hand(tmp_path: Path) -> None:
