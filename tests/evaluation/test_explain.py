@@ -61,13 +61,6 @@ def test_explain_mention_has_the_link_of_the_linker(kb: KnowledgeBase) -> None:
     assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
-def test_explain_mention_returns_what_breaks_a_tie(cold: KnowledgeBase) -> None:
-    context = MentionContext("cold", others=[("asthma", ""), ("cold", "")])
-    found = explain(cold, context, tie_evidence=["coherence"])
-    assert found.document == ["C4"]
-    assert (found.cui, found.candidates[0]["tie"]) == ("C3", "coherence")
-
-
 def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> None:
     found = explain(kb, "fever", filter={"types": ["T047"], "deny": ["C0000003"]})
     assert (found.filtered[0].cui, found.filtered[0].filtered_by) == (FEVER, ["types"])

@@ -23,7 +23,7 @@ from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.linker import DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -346,12 +346,6 @@ def test_linker_settings_round_trip_in_config_and_pipeline(
     for other in (again, spacy.load(tmp_path / "saved")):
         assert described(other.get_pipe("sapbert_linker")) == described(linker)
         assert other.config["components"] == nlp.config["components"]
-
-
-def test_linker_default_config_equals_that_of_the_factory() -> None:
-    pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
-    nlp = make_nlp(None)
-    assert nlp.config["components"]["sapbert_linker"] == pasted
 
 
 def test_linker_uses_the_error_handler(nlp: Language) -> None:
