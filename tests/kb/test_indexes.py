@@ -273,6 +273,8 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     [
         (20_000, 384, (), "exact"),
         (20_001, 384, (), "hnsw"),
+        (3_000_000, 384, (), "hnsw"),
+        (3_000_001, 384, (), "faiss"),
         (1_567_164, 768, (), "hnsw"),
         (1_567_165, 768, (), "faiss"),
         (20_001, 384, ("hnsw",), "faiss"),

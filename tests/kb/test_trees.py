@@ -82,6 +82,14 @@ def test_trees_that_cannot_be_read_are_refused(trees: list[str]) -> None:
         Trees(trees=trees)
 
 
+def test_edges_lie_between_values() -> None:
+    assert find_edges(np.array([3.0, 1.0, 1.0, 2.0])).tolist() == [1.5, 2.5]
+    assert find_edges(np.ones(5)).tolist() == []
+    many = find_edges(np.arange(1_000.0))
+    assert len(many) == 64
+    assert np.diff(many).max() < 20
+
+
 def test_lambdas_by_hand() -> None:
     candidates = make_candidates({}, np.array([0, 1]))._replace(
         counts=np.array([1.0, 3.0])

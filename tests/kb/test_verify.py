@@ -10,6 +10,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.kb.verification.chances import is_spelled
 from spacy_sapbert.kb.verification.verify import VERDICTS
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
@@ -133,6 +134,22 @@ def test_what_excludes_a_concept_is_never_right(
     verdicts = opposed.verify([t for t, _ in pairs], [cui for _, cui in pairs])
     assert len(pairs) == EACH
     assert {verdict.verdict for verdict in verdicts} <= {"wrong", "near"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "spelled"),
+    [
+        ("CHF", "congestive heart failure", True),
+        ("CHF", "Heart Failure, Congestive", True),
+        ("LAD", "Alexander disease, late", True),
+        ("COD", "Carcinoma of the duct", False),
+        ("CHF", "congestive heart failure, left", False),
+    ],
+)
+def test_an_abbreviation_is_spelled_by_the_words_of_a_name(
+    text: str, name: str, spelled: bool
+) -> None:
+    assert is_spelled(text, name) is spelled
 
 
 def test_a_verdict_does_not_depend_on_the_batch(many: KnowledgeBase) -> None:
