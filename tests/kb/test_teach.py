@@ -437,6 +437,14 @@ def test_teach_command_reads_links_that_were_corrected(
     assert load_kb(own_kb).manifest.taught is None
 
 
+def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb: Path) -> None:
+    before = load_kb(own_kb)
+    names = make_document(("fever", "C0000004"), ("aspirin", "C0000006"))
+    _, report = teach_documents(before, [names])
+    assert not report.changed
+    assert load_kb(own_kb).manifest == before.manifest
+
+
 def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
     taught_kb: Path, annotated_file: Path, tmp_path: Path
 ) -> None:
