@@ -40,11 +40,13 @@ class Engine(Protocol):
     Attributes:
         positions: Maximum of tokens in a name; 0 = not known.
         vocabulary: Number of its token ids.
+        pads: Whether names of several lengths may be in one pass.
     """
 
     tokenizer: NameTokenizer
     positions: int
     vocabulary: int
+    pads: bool
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor | np.ndarray":
         """Compute the token states of the last layer; not safe for threads.
@@ -181,7 +183,8 @@ class Encoder:
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
         lengths = [len(token_ids[number]) for number in order]
-        for start, end in split_passes(lengths, self.config.names_per_pass):
+        most = self.config.names_per_pass
+        for start, end in split_passes(lengths, most, self.engine.pads):
             batch = order[start:end]
             vectors[batch] = self._encode_batch([token_ids[i] for i in batch])
         return vectors
@@ -220,17 +223,22 @@ def prefers_onnx(precision: str) -> bool:
     return on_cpu and precision == "float32" and bool(find_spec("onnxruntime"))
 
 
-def split_passes(lengths: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+def split_passes(
+    lengths: Sequence[int], most: int, pads: bool
+) -> Iterator[tuple[int, int]]:
     """Yield start and end of the names of each forward pass, from ascending lengths.
 
-    All names of a pass are padded to the longest one. A few mentions differ much in
-    length, and without a limit half of the work would be padding.
+    If it pads, all names of a pass get the length of the longest one. A few mentions
+    differ much in length, and without a limit half of the work would be padding.
     """
     start, tokens = 0, 0
     for end, length in enumerate(lengths):
         padded = length * (end + 1 - start)
         wasteful = padded > MOST_PADDED * (tokens + length)
-        if end - start == most or (end - start >= LEAST_NAMES and wasteful):
+        ends = end - start >= LEAST_NAMES and wasteful
+        if not pads:
+            ends = end > start and length > lengths[start]
+        if ends or end - start == most:
             yield start, end
             start, tokens = end, 0
         tokens += length

@@ -26,7 +26,7 @@ NAMES = (
     "HardSwish Identity If IsNaN LayerNormalization Less LessOrEqual Log MatMul Max "
     "Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape "
     "Shape Sigmoid Sign Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile "
-    "Transpose Unsqueeze Where"
+    "Transpose Unsqueeze Where com.microsoft.MatMulNBits"
 )
 OPERATIONS = frozenset(NAMES.split())
 # Fields of the messages in onnx.proto, by their numbers.
@@ -91,17 +91,21 @@ def check_graph(path: Path) -> None:
 
 
 def list_operations(graph: memoryview) -> Iterator[str]:
-    """Yield the operations of a graph and of the graphs in it, and foreign domains."""
+    """Yield the operations of a graph and of the graphs in it, after their domains."""
     for field, node in read_fields(graph):
-        for part, value in read_fields(node) if field == GRAPH_NODE else ():
+        if field != GRAPH_NODE:
+            continue
+        domains, names = [], []
+        for part, value in read_fields(node):
             if part == NODE_OPERATION:
-                yield repr(bytes(value))[2:-1]  # on one line
+                names.append(bytes(value))
             elif part == NODE_DOMAIN and value:
-                yield f"of {bytes(value)!r}"
+                domains.append(bytes(value))
             elif part == NODE_ATTRIBUTE:
                 for kind, inner in read_fields(value):
                     if kind in ATTRIBUTE_GRAPHS:
                         yield from list_operations(inner)
+        yield repr(b".".join(domains + names))[2:-1]  # on one line
 
 
 def read_fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -146,7 +150,13 @@ def count_threads() -> int:
 
 
 class OnnxEngine:
-    """See `Engine`; `config` is that of the original encoder."""
+    """See `Engine`; `config` is that of the original encoder.
+
+    A product that rounds to bytes makes of the noise of padding, 1e-7, up to 1e-4: a
+    name would have another vector in another batch.
+    """
+
+    pads = False
 
     def __init__(
         self, graph: Path, tokenizer: NameTokenizer, config: dict[str, Any]

@@ -41,6 +41,8 @@ def find_device() -> Any:
 class TorchEngine:
     """See `Engine`. It runs on the device of `find_device`."""
 
+    pads = True
+
     def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
         self.model = model.to(find_device())
         self.tokenizer = tokenizer

@@ -78,7 +78,7 @@ def test_encoder_does_not_depend_on_the_batch(tiny_encoder: Path) -> None:
 def test_passes_have_all_names_and_little_padding(
     lengths: list[int], most: int
 ) -> None:
-    passes = [*split_passes(lengths, most)]
+    passes = [*split_passes(lengths, most, True)]
     covered = [n for start, end in passes for n in range(start, end)]
     assert covered == [*range(len(lengths))]
     for start, end in passes:
@@ -86,6 +86,11 @@ def test_passes_have_all_names_and_little_padding(
         padded = (end - start) * lengths[end - 1]
         if end - start > LEAST_NAMES:
             assert padded <= MOST_PADDED * sum(lengths[start:end])
+
+
+def test_passes_without_padding_have_one_length() -> None:
+    passes = [*split_passes([3, 3, 4, 5, 5, 5], 2, False)]
+    assert passes == [(0, 2), (2, 3), (3, 5), (5, 6)]
 
 
 def test_encoder_bfloat16_is_close_to_float32(

@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
-from spacy_sapbert.encoder.export import export_encoder
+from spacy_sapbert.encoder.export import export_encoder, shrink_matrix
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
@@ -48,7 +48,7 @@ def exported_encoder(
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
-def test_onnx_vectors_equal_those_of_torch(
+def test_onnx_vectors_are_near_those_of_torch(
     exported_encoder: Path, pooling: str
 ) -> None:
     settings = EncoderSettings(pooling, 12, True)
@@ -59,7 +59,8 @@ def test_onnx_vectors_equal_those_of_torch(
         found.append((encoder.embed(NAMES), encoder.tokenize(NAMES)))
     (ours, our_pieces), (theirs, their_pieces) = found
     assert our_pieces == their_pieces
-    assert np.allclose(ours, theirs, atol=1e-5)
+    cosines = np.einsum("nd,nd->n", ours, theirs)
+    assert cosines[[bool(ids) for ids in our_pieces[0]]].min() > 0.999
     assert ours.dtype == theirs.dtype == np.float32
 
 
@@ -70,7 +71,19 @@ def test_onnx_name_alone_has_the_vector_that_it_has_among_others(
     names = [" ".join(["fever"] * words) for words in (1, 3, 13, 30)]
     together = encoder.embed(names)
     alone = np.concatenate([encoder.embed([name]) for name in names])
-    np.testing.assert_allclose(alone, together, atol=1e-6)
+    np.testing.assert_array_equal(alone, together)
+
+
+def test_shrink_matrix_by_hand() -> None:
+    matrix = np.zeros((33, 2), np.float32)
+    matrix[:3, 0] = 1, -2.54, 0.01  # the largest of a block is 127 steps of .02
+    matrix[32, 1] = 5
+    codes, factors = shrink_matrix(matrix)
+    assert codes.shape == (2, 2, 32)  # columns, blocks, weights of a block
+    assert codes[0, 0, :4].tolist() == [128 + 50, 128 - 127, 128, 128]  # .5 to even
+    assert codes[1, 1, :2].tolist() == [255, 128]
+    np.testing.assert_allclose(factors[[0, 1], [0, 1]], [0.02, 5 / 127])
+    assert np.isfinite(1 / factors).all()
 
 
 def test_onnx_computes_in_float32_alone(exported_encoder: Path) -> None:
@@ -104,7 +117,8 @@ def test_build_kb_exports_by_default_and_is_close_to_torch(
     build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
     rows = np.arange(built.rows)
-    assert np.allclose(built.vectors(rows), other.vectors(rows), atol=1e-5)
+    pairs = built.vectors(rows), other.vectors(rows)
+    assert np.einsum("nd,nd->n", *pairs).min() > 0.999
     assert built.manifest.encoder.fingerprint == other.manifest.encoder.fingerprint
     assert built.manifest.encoder.engine == "onnx"
     assert built.manifest.engines == ["torch", "onnx"]
@@ -200,6 +214,11 @@ def use_operation_inside(model: Any) -> None:
     model.graph.node.append(node)
 
 
+def claim_more_rows(model: Any) -> None:
+    node = next(node for node in model.graph.node if node.op_type == "MatMulNBits")
+    next(each for each in node.attribute if each.name == "K").i = 1 << 20
+
+
 def define_operation(model: Any) -> None:
     model.functions.add().name = "MatMul"
 
@@ -220,9 +239,11 @@ MEMORY = {"location": "*/_ORT_MEM_ADDR_/*", "offset": "4096"}
         enlarge_weights,
         add_sparse_value(),
         add_sparse_value(location=MEMORY["location"], offset=4096, length=8),
-        # Each of the two would read outside of its memory.
+        # Each of the three would read outside of its memory.
         use_operation("GatherND"),
         use_operation("Inverse", "com.microsoft"),
+        use_operation("Pad", "com.microsoft"),
+        claim_more_rows,
         use_operation_inside,
         define_operation,
     ],
@@ -340,10 +361,8 @@ def test_onnx_links_without_torch_and_transformers(
         [sys.executable, "-S", str(code), str(exported_kb), str(path)], env=environment
     )
     assert done.returncode == 0, done.stderr
-    folder = read_version(exported_kb).encoder
-    encoder = Encoder.open(folder, ONNX)
-    expected = encoder.embed(["heart attack", "a mild fever", "MI"])
-    np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
+    expected = load_kb(exported_kb).embed(["heart attack", "a mild fever", "MI"])
+    np.testing.assert_array_equal(np.load(path), expected.vectors)
 
 
 def test_auto_runs_an_exported_encoder_in_onnx(
