@@ -24,10 +24,11 @@ from ...io.writing import CURRENT, VERSION
 from .layout import ENCODER, FILE, OVERLAY
 from .records import FORMAT, FileRecord, Manifest
 
-# Vectors of at least so many bytes, in files that end so, are compared once on a
-# machine, and again only if the file changes: no native code parses them, and each row
-# is checked when it is read. An empty file in the user's cache stands for each.
-LARGE, LARGE_SUFFIX = 1 << 26, ".i16"
+# Numbers of at least so many bytes, in files that end so, are compared once on a
+# machine, and again only if the file changes: native code follows none of them that is
+# not checked when it is read. An empty file in the user's cache stands for each.
+LARGE = 1 << 26
+LARGE_SUFFIXES = (".i16", ".f32", ".hnsw", ".safetensors", ".data")
 ENTRY_POINTS = "spacy_sapbert_kbs"  # of installed knowledge bases
 PIPELINE_FILE = "config.cfg"
 
@@ -285,8 +286,8 @@ def verify_files(
 ) -> None:
     """Check size and sha256 of every file; the first that is different is an error.
 
-    Equal paths of `known` are not read again; large vectors that were verified before
-    on this machine, only if `whole`.
+    Equal paths of `known` are not read again; large files of numbers that were verified
+    before on this machine, only if `whole`.
     """
     for path in sorted(version.encoder.rglob("*")):
         # It would be opened with the encoder.
@@ -330,8 +331,8 @@ def verify_file(path: Path, expected: tuple[int, str], *, whole: bool) -> None:
 
 
 def find_verified(path: Path, status: os.stat_result, sha256: str) -> Path | None:
-    """Return the file in the cache that stands for large vectors; None = not cached."""
-    if path.suffix != LARGE_SUFFIX or status.st_size < LARGE:
+    """Return the file in the cache that stands for a large one; None = not cached."""
+    if path.suffix not in LARGE_SUFFIXES or status.st_size < LARGE:
         return None
     values = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, sha256)
     name = hashlib.sha256(" ".join(map(str, values)).encode("ascii")).hexdigest()

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...io.progress import show_progress
-from .exact import search_rows
+from .exact import keep_best
 from .registry import (
     Backend,
     BuildRun,
@@ -27,6 +28,7 @@ FILE = "index.hnsw"
 MOST_EXACT_ROWS = 500_000  # compared one by one without hnswlib
 BLOCK_ROWS = 4096
 BLOCK_BYTES = 1 << 23
+QUERIES = 16  # compared at once with all names
 # The file has: this header; for each node its links, its vector and its row; and for
 # each node the size of its links on the upper levels, and these links.
 HEADER = np.dtype(
@@ -103,6 +105,9 @@ class Hnsw(Backend):
         # What people set for torch and numpy holds here too; hnswlib takes all cores.
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
+        if hasattr(os, "preadv"):
+            start = HEADER.itemsize + 4 * (1 + 2 * self.M)
+            return HnswIndex(graph, FileVectors(path, start, vectors), nodes)
         return HnswIndex(graph, vectors, nodes)
 
 
@@ -120,10 +125,31 @@ def check_exact(backend: Backend, rows: int) -> None:
     )
 
 
+class FileVectors:
+    """The vectors of nodes, read from the file when asked for.
+
+    hnswlib has them in memory, where what was read of a mapped file would be again.
+    """
+
+    def __init__(self, path: Path, start: int, mapped: np.ndarray) -> None:
+        self.start = start  # byte of the first one
+        self.step, _ = mapped.strides
+        self.shape = mapped.shape
+        self.file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.file)
+
+    def __getitem__(self, nodes: np.ndarray) -> np.ndarray:
+        """Return vectors. Shape: (n,) → (n, width)."""
+        vectors = np.empty((len(nodes), self.shape[1]), dtype="<f4")
+        for node, vector in zip(nodes.tolist(), vectors, strict=True):
+            os.preadv(self.file, [vector.data], self.start + node * self.step)
+        return vectors
+
+
 class GraphVectors:
     """The vectors of a graph, all compared where hnswlib is not installed."""
 
-    def __init__(self, vectors: np.ndarray, nodes: np.ndarray) -> None:
+    def __init__(self, vectors: "np.ndarray | FileVectors", nodes: np.ndarray) -> None:
         self.node_vectors = vectors  # (rows, width)
         self.nodes = nodes  # of each row
         self.width = vectors.shape[1]
@@ -131,7 +157,20 @@ class GraphVectors:
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
-        return search_rows(self.vectors, np.arange(len(self.nodes)), queries, k)
+        assert isinstance(self.node_vectors, np.ndarray)
+        total = len(self.nodes)
+        rows = np.empty((len(queries), min(k, total)), dtype=np.int64)
+        scores = np.empty(rows.shape, dtype=np.float32)
+        for start in range(0, len(queries), QUERIES):
+            part = slice(start, start + QUERIES)
+            cosines = np.empty((len(queries[part]), total), dtype=np.float32)
+            # A slice is read where it is; rows would be copied, one by one.
+            for at in range(0, total, BLOCK_ROWS):
+                block = self.node_vectors[at : at + BLOCK_ROWS]
+                cosines[:, at : at + BLOCK_ROWS] = queries[part] @ block.T
+            every = np.broadcast_to(np.arange(total), cosines.shape)
+            rows[part], scores[part] = keep_best(every, cosines[:, self.nodes], k)
+        return best_first(rows, scores)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
@@ -140,7 +179,9 @@ class GraphVectors:
 class HnswIndex(GraphVectors):
     """A graph of hnswlib, whose own functions do not check what they get."""
 
-    def __init__(self, graph: Any, vectors: np.ndarray, nodes: np.ndarray) -> None:
+    def __init__(
+        self, graph: Any, vectors: "np.ndarray | FileVectors", nodes: np.ndarray
+    ) -> None:
         super().__init__(vectors, nodes)
         self.graph = graph
 
