@@ -63,10 +63,11 @@ class EncoderConfig:
 
     Attributes:
         engine: "torch", "onnx" or "auto", which is ONNX Runtime for an exported encoder
-            in float32 on a CPU where ONNX Runtime is installed, else PyTorch.
+            and "float32" on a CPU where ONNX Runtime is installed, else PyTorch.
         names_per_pass: Names in one forward pass.
         precision: "float32" or, in PyTorch, "bf16". bf16 is faster on some machines
-            and changes scores in the third digit.
+            and changes scores in the third digit, as the weights of an exported
+            encoder do, which have 8 bits.
     """
 
     engine: str = "auto"
@@ -81,7 +82,7 @@ class EncoderConfig:
             raise SapbertError(
                 "E331",
                 f'Expected the engine "torch" for {self.precision}, but got "onnx", '
-                'which computes in float32. Choose "torch" or the precision "float32".',
+                'which has "float32" alone. Choose "torch" or that precision.',
             )
 
 
