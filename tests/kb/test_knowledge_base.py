@@ -86,6 +86,12 @@ def test_load_kb_damaged_file_is_an_error(
         load_kb(own_kb)
 
 
+def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
+    (own_kb / "v1" / "encoder" / "adapter_config.json").write_text("{}", "utf8")
+    with pytest.raises(SapbertError, match="was not there then"):
+        load_kb(own_kb)
+
+
 def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,3 +229,14 @@ def test_notebooks_show_a_concept_and_a_link_as_html(sample_kb: Path) -> None:
     linked, nothing = load_kb(sample_kb).link(["fever", ""])
     assert linked._repr_html_().count("<tr>") == 1 + len(linked.candidates)
     assert nothing._repr_html_().startswith("<b>NIL (empty)</b>")
+
+
+def test_embed_text_with_the_tokens_of_a_row_has_its_vector(
+    sample_kb: Path, encoded: list[int]
+) -> None:
+    kb = load_kb(sample_kb)
+    vectors = kb.embed(["FEVER", " fever\n", "Fever"]).vectors
+    assert encoded == [0]  # nothing is left to encode
+    (row,) = {e.row for e in kb.store.entries_of("C0000004") if e.alias == "Fever"}
+    expected = kb.vectors(np.array([row]))[0]
+    assert all(np.array_equal(vector, expected) for vector in vectors)

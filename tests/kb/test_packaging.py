@@ -122,6 +122,21 @@ def test_installed_kb_that_cannot_be_imported_fails_alone(
             versions.find_kb(name)
 
 
+def test_edit_of_an_installed_kb_is_an_error(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        name = "tiny"
+
+        def load(self) -> Path:
+            return own_kb
+
+    monkeypatch.setattr(versions, "entry_points", lambda group: [Installed()])
+    words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
+    assert "E586" in invoke(*words, code=1).output
+    assert load_kb(own_kb).manifest.overlay is None
+
+
 CONCEPTS = [
     Concept("C1", ["Fever", "Pyrexia"], sources={"MSH": [0, 1], "SNOMEDCT_US": [1]}),
     Concept("C2", ["Ache"], sources={"WARD": [0]}),

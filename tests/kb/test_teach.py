@@ -20,11 +20,14 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
+from spacy_sapbert.kb.folder.layout import FILE
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
 from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import (
+    compute_digest,
     list_history,
     list_versions,
+    read_current,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
@@ -495,3 +498,20 @@ def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(
     assert covered["feverish hotness"] < 0.5
     assert 0 < covered["acute fever gehts"] < 0.6
     assert 0 < covered["pain of the brow"] < 0.6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"taught": {"trees": ["unheard_of>0: 0 1"]}}, {"chance": {"margin": 1e300}}],
+)
+def test_load_kb_with_a_crafted_order_is_an_error(
+    taught_kb: Path, change: dict[str, Any], tmp_path: Path
+) -> None:
+    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
+    path = kb / read_current(kb) / FILE
+    data = json.loads(path.read_text("utf8"))
+    data["overlay"]["ranker"] |= change
+    data["digest"] = compute_digest(data)
+    path.write_text(json.dumps(data), "utf8")
+    with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):
+        load_kb(kb)
