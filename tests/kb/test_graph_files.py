@@ -1,5 +1,6 @@
 """Graphs of damaged or crafted files, and searches that a graph cannot answer."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,17 @@ def test_hnsw_without_its_library_compares_all_rows(
     monkeypatch.setattr("spacy_sapbert.kb.indexes.hnsw.MOST_EXACT_ROWS", 699)
     with pytest.raises(SapbertError, match="E521.*pip install hnswlib"):
         open_index(tmp_path, "hnsw", 700, 24)
+
+
+def test_hnsw_file_that_is_cut_while_it_is_used_is_an_error(
+    make_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(50, 8, 4)
+    index = make_index(tmp_path, "hnsw", vectors)
+    np.testing.assert_array_equal(index.vectors(np.array([9, 2])), vectors[[9, 2]])
+    os.truncate(tmp_path / FILE, 500)
+    with pytest.raises(SapbertError, match="E306.*cut"):
+        index.vectors(np.array([40]))
 
 
 def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import warnings
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,13 @@ from .registry import (
     is_usable,
     setting,
 )
-from .row_file import Vectors, check_numbers, damaged_index, name_damage
+from .row_file import (
+    RecordFile,
+    Vectors,
+    check_numbers,
+    damaged_index,
+    name_damage,
+)
 
 FILE = "index.hnsw"
 MOST_EXACT_ROWS = 500_000  # compared one by one without hnswlib
@@ -89,10 +94,13 @@ class Hnsw(Backend):
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
         path = paths[FILE]
-        vectors, nodes = read_graph(path, M=self.M, rows=rows, width=width)
+        node = describe_node(self.M, width)
+        nodes = read_graph(path, node, M=self.M, rows=rows)
         if not is_usable(self.name):
             check_exact(self, rows)
-            return GraphVectors(vectors, nodes)
+            at = HEADER.itemsize
+            mapped = np.memmap(path, dtype=node, mode="r", offset=at, shape=rows)
+            return GraphVectors(mapped["vector"].view(np.ndarray), nodes)
         import hnswlib
 
         graph = hnswlib.Index(space="ip", dim=width)
@@ -105,10 +113,19 @@ class Hnsw(Backend):
         # What people set for torch and numpy holds here too; hnswlib takes all cores.
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
-        if hasattr(os, "preadv"):
-            start = HEADER.itemsize + 4 * (1 + 2 * self.M)
-            return HnswIndex(graph, FileVectors(path, start, vectors), nodes)
-        return HnswIndex(graph, vectors, nodes)
+        file = RecordFile(path, node, records=rows, start=HEADER.itemsize)
+        return HnswIndex(graph, file, nodes)
+
+
+def describe_node(M: int, width: int) -> np.dtype[Any]:
+    """Return the record of a node."""
+    return np.dtype(
+        [
+            ("links", "<u4", (1 + 2 * M,)),  # their number, and the nodes
+            ("vector", "<f4", (width,)),
+            ("row", "<u8"),
+        ]
+    )
 
 
 def check_exact(backend: Backend, rows: int) -> None:
@@ -125,31 +142,10 @@ def check_exact(backend: Backend, rows: int) -> None:
     )
 
 
-class FileVectors:
-    """The vectors of nodes, read from the file when asked for.
-
-    hnswlib has them in memory, where what was read of a mapped file would be again.
-    """
-
-    def __init__(self, path: Path, start: int, mapped: np.ndarray) -> None:
-        self.start = start  # byte of the first one
-        self.step, _ = mapped.strides
-        self.shape = mapped.shape
-        self.file = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self.file)
-
-    def __getitem__(self, nodes: np.ndarray) -> np.ndarray:
-        """Return vectors. Shape: (n,) → (n, width)."""
-        vectors = np.empty((len(nodes), self.shape[1]), dtype="<f4")
-        for node, vector in zip(nodes.tolist(), vectors, strict=True):
-            os.preadv(self.file, [vector.data], self.start + node * self.step)
-        return vectors
-
-
 class GraphVectors:
     """The vectors of a graph, all compared where hnswlib is not installed."""
 
-    def __init__(self, vectors: "np.ndarray | FileVectors", nodes: np.ndarray) -> None:
+    def __init__(self, vectors: np.ndarray, nodes: np.ndarray) -> None:
         self.node_vectors = vectors  # (rows, width)
         self.nodes = nodes  # of each row
         self.width = vectors.shape[1]
@@ -157,7 +153,6 @@ class GraphVectors:
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_queries(queries, self.width)
-        assert isinstance(self.node_vectors, np.ndarray)
         total = len(self.nodes)
         rows = np.empty((len(queries), min(k, total)), dtype=np.int64)
         scores = np.empty(rows.shape, dtype=np.float32)
@@ -176,14 +171,21 @@ class GraphVectors:
         return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
 
 
-class HnswIndex(GraphVectors):
-    """A graph of hnswlib, whose own functions do not check what they get."""
+class HnswIndex:
+    """A graph of hnswlib, whose own functions do not check what they get.
 
-    def __init__(
-        self, graph: Any, vectors: "np.ndarray | FileVectors", nodes: np.ndarray
-    ) -> None:
-        super().__init__(vectors, nodes)
+    It has the vectors in memory, but makes a Python number of each value that it gives.
+    So they are read from the file.
+    """
+
+    def __init__(self, graph: Any, file: RecordFile, nodes: np.ndarray) -> None:
         self.graph = graph
+        self.file = file
+        self.nodes = nodes  # of each row
+        self.width = graph.dim
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        return self.file[self.nodes[rows]]["vector"].astype(np.float32)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`; row −1 where the graph reaches no more rows."""
@@ -207,22 +209,12 @@ class HnswIndex(GraphVectors):
             return rows, scores
 
 
-def read_graph(
-    path: Path, *, M: int, rows: int, width: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Check the file of a graph, and map its vectors; also return the node of each row.
+def read_graph(path: Path, node: np.dtype[Any], *, M: int, rows: int) -> np.ndarray:
+    """Check the file of a graph, and return the node of each row.
 
-    hnswlib follows every number without a check, into memory of other objects, and
-    makes a Python number of each value. So the vectors, by node, are mapped. SOURCE:
+    hnswlib follows every number without a check, into memory of other objects. SOURCE:
     hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
     """
-    node = np.dtype(
-        [
-            ("links", "<u4", (1 + 2 * M,)),  # their number, and the nodes
-            ("vector", "<f4", (width,)),
-            ("row", "<u8"),
-        ]
-    )
     expected = {
         "level0": 0,
         "capacity": rows,
@@ -242,8 +234,7 @@ def read_graph(
         check_numbers(header, expected)
         nodes = read_nodes(file, node, rows)
         check_upper_links(np.fromfile(file, "<u4"), header)
-    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
-    return mapped["vector"].view(np.ndarray), nodes
+    return nodes
 
 
 def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:

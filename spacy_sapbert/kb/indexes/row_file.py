@@ -67,45 +67,62 @@ def encode_rows(vectors: np.ndarray, *, compact: bool) -> np.ndarray:
     return np.rint(np.clip(vectors, -1, 1) * SCALE).astype("<i2")
 
 
-class RowFile:
-    """Vectors in a file, read row by row without mapping it.
+class RecordFile:
+    """Records in a file, read one by one without mapping it.
 
     A mapped file counts as memory, and a cut one ends the process. Here it is an error.
     """
 
     def __init__(
-        self, path: Path, *, rows: int, width: int, compact: bool = True
+        self, path: Path, record: np.dtype[Any], *, records: int, start: int = 0
     ) -> None:
         self.path = path
-        self.shape = (rows, width)
-        self.compact = compact
+        self.record = record
+        self.records = records
+        self.start = start  # byte of the first one
         self.lock = ProcessLock()
-        self.type = np.dtype("<i2" if compact else "<f4")
-        self.row_bytes = width * self.type.itemsize
         with name_damage(path):
             self.handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             self.close = finalize(self, os.close, self.handle)
-            check_size(os.fstat(self.handle).st_size, rows * self.row_bytes)
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return self.records
 
     def read(self, first: int, many: int) -> bytes:
+        size = self.record.itemsize
+        at = self.start + first * size
         if hasattr(os, "pread"):
-            return os.pread(self.handle, many * self.row_bytes, first * self.row_bytes)
+            return os.pread(self.handle, many * size, at)
         with self.lock:  # Windows
-            os.lseek(self.handle, first * self.row_bytes, os.SEEK_SET)
-            return os.read(self.handle, many * self.row_bytes)
+            os.lseek(self.handle, at, os.SEEK_SET)
+            return os.read(self.handle, many * size)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         runs = list_runs(rows)
         data = b"".join([self.read(int(rows[at]), end - at) for at, end in runs])
-        if len(data) != len(rows) * self.row_bytes:
+        if len(data) != len(rows) * self.record.itemsize:
             reason = "it was cut while it was used"
             raise damaged_index(path=self.path, reason=reason)
-        values = np.frombuffer(data, self.type).reshape(len(rows), self.shape[1])
+        return np.frombuffer(data, self.record)
+
+
+class RowFile(RecordFile):
+    """Vectors in a file, which are all that it has."""
+
+    def __init__(
+        self, path: Path, *, rows: int, width: int, compact: bool = True
+    ) -> None:
+        record = np.dtype(("<i2" if compact else "<f4", (width,)))
+        super().__init__(path, record, records=rows)
+        self.shape = (rows, width)
+        self.compact = compact
+        with name_damage(path):
+            check_size(os.fstat(self.handle).st_size, rows * record.itemsize)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        values = super().__getitem__(rows)
         return values * (1 / SCALE) if self.compact else values
 
 
