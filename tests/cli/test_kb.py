@@ -308,3 +308,10 @@ def test_regress_exits_with_2_after_an_unexpected_error(
 
     monkeypatch.setattr("spacy_sapbert.evaluation.regression.run_cases", fail)
     run_regress(sample_kb, cases, code=2)
+
+
+@pytest.mark.parametrize(
+    "words", [("set", "nowhere", "ef=50"), ("export-onnx", "nowhere")]
+)
+def test_kb_that_is_not_there_is_said_to_be_missing(words: tuple[str, ...]) -> None:
+    assert "E310" in run_kb(*words, code=1).output

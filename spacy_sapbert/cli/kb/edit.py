@@ -208,7 +208,8 @@ def set_values(
                 f"Expected `{THRESHOLD}` as a number, but got {number!r}. Write it "
                 f"like `{THRESHOLD}=0.5`.",
             ) from None
-    manifest = change_kb(kb, index=parse_numbers(index), threshold=threshold)
+    numbers = parse_numbers(index)
+    manifest = change_kb(check_folder(kb), index=numbers, threshold=threshold)
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)
@@ -228,7 +229,7 @@ def export(
     """
     from ...kb.settings import export_kb
 
-    cosine = export_kb(kb)
+    cosine = export_kb(check_folder(kb))
     if not quiet:
         msg.good(
             f"ONNX Runtime runs the encoder of {kb}",
