@@ -66,6 +66,13 @@ def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> Non
     assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
 
 
+def test_clear_concepts_takes_those_of_a_group() -> None:
+    with pytest.warns(UserWarning, match="W530"):
+        doc = make((0, 3, "A", [["C1"]]))
+    gold_docs.clear_concepts(doc, "gold")
+    assert describe(doc.spans["gold"]) == [(0, 6, "A", "")]
+
+
 def test_gold_docs_may_be_longer_than_the_pipeline_takes() -> None:
     nlp = spacy.blank("en")
     nlp.max_length = 5
