@@ -236,9 +236,10 @@ def split_passes(
     for end, length in enumerate(lengths):
         padded = length * (end + 1 - start)
         wasteful = padded > MOST_PADDED * (tokens + length)
-        ends = end - start >= LEAST_NAMES and wasteful
-        if not pads:
-            ends = end > start and length > lengths[start]
+        if pads:
+            ends = end - start >= LEAST_NAMES and wasteful
+        else:
+            ends = length > lengths[start]
         if ends or end - start == most:
             yield start, end
             start, tokens = end, 0
